@@ -1,0 +1,78 @@
+# Everything runs in .venv, which is made from constraints.txt when it is missing or out of date.
+
+# A name on PATH may be a shim without a Python behind it, so each candidate has to run to count.
+PYTHON ?= $(shell for each in python3.13 python3.12 python3.11 python3; do \
+	$$each -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 \
+	&& { echo $$each; break; }; done)
+BIN := .venv/bin
+RUNS ?= 20
+SEED ?= $(shell date +%s)
+ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help run test check format formatted lint imports types fast-tests slow-tests cover docs bench prove services clean
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.venv/ready: pyproject.toml constraints.txt
+	@test -n "$(PYTHON)" || { \
+		echo "No Python 3.11 or newer with venv was found. Install one (Debian, Ubuntu:"; \
+		echo "apt-get install python3 python3-venv) or name it: make PYTHON=/path/to/python ..."; \
+		exit 1; } >&2
+	$(PYTHON) -m venv --clear .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,bench]'
+	@touch $@
+
+run: .venv/ready ## start Carteiro on SQLite with the sandbox provider (ARGS=... are passed on)
+	$(BIN)/carteiro up $(ARGS)
+
+test: services formatted lint imports types fast-tests slow-tests ## everything that must pass: lint, imports, types, all tests
+
+check: formatted lint imports types fast-tests ## what to run before each commit: as test, without real processes
+
+format: .venv/ready ## write all files as the formatter wants them
+	$(BIN)/ruff check --fix-only --quiet .
+	$(BIN)/ruff format .
+
+formatted: .venv/ready
+	$(BIN)/ruff format --check .
+
+lint: .venv/ready
+	$(BIN)/ruff check .
+	$(BIN)/codespell
+
+imports: .venv/ready
+	$(BIN)/lint-imports
+
+types: .venv/ready
+	$(BIN)/mypy
+
+fast-tests: .venv/ready
+	$(BIN)/pytest -n 2 --ignore tests/end_to_end $(ARGS)
+
+# One at a time: these kill and time real processes, and a busy neighbour would change what they see.
+slow-tests: .venv/ready
+	$(BIN)/pytest tests/end_to_end $(ARGS)
+
+cover: .venv/ready ## branch coverage of the fast tests; model, policy, path and ports must have all
+	$(BIN)/pytest -n 2 --ignore tests/end_to_end --cov $(ARGS)
+	$(BIN)/coverage report --fail-under 100 \
+		--include '*/carteiro/model.py,*/carteiro/policy/*,*/carteiro/path/*,*/carteiro/ports/*'
+
+docs: .venv/ready ## write the pages that are generated from code
+	$(BIN)/python docs/generate.py
+
+bench: .venv/ready ## measure, beside a peer and the raw store in the same run
+	$(BIN)/python bench/core.py $(ARGS)
+
+prove: .venv/ready ## kill real processes RUNS times, reproducibly by SEED, and check that nothing is lost
+	$(BIN)/python tests/end_to_end/crash/prove.py --runs $(RUNS) --seed $(SEED)
+
+services: ## start the servers that the tests need
+	@echo "services: none needed, SQLite lives inside the process"
+
+clean: ## remove .venv, caches and build results (never a database)
+	rm -rf .venv build dist src/*.egg-info .coverage .coverage.* .hypothesis .import_linter_cache \
+		.mypy_cache .pytest_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,148 @@
+"""Measure in a process of its own, compare by interleaved pairs, print a table."""
+
+import json
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+HERE = Path(__file__).parent
+_START = time.monotonic()
+
+
+def say(text: str) -> None:
+    """Write a progress line."""
+    print(f"[{time.monotonic() - _START:7.1f} s] {text}", file=sys.stderr, flush=True)
+
+
+# --- one measure ------------------------------------------------------------------------------
+
+
+@dataclass
+class Figure:
+    """What so many items took; CPU is user and system time of all threads."""
+
+    name: str
+    count: int
+    seconds: float = 0.0
+    cpu_seconds: float = 0.0
+
+    @property
+    def per_second(self) -> float:
+        """Items per second of wall time."""
+        return self.count / self.seconds
+
+    @property
+    def cpu_us(self) -> float:
+        """Microseconds of CPU per item."""
+        return self.cpu_seconds / self.count * 1e6
+
+
+@contextmanager
+def measured(name: str, count: int) -> Iterator[Figure]:
+    """Time the block in this process; the figure is complete when the block ends."""
+    figure = Figure(name, count)
+    cpu, wall = _cpu_seconds(), time.perf_counter()
+    yield figure
+    figure.seconds = time.perf_counter() - wall
+    figure.cpu_seconds = _cpu_seconds() - cpu
+
+
+def _cpu_seconds() -> float:
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime
+
+
+# --- a process of its own ---------------------------------------------------------------------
+
+
+def report(figure: Figure) -> None:
+    """Hand a figure to the process that started this one; readable as it stands, too."""
+    rates = {"per_second": round(figure.per_second), "cpu_us": round(figure.cpu_us, 1)}
+    print(json.dumps(asdict(figure) | rates), flush=True)
+
+
+def figures_of(module: str, *arguments: object) -> dict[str, Figure]:
+    """Run a module of this folder in a process of its own; what it reported, by name."""
+    command = [sys.executable, "-m", module, *map(str, arguments)]
+    environ = os.environ | {"PYTHONPATH": str(HERE)}
+    ran = subprocess.run(
+        command, cwd=HERE, env=environ, stdout=subprocess.PIPE, check=True, text=True
+    )
+    reported = [_figure(json.loads(line)) for line in ran.stdout.splitlines()]
+    return {figure.name: figure for figure in reported}
+
+
+def _figure(line: dict[str, float | int | str]) -> Figure:
+    return Figure(
+        str(line["name"]), int(line["count"]), float(line["seconds"]), float(line["cpu_seconds"])
+    )
+
+
+# --- pairs ------------------------------------------------------------------------------------
+
+
+@dataclass
+class Pairs:
+    """Two measures taken in turns, so that a noisy moment hits both."""
+
+    ours: list[float]
+    theirs: list[float]
+
+    @property
+    def ratios(self) -> list[float]:
+        """Ours over theirs, pair by pair, ascending."""
+        return sorted(a / b for a, b in zip(self.ours, self.theirs, strict=True))
+
+    @property
+    def ratio(self) -> float:
+        """The median of the ratios."""
+        return statistics.median(self.ratios)
+
+    def __str__(self) -> str:
+        """Median and spread, as a table cell."""
+        return f"{self.ratio:.2f} ({self.ratios[0]:.2f}-{self.ratios[-1]:.2f})"
+
+
+def in_pairs(
+    name: str, ours: Callable[[], float], theirs: Callable[[], float], *, rounds: int = 7
+) -> Pairs:
+    """Measure both ``rounds`` times, who goes first changing each time."""
+    pairs = Pairs([], [])
+    for index in range(rounds):
+        turns = [(ours, pairs.ours), (theirs, pairs.theirs)]
+        for measure, results in turns if index % 2 == 0 else reversed(turns):
+            results.append(measure())
+        say(
+            f"{name}: pair {index + 1} of {rounds}: {pairs.ours[-1]:,.1f} / {pairs.theirs[-1]:,.1f}"
+        )
+    return pairs
+
+
+# --- a table ----------------------------------------------------------------------------------
+
+
+def row(figure: Figure, *others: Figure) -> list[str]:
+    """Name, rate, CPU, and how many times each other's rate it is."""
+    ratios = [f"{figure.per_second / other.per_second:.2f}x" for other in others]
+    return [figure.name, f"{figure.per_second:,.0f}", f"{figure.cpu_us:,.1f}", *ratios]
+
+
+def print_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print the rows as a Markdown table, numbers to the right."""
+    widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
+    print(_line(heads, widths))
+    print("|" + "|".join(f"{'-' * (width + 1)}:" for width in widths) + "|")
+    for each in rows:
+        print(_line(each, widths))
+
+
+def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
+    padded = (f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True))
+    return f"| {' | '.join(padded)} |"

@@ -1,0 +1,1 @@
+"""Carteiro delivers every message or knows exactly why not."""

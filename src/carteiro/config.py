@@ -1,0 +1,353 @@
+"""Typed settings: default file < carteiro.toml < environment < flags; each value knows where it came from.
+
+At the edges durations are whole milliseconds and their names end in ``_ms``; here they are
+`timedelta` and the suffix is gone. ``config.default.toml`` is the only source of defaults.
+"""
+
+import difflib
+import os
+import re
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import timedelta
+from importlib import resources
+from pathlib import Path
+from typing import Annotated, Any, Literal, NoReturn, TypeAlias
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr, ValidationError
+
+from carteiro.errors import ConfigError
+from carteiro.model import Fairness, SendLimit, value
+from carteiro.policy.retry import Charge, Environment, PresetName, default_preset
+
+FILE_NAME = "carteiro.toml"
+ENV_PREFIX = "CARTEIRO_"
+ENV_FILE = "CARTEIRO_CONFIG"
+
+LogLevel: TypeAlias = Literal["debug", "info", "warn", "error"]
+
+_SLOTS_WITH_NETWORK = 5
+_SLOTS_WITHOUT = 200
+
+# A service called "carteiro" makes Kubernetes set variables of these shapes in every pod.
+_SERVICE_LINK = re.compile(r"_SERVICE_(HOST|PORT)|_PORT_\d+_(TCP|UDP)")
+_SERVICE_LINK_VALUES = ("tcp://", "udp://")
+
+
+# --- the settings -----------------------------------------------------------------------------
+
+
+def _duration(raw: object) -> timedelta:
+    try:
+        span = timedelta(milliseconds=int(str(raw)))
+    except (ValueError, OverflowError):
+        span = timedelta(-1)
+    if span < timedelta(0):
+        raise ValueError("should be whole milliseconds, 0 or more")
+    return span
+
+
+def _some_duration(raw: object) -> timedelta:
+    span = _duration(raw)
+    if not span:
+        raise ValueError("should be whole milliseconds, 1 or more")
+    return span
+
+
+def _duration_or_none(raw: object) -> timedelta | None:
+    return _duration(raw) or None
+
+
+Duration: TypeAlias = Annotated[timedelta, BeforeValidator(_duration)]
+SomeDuration: TypeAlias = Annotated[timedelta, BeforeValidator(_some_duration)]
+DurationOrNone: TypeAlias = Annotated[timedelta | None, BeforeValidator(_duration_or_none)]
+Text: TypeAlias = Annotated[str, Field(min_length=1)]
+Count: TypeAlias = Annotated[int, Field(ge=0)]
+SomeCount: TypeAlias = Annotated[int, Field(ge=1)]
+Weight: TypeAlias = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class DeliverySettings(_Section):
+    """How long things may take, and what to do in doubt."""
+
+    call_limit: SomeDuration = Field(alias="call_limit_ms")
+    hold_margin: SomeDuration = Field(alias="hold_margin_ms")
+    lease: SomeDuration = Field(alias="lease_ms")
+    grace: Duration = Field(alias="grace_ms")
+    default_ttl: SomeDuration = Field(alias="default_ttl_ms")
+    max_in_doubt_resends: Count
+    default_from: Text
+
+    @property
+    def hold(self) -> timedelta:
+        """How long a declared attempt belongs to its worker."""
+        return self.call_limit + self.hold_margin
+
+
+class RetrySettings(_Section):
+    """When to try again; an empty preset means the environment's."""
+
+    preset: Literal[PresetName, ""]
+    charge: Charge
+
+
+class FairnessSettings(_Section):
+    """How tenants take turns."""
+
+    enable_round_robin: bool
+    max_jobs_per_tenant_batch: SomeCount
+    round_robin_base_priority: SomeCount
+    priority_increment_per_round: Count
+    max_round_robin_priority: SomeCount
+
+    def as_value(self) -> Fairness:
+        """The same, as stores and policies take it."""
+        return Fairness(**self.model_dump())
+
+
+class SendLimitSettings(_Section):
+    """What all workers together may start; a count of 0 means no limit."""
+
+    count: Count
+    per: SomeDuration = Field(alias="per_ms")
+
+    def as_value(self) -> SendLimit | None:
+        """The same, as stores take it."""
+        return SendLimit(self.count, self.per) if self.count else None
+
+
+class WorkerSettings(_Section):
+    """How much a worker does at once; 0 e-mail slots mean: as the provider allows."""
+
+    email_slots: Count
+    async_task_slots: SomeCount
+    sync_task_threads: SomeCount
+
+    def email_slots_for(self, *, network: bool) -> int:
+        """The e-mail slots with a provider that is, or is not, across a network."""
+        return self.email_slots or (_SLOTS_WITH_NETWORK if network else _SLOTS_WITHOUT)
+
+
+class ApiSettings(_Section):
+    """Where to listen; port 0 lets the system choose one."""
+
+    host: Text
+    port: Annotated[int, Field(ge=0, le=65535)]
+
+
+class RetentionSettings(_Section):
+    """How long finished messages are kept; None is for good."""
+
+    bodies: DurationOrNone = Field(alias="bodies_ms")
+    history: DurationOrNone = Field(alias="history_ms")
+
+
+class DeadLetterSettings(_Section):
+    """How long dead letters are kept."""
+
+    ttl: SomeDuration = Field(alias="ttl_ms")
+
+
+class SqliteSettings(_Section):
+    """What is peculiar to the SQLite store."""
+
+    min_free_bytes: Count
+    busy_timeout: Duration = Field(alias="busy_timeout_ms")
+
+
+class SandboxSettings(_Section):
+    """What is peculiar to the sandbox provider."""
+
+    seed: int
+
+
+class LogSettings(_Section):
+    """What is written to the log."""
+
+    level: LogLevel
+
+
+@value
+class Given:
+    """One setting as it was written, and where."""
+
+    key: str
+    raw: object
+    origin: str
+
+
+class Settings(_Section):
+    """All settings, checked."""
+
+    store: Text
+    provider: Text
+    environment: Environment
+    delivery: DeliverySettings
+    retry: RetrySettings
+    fairness: FairnessSettings
+    send_limit: SendLimitSettings
+    tiers: dict[str, Weight]
+    workers: WorkerSettings
+    api: ApiSettings
+    retention: RetentionSettings
+    dead_letters: DeadLetterSettings
+    sqlite: SqliteSettings
+    sandbox: SandboxSettings
+    log: LogSettings
+    _given: Mapping[str, Given] = PrivateAttr(default_factory=dict)
+
+    @property
+    def retry_preset(self) -> PresetName:
+        """The preset that was named, else the environment's."""
+        return self.retry.preset or default_preset(self.environment)
+
+    def given(self) -> list[Given]:
+        """Every setting as it was written and where, in the order of the default file."""
+        return list(self._given.values())
+
+    def origin(self, key: str) -> str:
+        """Where the value of ``key`` came from; keys are those of the default file: ``delivery.lease_ms``."""
+        return self._given[key].origin
+
+
+def _keys(section: type[BaseModel], prefix: str = "") -> Iterator[str]:
+    for name, field in section.model_fields.items():
+        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
+            yield from _keys(field.annotation, f"{name}.")
+        else:
+            yield prefix + (field.alias or name)
+
+
+FREE_TABLES = frozenset({"tiers"})  # their keys are the user's own
+KEYS = tuple(key for key in _keys(Settings) if key not in FREE_TABLES)
+
+
+# --- reading them -----------------------------------------------------------------------------
+
+
+def load(
+    *,
+    file: str | Path | None = None,
+    environ: Mapping[str, str] | None = None,
+    overrides: Mapping[str, object] | None = None,
+) -> Settings:
+    """Read all layers, the later ones winning; an unknown or wrong value raises `ConfigError`.
+
+    ``file`` must exist, as must the one that CARTEIRO_CONFIG names; without either, carteiro.toml
+    is read if it is there. ``overrides`` are the flags, by key; None is a flag not given.
+    """
+    environ = os.environ if environ is None else environ
+    given: dict[str, Given] = {}
+    for layer in (
+        _flattened(tomllib.loads(default_text()), "default"),
+        _from_file(file or environ.get(ENV_FILE)),
+        _from_environ(environ),
+        _from_flags(overrides or {}),
+    ):
+        given.update((each.key, each) for each in layer)
+    return _checked(given)
+
+
+def default_text() -> str:
+    """The commented default file."""
+    return resources.files("carteiro").joinpath("config.default.toml").read_text("utf-8")
+
+
+def env_name(key: str) -> str:
+    """The environment variable of a setting."""
+    return ENV_PREFIX + key.replace(".", "_").upper()
+
+
+def _from_file(named: str | Path | None) -> Iterator[Given]:
+    path = Path(named or FILE_NAME)
+    if not named and not path.exists():
+        return iter(())
+    try:
+        table = tomllib.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
+    except ValueError as error:  # bad TOML and bad UTF-8 alike
+        raise ConfigError(f"{path}: is not a TOML file: {error}") from error
+    return _flattened(table, str(path))
+
+
+def _flattened(table: Mapping[str, Any], origin: str, prefix: str = "") -> Iterator[Given]:
+    for name, raw in table.items():
+        if isinstance(raw, dict):
+            yield from _flattened(raw, origin, f"{prefix}{name}.")
+        else:
+            yield Given(_known(prefix + name, origin), raw, origin)
+
+
+def _from_environ(environ: Mapping[str, str]) -> Iterator[Given]:
+    keys = {env_name(key): key for key in KEYS}
+    for name, text in environ.items():
+        if not name.startswith(ENV_PREFIX) or name == ENV_FILE or _is_service_link(name, text):
+            continue
+        key = keys.get(name) or _free_key(name)
+        if key is None:
+            _refuse_unknown(name, "environment", keys)
+        yield Given(key, text, f"environment variable {name}")
+
+
+def _is_service_link(name: str, text: str) -> bool:
+    return bool(_SERVICE_LINK.search(name)) or text.startswith(_SERVICE_LINK_VALUES)
+
+
+def _free_key(name: str) -> str | None:
+    for table in FREE_TABLES:
+        own = name.removeprefix(env_name(f"{table}."))
+        if own not in {name, ""}:
+            return f"{table}.{own.lower()}"
+    return None
+
+
+def _from_flags(overrides: Mapping[str, object]) -> Iterator[Given]:
+    for key, raw in overrides.items():
+        if raw is not None:
+            yield Given(_known(key, "flag"), raw, "flag")
+
+
+def _known(key: str, origin: str) -> str:
+    table, _, own = key.partition(".")
+    if key not in KEYS and (table not in FREE_TABLES or not own or "." in own):
+        _refuse_unknown(key, origin, KEYS)
+    return key
+
+
+def _refuse_unknown(name: str, origin: str, known: Iterable[str]) -> NoReturn:
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    hint = f"; did you mean {near[0]}?" if near else ""
+    raise ConfigError(f"{name} (from {origin}): no such setting{hint}")
+
+
+# --- checking them ----------------------------------------------------------------------------
+
+
+def _checked(given: Mapping[str, Given]) -> Settings:
+    try:
+        settings = Settings.model_validate(_nested(given))
+    except ValidationError as error:
+        raise ConfigError("\n".join(_complaints(error, given))) from None
+    settings._given = given  # noqa: SLF001 - its maker may
+    return settings
+
+
+def _nested(given: Mapping[str, Given]) -> dict[str, Any]:
+    tree: dict[str, Any] = {}
+    for each in given.values():
+        section, _, name = each.key.rpartition(".")
+        (tree.setdefault(section, {}) if section else tree)[name] = each.raw
+    return tree
+
+
+def _complaints(error: ValidationError, given: Mapping[str, Given]) -> Iterator[str]:
+    """One line per setting: which, what was written, where, and what is allowed."""
+    for each in error.errors():
+        wrong = given[".".join(str(part) for part in each["loc"])]
+        allowed = each["msg"].removeprefix("Value error, ").removeprefix("Input ")
+        yield f"{wrong.key} = {wrong.raw!r} (from {wrong.origin}): {allowed}"

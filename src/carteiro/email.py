@@ -1,0 +1,347 @@
+"""What an e-mail is: its fields, their limits, and how it is read, kept and read again.
+
+`read_email` and `make_email` judge everything that can be judged without looking at HTML or the
+ledger. `restore_email` reads what they let through: it checks the shape again, and leaves
+addresses, subject and body to the validations that have codes of their own for them.
+"""
+
+import binascii
+import re
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
+from typing import Annotated, Any
+
+from pydantic import (
+    AwareDatetime,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+)
+from pydantic.alias_generators import to_camel
+from pydantic_core import ErrorDetails, PydanticCustomError
+
+from carteiro.errors import FieldError, InvalidMessage
+from carteiro.model import Delivery
+from carteiro.policy.addresses import judge_address
+
+MAX_REQUEST_BYTES = 1024 * 1024
+MAX_SUBJECT_CHARS = 150
+MAX_TTL = timedelta(days=30)
+# Normal forms may be a little longer than what was sent; nothing accepted comes near twice.
+_MAX_STORED_BYTES = 2 * MAX_REQUEST_BYTES
+_LONGEST_UTF8 = 4  # bytes of a character
+_LONGEST_JSON = 6  # bytes of a character, as in \u0001
+_SMALL_FIELDS_BYTES = 256 * 1024  # more than all fields but the bodies and attachments can take
+
+_CONTROL = r"\x00-\x1f\x7f-\x9f\u2028\u2029"
+_CONTROL_CHARACTER = re.compile(f"[{_CONTROL}]")
+_TOKEN = r"[A-Za-z0-9!#$&^_.+-]+"  # noqa: S105 - the RFC 2045 word for it
+_PLAIN_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}", re.ASCII)
+
+
+def _only_time_as_text(given: object) -> object:
+    """Refuse bare numbers: nobody can tell seconds from milliseconds."""
+    if isinstance(given, datetime) or (isinstance(given, str) and not given.isdecimal()):
+        return given
+    raise PydanticCustomError("time_as_text", "")
+
+
+Body = Annotated[str, StringConstraints(strict=True)]
+Line = Annotated[
+    str,
+    StringConstraints(strict=True, min_length=1, max_length=255, pattern=f"^[^{_CONTROL}]*$"),
+]
+Address = Annotated[
+    str,
+    StringConstraints(strict=True, min_length=1, max_length=320, pattern=f"^[^{_CONTROL}]*$"),
+]
+HeaderName = Annotated[
+    str,
+    StringConstraints(
+        strict=True,
+        max_length=76,
+        pattern=r"^(?i:X-[A-Z0-9_-]+|List-Unsubscribe(?:-[A-Z0-9-]+)?|References|In-Reply-To)$",
+    ),
+]
+HeaderValue = Annotated[
+    str, StringConstraints(strict=True, max_length=998, pattern=f"^[^{_CONTROL}]*$")
+]
+ContentType = Annotated[
+    str,
+    StringConstraints(
+        strict=True, max_length=255, pattern=rf"^{_TOKEN}/{_TOKEN}(?: *;[^{_CONTROL}]*)?$"
+    ),
+]
+ContentId = Annotated[
+    str,
+    StringConstraints(strict=True, min_length=1, max_length=255, pattern=rf"^[^{_CONTROL}\s<>]*$"),
+]
+
+
+class _Document(BaseModel):
+    model_config = ConfigDict(alias_generator=to_camel, extra="forbid", frozen=True)
+
+
+class Attachment(_Document):
+    """A file that goes with an e-mail; ``content`` is base64."""
+
+    filename: Line
+    content_type: ContentType
+    content: Annotated[str, StringConstraints(strict=True)]
+    content_id: ContentId | None = None
+
+
+class EmailRecipient(_Document):
+    """Who the tenant says it writes to."""
+
+    email: Address
+    recipient_id: Line | None = None
+    external_id: Line | None = None
+    cpf_cnpj_hash: Line | None = None
+    razao_social: Line | None = None
+    nome: Line | None = None
+
+    @property
+    def has_id(self) -> bool:
+        """Whether it can be told from other recipients."""
+        return bool(self.recipient_id or self.external_id or self.cpf_cnpj_hash)
+
+
+class Email(_Document):
+    """One e-mail as a tenant asks for it. Shape only: see `read_email` for the whole judgement."""
+
+    to: Address
+    subject: Body
+    html: Body | None = None
+    text: Body | None = None
+    from_: Address | None = Field(default=None, alias="from")
+    cc: tuple[Address, ...] = Field(default=(), max_length=5)
+    bcc: tuple[Address, ...] = Field(default=(), max_length=5)
+    reply_to: Address | None = None
+    headers: dict[HeaderName, HeaderValue] = Field(default_factory=dict, max_length=10)
+    tags: tuple[Line, ...] = Field(default=(), max_length=5)
+    attachments: tuple[Attachment, ...] = ()
+    recipient: EmailRecipient | None = None
+    external_id: Line | None = None
+    scheduled_at: Annotated[AwareDatetime, BeforeValidator(_only_time_as_text)] | None = None
+    priority: int = Field(default=5, ge=1, le=10, strict=True)
+    ttl: int | None = Field(
+        default=None, ge=1, le=MAX_TTL // timedelta(milliseconds=1), strict=True
+    )
+    delivery: Delivery = Delivery.AT_LEAST_ONCE
+
+
+def read_email(body: bytes | str) -> Email:
+    """The e-mail that a JSON request asks for; `InvalidMessage` is all that it raises."""
+    if len(body) > MAX_REQUEST_BYTES:
+        raise _too_large()
+    try:
+        encoded = body.encode() if isinstance(body, str) else body
+        if len(encoded) > MAX_REQUEST_BYTES:
+            raise _too_large()
+        return _judged(Email.__pydantic_validator__.validate_json(encoded))
+    except ValidationError as error:
+        raise _plainly(error) from None
+    except UnicodeEncodeError:
+        raise InvalidMessage([FieldError("body", "is not valid Unicode")]) from None
+
+
+def make_email(fields: Mapping[str, Any]) -> Email:
+    """The e-mail with these fields, by their JSON or Python names, judged as a request is."""
+    try:
+        given = Email.model_validate(dict(fields), by_alias=True, by_name=True)
+    except ValidationError as error:
+        raise _plainly(error) from None
+    email = _judged(given)
+    if _may_be_too_large(email) and len(stored_content(email).encode()) > MAX_REQUEST_BYTES:
+        raise _too_large()
+    return email
+
+
+def stored_content(email: Email) -> str:
+    """The JSON text to keep; `restore_email` makes an equal e-mail of it."""
+    return email.model_dump_json(by_alias=True, exclude_unset=True, exclude_none=True)
+
+
+def restore_email(content: str) -> Email:
+    """The e-mail that was kept, its shape checked again; raises `InvalidMessage` alone."""
+    try:
+        if len(content) * _LONGEST_UTF8 > _MAX_STORED_BYTES < len(content.encode()):
+            raise _too_large()
+        email: Email = Email.__pydantic_validator__.validate_json(content)
+    except ValidationError as error:
+        raise _plainly(error) from None
+    except UnicodeEncodeError:
+        raise InvalidMessage([FieldError("body", "is not valid Unicode")]) from None
+    faults = _nul_faults(email)
+    if email.recipient is not None:
+        faults += _recipient_faults(email.recipient, to=email.to)
+    _raise_any(faults)
+    return email
+
+
+def subject_fault(subject: str) -> str | None:
+    """What is wrong with a subject, if anything."""
+    if not 1 <= len(subject) <= MAX_SUBJECT_CHARS:
+        return f"must have 1 to {MAX_SUBJECT_CHARS} characters"
+    if _CONTROL_CHARACTER.search(subject):
+        return "must not contain line breaks or control characters"
+    return None
+
+
+def _judged(email: Email) -> Email:
+    """The e-mail with its addresses in normal form."""
+    faults = _nul_faults(email)
+    changes: dict[str, Any] = {}
+    _judge_addresses(email, faults, changes)
+    if (fault := subject_fault(email.subject)) is not None:
+        faults.append(FieldError("subject", fault))
+    if not (email.html or email.text):
+        faults.append(FieldError("html", "html or text is required", missing=True))
+    if email.headers:
+        faults += _header_faults(email.headers)
+    if email.attachments:
+        faults += _attachment_faults(email.attachments)
+    if email.recipient is not None:
+        recipient = _normal_recipient(email.recipient)
+        changes["recipient"] = recipient
+        faults += _recipient_faults(recipient, to=changes.get("to", email.to))
+    _raise_any(faults)
+    return email.model_copy(update=changes) if changes else email
+
+
+def _nul_faults(email: Email) -> list[FieldError]:
+    """Bodies with U+0000, which no store keeps alike; a pattern would cost more than the rest."""
+    bodies = (("html", email.html), ("text", email.text))
+    return [
+        FieldError(name, "must not contain U+0000")
+        for name, body in bodies
+        if body is not None and "\0" in body
+    ]
+
+
+def _judge_addresses(email: Email, faults: list[FieldError], changes: dict[str, Any]) -> None:
+    for field, path in (("to", "to"), ("from_", "from"), ("reply_to", "replyTo")):
+        given = getattr(email, field)
+        if given is not None:
+            normal = _judge_one(given, path, faults)
+            if normal != given:
+                changes[field] = normal
+    for field in ("cc", "bcc"):
+        if listed := getattr(email, field):
+            changes[field] = tuple(
+                _judge_one(each, f"{field}.{index}", faults) for index, each in enumerate(listed)
+            )
+
+
+def _judge_one(address: str, path: str, faults: list[FieldError]) -> str:
+    normal = judge_address(address)
+    if normal is None:
+        faults.append(FieldError(path, "is not an e-mail address"))
+        return address
+    return normal
+
+
+def _normal_recipient(recipient: EmailRecipient) -> EmailRecipient:
+    normal = judge_address(recipient.email)
+    if normal is None or normal == recipient.email:
+        return recipient
+    return recipient.model_copy(update={"email": normal})
+
+
+def _recipient_faults(recipient: EmailRecipient, *, to: str) -> Iterator[FieldError]:
+    if not recipient.has_id:
+        needed = "needs one of recipientId, externalId and cpfCnpjHash"
+        yield FieldError("recipient", needed, missing=True)
+    if recipient.email != to:
+        yield FieldError("recipient.email", "must be the address in to")
+
+
+def _header_faults(headers: Mapping[str, str]) -> Iterator[FieldError]:
+    if len({name.lower() for name in headers}) < len(headers):
+        yield FieldError("headers", "must not name a header twice")
+
+
+def _attachment_faults(attachments: tuple[Attachment, ...]) -> Iterator[FieldError]:
+    for index, attachment in enumerate(attachments):
+        try:
+            binascii.a2b_base64(attachment.content, strict_mode=True)
+        except ValueError:
+            yield FieldError(f"attachments.{index}.content", "is not base64")
+
+
+def _may_be_too_large(email: Email) -> bool:
+    chars = len(email.html or "") + len(email.text or "")
+    chars += sum(1024 + len(each.content) for each in email.attachments)
+    return chars * _LONGEST_JSON + _SMALL_FIELDS_BYTES > MAX_REQUEST_BYTES
+
+
+def _raise_any(faults: list[FieldError]) -> None:
+    if faults:
+        raise InvalidMessage(faults)
+
+
+def _too_large() -> InvalidMessage:
+    return InvalidMessage([FieldError("body", f"must have at most {MAX_REQUEST_BYTES} bytes")])
+
+
+# --- saying what is wrong, without repeating what was sent ---------------------------------------
+
+_MESSAGES = {
+    "missing": "is required",
+    "extra_forbidden": "is not a known field",
+    "json_invalid": "is not valid JSON",
+    "string_type": "must be a string",
+    "string_unicode": "is not valid Unicode",
+    "string_too_short": "must have at least {min_length} character(s)",
+    "string_too_long": "must have at most {max_length} characters",
+    "too_long": "must have at most {max_length} items",
+    "int_type": "must be an integer",
+    "int_parsing_size": "is too large",
+    "greater_than_equal": "must be at least {ge}",
+    "less_than_equal": "must be at most {le}",
+    "tuple_type": "must be a list",
+    "dict_type": "must be an object",
+    "model_type": "must be an object",
+    "model_attributes_type": "must be an object",
+    "enum": "must be {expected}",
+    "time_as_text": "must be an ISO 8601 date and time",
+    "timezone_aware": "must have a time zone",
+}
+_PATTERNS = {
+    "contentType": "must be a media type, such as application/pdf",
+    "contentId": "must not contain spaces, angle brackets or control characters",
+    "headers": "allows X-*, List-Unsubscribe*, References and In-Reply-To",
+}
+_ANY_PATTERN = "must not contain control characters"
+
+
+def _plainly(error: ValidationError) -> InvalidMessage:
+    found = error.errors(include_url=False, include_input=False)
+    return InvalidMessage([_plain_fault(each) for each in found[:20]])
+
+
+def _plain_fault(error: ErrorDetails) -> FieldError:
+    path = _path(error["loc"])
+    kind = error["type"]
+    if kind == "string_pattern_mismatch":
+        message = _PATTERNS.get(path.rpartition(".")[2], _ANY_PATTERN)
+    else:
+        message = _MESSAGES.get(kind, "is not valid").format_map(error.get("ctx", {}))
+    return FieldError(path, message, missing=kind == "missing")
+
+
+def _path(parts: tuple[int | str, ...]) -> str:
+    """The field's path; a name that the sender made up may hold anything and is not repeated."""
+    if parts[-1:] == ("[key]",):
+        parts = parts[:1]
+    return ".".join(_shown(part) for part in parts) or "body"
+
+
+def _shown(part: int | str) -> str:
+    if isinstance(part, int):
+        return str(part)
+    return to_camel(part).rstrip("_") if _PLAIN_NAME.fullmatch(part) else "(unknown)"

@@ -1,0 +1,79 @@
+"""The error tree. Expected results are values (see `model`); these are for what a caller cannot plan for.
+
+CarteiroError
+├── ConfigError            a setting is wrong; says which, where it came from and what is allowed
+├── InvalidMessage         what was to be sent is malformed; carries the fields
+├── TenantMissing          no such tenant
+├── DeadlinePassed         a provider call woke up after its deadline, before the hand-over
+├── DeliveryFailed         a task or provider says what is wrong, already classified
+└── StoreError
+    ├── StoreUnavailable   cannot be reached or written now; try again
+    ├── StoreFull          no room for new messages; what is accepted already still settles
+    ├── StoreCorrupt       the file is damaged
+    └── SchemaMismatch     the schema is newer than this program
+"""
+
+from collections.abc import Sequence
+
+from carteiro.model import Failure, value
+
+
+class CarteiroError(Exception):
+    """The root of all our errors."""
+
+
+class ConfigError(CarteiroError):
+    """A setting is wrong."""
+
+
+@value
+class FieldError:
+    """One field that is wrong, and why; ``missing`` parts what is absent from what is bad."""
+
+    field: str
+    message: str
+    missing: bool = False
+
+
+class InvalidMessage(CarteiroError, ValueError):
+    """What was to be sent is malformed; nothing was stored."""
+
+    def __init__(self, fields: Sequence[FieldError]) -> None:
+        self.fields = list(fields)
+        super().__init__("; ".join(f"{each.field}: {each.message}" for each in self.fields))
+
+
+class TenantMissing(CarteiroError, LookupError):
+    """No such tenant."""
+
+
+class DeadlinePassed(CarteiroError, TimeoutError):
+    """A provider call woke up after its deadline, before the hand-over."""
+
+
+class DeliveryFailed(CarteiroError):
+    """Raise it from a task to say what is wrong yourself: it is stored as it stands."""
+
+    def __init__(self, failure: Failure) -> None:
+        self.failure = failure
+        super().__init__(failure.reason)
+
+
+class StoreError(CarteiroError):
+    """The store cannot do it."""
+
+
+class StoreUnavailable(StoreError):
+    """Cannot be reached or written now; try again."""
+
+
+class StoreFull(StoreError):
+    """No room for new messages; what is accepted already still settles."""
+
+
+class StoreCorrupt(StoreError):
+    """The file is damaged."""
+
+
+class SchemaMismatch(StoreError):
+    """The schema is newer than this program."""

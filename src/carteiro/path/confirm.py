@@ -1,0 +1,117 @@
+"""Confirm that a claimed e-mail may be sent: the four validations, in their order.
+
+In: a leased job. Out: `Confirmed`, or `Unfit` with the first validation that failed; no failure
+here is cured by waiting. Pure: a crash here leaves nothing behind, the job is merely claimed and
+comes back as if nothing had happened.
+"""
+
+from typing import TypeAlias
+
+from carteiro.email import Email, restore_email, subject_fault
+from carteiro.errors import InvalidMessage
+from carteiro.model import Category, Failure, LeasedJob, Scope, value
+from carteiro.policy.addresses import judge_address
+from carteiro.policy.html import find_danger
+
+INTEGRITY = "INTEGRITY"
+OUTBOX = "OUTBOX"
+RECIPIENT = "RECIPIENT"
+TEMPLATE = "TEMPLATE"
+VALIDATIONS = (INTEGRITY, OUTBOX, RECIPIENT, TEMPLATE)
+
+MAX_HTML_BYTES = 512 * 1024
+_LONGEST_UTF8 = 4  # bytes of a character
+
+
+@value
+class Confirmed:
+    """The e-mail may be sent; ``validations`` are those it passed."""
+
+    email: Email
+    validations: tuple[str, ...]
+
+
+@value
+class Unfit:
+    """The e-mail must not be sent; ``validation`` is the one that failed."""
+
+    validation: str
+    failure: Failure
+
+
+Confirmation: TypeAlias = Confirmed | Unfit
+
+
+def confirm(job: LeasedJob) -> Confirmation:
+    """Judge the e-mail of a job; the first validation that fails decides. Reasons repeat no content."""
+    if job.content is None:  # nothing whose integrity could be judged
+        return _unfit(OUTBOX, "OUTBOX_NOT_FOUND", "the ledger has no such message")
+    try:
+        email = restore_email(job.content)
+    except InvalidMessage as error:
+        return _unfit(INTEGRITY, "INVALID_PAYLOAD", str(error))
+    if job.ledger_tenant != job.tenant:
+        return _unfit(OUTBOX, "OUTBOX_NOT_FOUND", "the message belongs to another tenant")
+    return _judge_recipient(job, email) or _judge_template(email) or Confirmed(email, VALIDATIONS)
+
+
+def _judge_recipient(job: LeasedJob, email: Email) -> Unfit | None:
+    if job.recipient_id is not None:
+        fault = _recipient_fault(job, email)
+        if fault is not None:
+            return _unfit(RECIPIENT, "RECIPIENT_NOT_FOUND", fault, Scope.RECIPIENT)
+    for field, addresses in (("to", (email.to,)), ("cc", email.cc), ("bcc", email.bcc)):
+        if any(judge_address(address) is None for address in addresses):
+            reason = f"{field}: is not an e-mail address"
+            return _unfit(RECIPIENT, "INVALID_EMAIL", reason, Scope.RECIPIENT)
+    return None
+
+
+def _recipient_fault(job: LeasedJob, email: Email) -> str | None:
+    recipient = job.recipient
+    if recipient is None or recipient.tenant != job.tenant:
+        return "the recipient does not exist"
+    if recipient.deleted_at is not None:
+        return "the recipient was deleted"
+    if _with_plain_domain(recipient.email) != _with_plain_domain(email.to):
+        return "the recipient has another e-mail address"
+    return None
+
+
+def _with_plain_domain(address: str) -> str:
+    local, at, domain = address.rpartition("@")
+    return f"{local}{at}{domain.lower()}"
+
+
+def _judge_template(email: Email) -> Unfit | None:
+    fault = _template_fault(email)
+    return None if fault is None else _unfit(TEMPLATE, "INVALID_TEMPLATE", fault)
+
+
+def _template_fault(email: Email) -> str | None:
+    if (fault := subject_fault(email.subject)) is not None:
+        return f"subject: {fault}"
+    if not email.html:
+        return None if email.text else "html or text is required"
+    if _is_too_large(email.html):
+        return f"html: must have at most {MAX_HTML_BYTES} bytes"
+    danger = find_danger(email.html)
+    return None if danger is None else f"html: {danger}"
+
+
+def _is_too_large(html: str) -> bool:
+    if len(html) * _LONGEST_UTF8 <= MAX_HTML_BYTES:
+        return False
+    return len(html.encode()) > MAX_HTML_BYTES
+
+
+def _unfit(validation: str, code: str, reason: str, scope: Scope = Scope.MESSAGE) -> Unfit:
+    failure = Failure(
+        code=code,
+        category=Category.VALIDATION_ERROR,
+        retryable=False,
+        scope=scope,
+        reason=reason,
+        rule=f"validation.{validation.lower()}",
+    )
+    return Unfit(validation, failure)

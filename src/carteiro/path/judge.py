@@ -1,0 +1,120 @@
+"""Decide what becomes of a message: after an attempt, and before one that may have to be left out.
+
+In comes what the provider said, or a job just claimed; out goes a verdict. Pure: no clock, no
+randomness, no I/O; ``chance`` in [0, 1) comes from the caller. A crash here leaves nothing behind.
+"""
+
+from datetime import timedelta
+from typing import assert_never
+
+from carteiro.model import (
+    ZERO,
+    Dead,
+    DeadReason,
+    Deferred,
+    Delivery,
+    Failure,
+    LeasedJob,
+    NotMade,
+    Outcome,
+    Rejected,
+    Retry,
+    Sent,
+    Taken,
+    Unknown,
+    Verdict,
+)
+from carteiro.policy import classify
+from carteiro.policy.lifecycle import EXPIRED_UNSENT
+from carteiro.policy.retry import RetryPolicy
+
+MOST_CLAIMS = 5  # so many workers may die over a message before it is left alone
+
+
+def judge(  # noqa: PLR0913 - each is a fact that decides, and none can be told from another
+    outcome: Outcome,
+    *,
+    provider: str,
+    charged_before: int,
+    in_doubt_before: int,
+    delivery: Delivery,
+    policy: RetryPolicy,
+    expires_in: timedelta,
+    chance: float,
+) -> Verdict:
+    """Turn the outcome of an attempt into a verdict.
+
+    ``charged_before`` and ``in_doubt_before`` (see `doubts`) do not count this outcome.
+    """
+    match outcome:
+        case Taken(provider_id):
+            return Sent(provider, provider_id)
+        case Rejected(failure):
+            return Dead(DeadReason.PERMANENT_ERROR, failure, charged=True)
+        case Deferred():
+            return _deferred(outcome, charged_before, policy, expires_in, chance)
+        case NotMade(failure, wait):
+            return _retry(wait, failure, charged=False, expires_in=expires_in)
+        case Unknown(failure):
+            if not _may_send_again(in_doubt_before + 1, delivery, policy):
+                return Dead(DeadReason.IN_DOUBT, failure)
+            wait = policy.delay(charged_before, chance)
+            return _retry(wait, failure, charged=False, expires_in=expires_in)
+        case _:
+            assert_never(outcome)
+
+
+def judge_claim(job: LeasedJob, policy: RetryPolicy) -> Dead | None:
+    """What a claimer decides before it runs the job; None: go on, at once.
+
+    Doubt comes first: whether it may be sent again does not depend on the rest. A message that
+    kills workers comes before its expiry: people must learn of it.
+    """
+    if job.open_attempt and not _may_send_again(doubts(job), job.delivery, policy):
+        return Dead(DeadReason.IN_DOUBT, classify.in_doubt())
+    if _undeclared_claims(job) > MOST_CLAIMS:
+        return Dead(DeadReason.CRASHES_WORKER, classify.crashes_worker(job.claims - 1))
+    if job.expires_in <= ZERO:
+        return Dead(DeadReason.EXPIRED, EXPIRED_UNSENT)
+    return None
+
+
+def doubts(job: LeasedJob) -> int:
+    """How many outcomes of this round are unknown, the open attempt included."""
+    return job.in_doubt + job.open_attempt
+
+
+def _deferred(
+    outcome: Deferred,
+    charged_before: int,
+    policy: RetryPolicy,
+    expires_in: timedelta,
+    chance: float,
+) -> Retry | Dead:
+    charged = policy.charges(outcome.failure)
+    failed = charged_before + charged
+    if failed >= policy.max_attempts:
+        return Dead(DeadReason.MAX_ATTEMPTS_EXCEEDED, outcome.failure, charged=charged)
+    wait = max(policy.delay(failed, chance), outcome.retry_after)
+    return _retry(wait, outcome.failure, charged=charged, expires_in=expires_in)
+
+
+def _may_send_again(in_doubt: int, delivery: Delivery, policy: RetryPolicy) -> bool:
+    return delivery is Delivery.AT_LEAST_ONCE and in_doubt <= policy.max_in_doubt_resends
+
+
+def _undeclared_claims(job: LeasedJob) -> int:
+    """The claims, this one included, that did not lead to an attempt.
+
+    Claims that ended in doubt are bounded by the policy and not held against the message here, but
+    an open attempt is no cover either: the resend may die before it is declared, time and again.
+    """
+    return job.claims - doubts(job) if job.open_attempt else job.claims
+
+
+def _retry(
+    wait: timedelta, failure: Failure, *, charged: bool, expires_in: timedelta
+) -> Retry | Dead:
+    if wait >= expires_in:
+        return Dead(DeadReason.EXPIRED, failure, charged=charged)
+    return Retry(wait, charged, failure)

@@ -1,0 +1,79 @@
+"""Judge e-mail addresses by their syntax, and mask them for logs. Pure: no DNS, no I/O."""
+
+import re
+from functools import lru_cache
+
+from email_validator import (
+    SPECIAL_USE_DOMAIN_NAMES,
+    EmailNotValidError,
+    validate_email,
+)
+from email_validator.rfc_constants import CASE_INSENSITIVE_MAILBOX_NAMES
+
+_LONGEST_ADDRESS = 254
+_LONGEST_LOCAL_PART = 64
+_WORTH_JUDGING = 1000  # characters; far beyond any address, and the library's cost grows with it
+
+_ATOM = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"
+_LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9]|-(?!-)){0,61}(?<!-)"
+_PLAIN = re.compile(rf"({_ATOM}(?:\.{_ATOM})*)@((?:{_LABEL}\.)+([A-Za-z]{{2,63}}))", re.ASCII)
+
+# What the library treats apart: left to it, so that both ways agree.
+_SPECIAL_TLDS = {name.rpartition(".")[2] for name in SPECIAL_USE_DOMAIN_NAMES} - {"test"}
+_FOLDED_MAILBOXES = frozenset(CASE_INSENSITIVE_MAILBOX_NAMES)
+
+_OUTSIDE = r"\s<>()\[\],;:\"\\"
+_ADDRESS_IN_TEXT = re.compile(
+    rf"(?:(?<![^{_OUTSIDE}@])[^{_OUTSIDE}@]+|\"[^\"\n]{{1,{_LONGEST_ADDRESS}}}\")"
+    r"(?:@[\w*-]+(?:\.[\w*-]+)*|@\[[^\]\s]*\])+"
+)
+_ESCAPED_AT = re.compile("%40", re.IGNORECASE)
+_ENDING = re.compile(r"[\w-]{1,24}")
+
+
+def judge_address(text: str) -> str | None:
+    """The address in its normal form (domain in lower case), or None if it is no address."""
+    plain = _PLAIN.fullmatch(text)
+    if plain is None or len(text) > _LONGEST_ADDRESS:
+        return _judge_rare(text)
+    local, domain, tld = plain.groups()
+    if len(local) > _LONGEST_LOCAL_PART or _is_special(local, tld):
+        return _judge_rare(text)
+    return f"{local}@{domain.lower()}"
+
+
+def _is_special(local: str, tld: str) -> bool:
+    return tld.lower() in _SPECIAL_TLDS or local.lower() in _FOLDED_MAILBOXES
+
+
+@lru_cache(maxsize=1024)
+def _judge_rare(text: str) -> str | None:
+    """All that the plain form does not cover: other scripts, special names, and what is wrong."""
+    if len(text) > _WORTH_JUDGING:
+        return None
+    try:
+        return validate_email(text, check_deliverability=False, test_environment=True).normalized
+    except EmailNotValidError:
+        return None
+
+
+def mask(address: str) -> str:
+    """The address as logs may show it: ``u***@e***.com``. Anything else becomes ``***``."""
+    local, at, domain = address.rpartition("@")
+    if not at:
+        return "***"
+    name, dot, ending = domain.rpartition(".")
+    if not dot or not _ENDING.fullmatch(ending):
+        return f"{_first(local)}***@{_first(domain)}***"
+    return f"{_first(local)}***@{_first(name)}***.{ending}"
+
+
+def _first(text: str) -> str:
+    return text[:1] if text[:1].isalnum() else ""
+
+
+def mask_text(text: str) -> str:
+    """The text with every address inside it masked."""
+    if "@" not in text and "%40" not in text:
+        return text
+    return _ADDRESS_IN_TEXT.sub(lambda found: mask(found[0]), _ESCAPED_AT.sub("@", text))

@@ -1,0 +1,40 @@
+"""How tenants take turns: the arithmetic of virtual time, the same in every store.
+
+Virtual time is served jobs divided by weight, in whole numbers so that all stores tie alike.
+The tenant with the least goes first, ties to the least recently served. V is the start of the
+last served turn; a tenant keeps its virtual time when it leaves the ring and comes back at
+max(own, V): no credit for absence.
+"""
+
+from carteiro.model import Fairness
+
+SCALE = 1_000_000  # the virtual time of one job at weight 1
+LEAST_WEIGHT, MOST_WEIGHT = 0.001, 1000.0
+SUSPECT_CLAIMS = 2  # after so many claims without an end a job is claimed alone
+READIED_PER_TURN = 30
+
+
+def stride(weight: float) -> int:
+    """The virtual time that one job costs at this weight."""
+    return round(SCALE / min(max(weight, LEAST_WEIGHT), MOST_WEIGHT))
+
+
+def returning(own: int, v: int) -> int:
+    """Where a tenant comes back into the ring."""
+    return max(own, v)
+
+
+def rescaled(vt: int, v: int, *, old: int, new: int) -> int:
+    """Virtual time after a change of stride: what it is ahead of V counts at the new price."""
+    return v + (vt - v) * new // old if vt > v else vt
+
+
+def rounds_without(turn: int, last_turn: int, seated: int) -> int:
+    """Whole rounds since the last turn: turns of others divided by the tenants in the ring."""
+    return max(0, turn - last_turn) // max(1, seated)
+
+
+def priority(rounds: int, fairness: Fairness) -> int:
+    """The view of virtual time that people know: more urgent (smaller) the longer without a turn."""
+    urgency = fairness.round_robin_base_priority - rounds * fairness.priority_increment_per_round
+    return max(fairness.max_round_robin_priority, urgency)

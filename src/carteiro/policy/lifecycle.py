@@ -1,0 +1,351 @@
+"""What may happen to a message, as pure rules over its ledger entry; stores load, apply and save.
+
+Each rule gets the entry, what is asked and the store's now (milliseconds), changes the entry in
+place and returns the answer with a `Change`: the events to write and what becomes of job and dead letter.
+Without a change the entry is as it was and nothing is to be written.
+"""
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import NamedTuple
+
+from carteiro.model import (
+    DEAD,
+    FINISHED,
+    Begun,
+    CancelAnswer,
+    Category,
+    ClaimId,
+    Dead,
+    DeadReason,
+    End,
+    Event,
+    EventType,
+    Failure,
+    KindName,
+    Late,
+    MessageId,
+    Metadata,
+    RedriveAnswer,
+    Refused,
+    RefusedWhy,
+    Retry,
+    Scope,
+    Sent,
+    Settled,
+    Start,
+    State,
+    TenantId,
+    Verdict,
+)
+
+MILLISECOND = timedelta(milliseconds=1)
+LONGEST_HOLD_MS = 15 * 60 * 1000  # beyond it a lease or hold is the work of a clock that stepped back
+
+EXPIRED_UNSENT = Failure(
+    code="EXPIRED",
+    category=Category.TIMEOUT_ERROR,
+    retryable=False,
+    scope=Scope.MESSAGE,
+    reason="Not sent within its time to live",
+    rule="lifecycle.expired",
+)
+
+
+
+@dataclass(slots=True)
+class Entry:
+    """The part of a ledger row that rules read and change; times are the store's, in milliseconds."""
+
+    id: MessageId
+    tenant: TenantId
+    kind: KindName
+    declares: bool
+    ttl_ms: int
+    state: State
+    due_at: int
+    expires_at: int
+    attempts: int
+    charged: int
+    in_doubt: int
+    round: int
+    holder: ClaimId | None
+    held_until: int | None
+    cancel_requested_at: int | None
+    evidence: str | None
+    provider: str | None
+    provider_id: str | None
+    failure: Failure | None
+    duration_ms: int | None
+    finished_at: int | None
+
+
+class Stamped(NamedTuple):
+    """An event with its time."""
+
+    type: EventType
+    metadata: Metadata
+    at: int
+
+
+class NewDeadLetter(NamedTuple):
+    """What a dead letter records beyond its message."""
+
+    reason: DeadReason
+    failure: Failure
+    failed_attempts: int
+
+
+@dataclass(slots=True)
+class Change:
+    """What a rule leaves to be written beside the entry."""
+
+    events: tuple[Stamped, ...] = ()
+    park_until: int | None = None  # the job waits until then, with no claim on it
+    drop_job: bool = False
+    buried: NewDeadLetter | None = None
+    unburied: bool = False
+
+
+def is_live(until: int | None, now: int) -> bool:
+    """Whether a lease or hold that ends then is still good."""
+    return until is not None and now < until <= now + LONGEST_HOLD_MS
+
+
+def is_open(entry: Entry) -> bool:
+    """Whether an attempt was declared and not settled."""
+    return entry.state == State.SENT_ATTEMPT
+
+
+def begin(
+    entry: Entry, start: Start, *, owner: bool, now: int
+) -> tuple[Begun | Refused, Change | None]:
+    """Declare an attempt. ``owner``: the job's claim is the start's."""
+    refusal = _why_not_begin(entry, start, owner=owner, now=now)
+    if refusal is not None:
+        return refusal, None
+    if _has_begun(entry, start):
+        return Begun(entry.attempts), None
+    entry.state = State.SENT_ATTEMPT
+    entry.attempts += 1
+    entry.in_doubt += start.open_attempt
+    entry.holder = start.lease.claim
+    entry.held_until = now + start.hold // MILLISECOND
+    entry.provider = start.provider
+    attempt = {"attempt": entry.attempts, "provider": start.provider}
+    events = (*_stamped(start.events, now), Stamped(EventType.SENT_ATTEMPT, attempt, now))
+    return Begun(entry.attempts), Change(events)
+
+
+def finish(
+    entry: Entry, end: End, *, owner: bool, now: int
+) -> tuple[Settled | Late, Change | None]:
+    """Settle a claimed job. ``owner``: the job's claim is the end's."""
+    if not owner:
+        return _unclaimed(entry, end, now)
+    if entry.state in FINISHED:  # a stale queue entry: acknowledged, never sent
+        return Settled(entry.state), Change(drop_job=True)
+    verdict = _as_things_stand(entry, end.verdict, now)
+    _close_attempt(entry, end)
+    match verdict:
+        case Sent():
+            change = _sent(entry, verdict, now, late=verdict is not end.verdict)
+        case Retry() if entry.cancel_requested_at is not None:
+            change = _cancelled(entry, now)
+        case Retry():
+            change = _retried(entry, verdict, now)
+        case Dead():
+            change = _buried(entry, verdict, now)
+    if end.events:
+        change.events = (*_stamped(end.events, now), *change.events)
+    return Settled(entry.state), change
+
+
+def cancel(entry: Entry, *, leased: bool, now: int) -> tuple[CancelAnswer, Change | None]:
+    """End what waits; mark what is in flight or in doubt. ``leased``: a live claim is on the job."""
+    if entry.state in FINISHED:
+        return CancelAnswer.FINISHED, None
+    if not is_open(entry) and not _is_running(entry, leased=leased):
+        return CancelAnswer.CANCELLED, _cancelled(entry, now)
+    if entry.cancel_requested_at is not None:
+        return CancelAnswer.REQUESTED, None
+    entry.cancel_requested_at = now
+    return CancelAnswer.REQUESTED, Change((Stamped(EventType.CANCEL_REQUESTED, {}, now),))
+
+
+def expire(entry: Entry, *, leased: bool, now: int) -> Change | None:
+    """Bury what was not sent by its time; a running send or an open attempt is left to its claimer."""
+    if entry.expires_at > now or entry.state in FINISHED:
+        return None
+    if is_open(entry) or _is_running(entry, leased=leased):
+        return None
+    if entry.cancel_requested_at is not None:
+        return _cancelled(entry, now)
+    return _buried(entry, Dead(DeadReason.EXPIRED, entry.failure or EXPIRED_UNSENT), now)
+
+
+def redrive(
+    entry: Entry, *, by: str, redriven: bool, now: int
+) -> tuple[RedriveAnswer, Change | None]:
+    """Start a new round of attempts and a new ttl. ``redriven``: its dead letter is on its way already."""
+    if redriven:
+        return RedriveAnswer.ALREADY, None
+    if entry.state not in DEAD:
+        return RedriveAnswer.NOT_FOUND, None
+    entry.state = State.ENQUEUED
+    entry.round += 1
+    entry.charged = 0
+    entry.in_doubt = 0
+    entry.due_at = now
+    entry.expires_at = now + entry.ttl_ms
+    entry.cancel_requested_at = None
+    entry.evidence = None
+    entry.finished_at = None
+    event = Stamped(EventType.ENQUEUED, {"round": entry.round, "redrivenBy": by}, now)
+    return RedriveAnswer.REDRIVEN, Change((event,))
+
+
+def _why_not_begin(entry: Entry, start: Start, *, owner: bool, now: int) -> Refused | None:
+    if entry.state in FINISHED:
+        return Refused(RefusedWhy.FINISHED)
+    if not owner:
+        return Refused(RefusedWhy.LOST)
+    if _has_begun(entry, start):
+        return None
+    if is_open(entry) and is_live(entry.held_until, now):
+        return Refused(RefusedWhy.HELD, ((entry.held_until or now) - now) * MILLISECOND)
+    if is_open(entry) != start.open_attempt:
+        return Refused(RefusedWhy.LOST)
+    if entry.cancel_requested_at is not None:
+        return Refused(RefusedWhy.CANCELLED)
+    if entry.expires_at <= now:
+        return Refused(RefusedWhy.EXPIRED)
+    if entry.due_at > now:
+        return Refused(RefusedWhy.NOT_DUE, (entry.due_at - now) * MILLISECOND)
+    return None
+
+
+def _has_begun(entry: Entry, start: Start) -> bool:
+    return is_open(entry) and entry.holder == start.lease.claim and entry.held_until is not None
+
+
+def _is_running(entry: Entry, *, leased: bool) -> bool:
+    return leased and not entry.declares
+
+
+def _as_things_stand(entry: Entry, verdict: Verdict, now: int) -> Verdict:
+    """The verdict in the light of what others learnt: a late success, an end of life that a retry would miss."""
+    if isinstance(verdict, Sent):
+        return verdict
+    if entry.evidence is not None:
+        _, provider, provider_id = json.loads(entry.evidence)
+        return Sent(provider, provider_id)
+    if isinstance(verdict, Retry) and now + verdict.after // MILLISECOND >= entry.expires_at:
+        return Dead(DeadReason.EXPIRED, verdict.failure, charged=verdict.charged)
+    return verdict
+
+
+def _close_attempt(entry: Entry, end: End) -> None:
+    entry.holder = end.lease.claim
+    entry.held_until = None
+    entry.attempts += end.attempted
+    entry.in_doubt += end.in_doubt
+    entry.duration_ms = end.duration // MILLISECOND
+
+
+def _sent(entry: Entry, verdict: Sent, now: int, *, late: bool = False) -> Change:
+    entry.state = State.SENT
+    entry.provider = verdict.provider
+    entry.provider_id = verdict.provider_id
+    entry.failure = None
+    entry.finished_at = now
+    metadata = {
+        "sesMessageId": verdict.provider_id,
+        "provider": verdict.provider,
+        "durationMs": entry.duration_ms,
+        "attempt": entry.attempts,
+    }
+    if late:
+        metadata["late"] = True
+    event = Stamped(EventType.SENT, metadata, now)
+    return Change((event,), drop_job=True, unburied=True)
+
+
+def _retried(entry: Entry, verdict: Retry, now: int) -> Change:
+    entry.state = State.RETRY_SCHEDULED
+    entry.charged += verdict.charged
+    entry.failure = verdict.failure
+    wait_ms = verdict.after // MILLISECOND
+    entry.due_at = now + wait_ms
+    metadata = {
+        **_told(verdict.failure),
+        "willRetry": True,
+        "nextAttemptNumber": entry.attempts + 1,
+        "backoffDelay": wait_ms,
+    }
+    event = Stamped(EventType.RETRY_SCHEDULED, metadata, now)
+    return Change((event,), park_until=entry.due_at)
+
+
+def _buried(entry: Entry, verdict: Dead, now: int) -> Change:
+    is_expiry = verdict.reason is DeadReason.EXPIRED
+    entry.state = State.EXPIRED if is_expiry else State.FAILED
+    entry.charged += verdict.charged
+    entry.failure = verdict.failure
+    entry.finished_at = now
+    metadata = {
+        **_told(verdict.failure),
+        "errorMessage": verdict.failure.reason,
+        "willRetry": False,
+        "reason": verdict.reason.value,
+    }
+    event = Stamped(EventType.EXPIRED if is_expiry else EventType.FAILED, metadata, now)
+    buried = NewDeadLetter(verdict.reason, verdict.failure, entry.charged)
+    return Change((event,), drop_job=True, buried=buried)
+
+
+def _cancelled(entry: Entry, now: int) -> Change:
+    entry.state = State.CANCELLED
+    entry.finished_at = now
+    event = Stamped(EventType.CANCELLED, {}, now)
+    return Change((event,), drop_job=True, unburied=True)
+
+
+def _unclaimed(entry: Entry, end: End, now: int) -> tuple[Settled | Late, Change | None]:
+    """An end without the claim: a repetition whose answer was lost, or one that comes late.
+
+    Only a late *sent* is news, and it never touches an attempt that is live now.
+    """
+    if entry.holder == end.lease.claim and entry.held_until is None:
+        return Settled(entry.state), None
+    verdict = end.verdict
+    if not isinstance(verdict, Sent) or _is_known(entry, end):
+        return Late(entry.state), None
+    told = {"outcome": "SENT", "sesMessageId": verdict.provider_id, "provider": verdict.provider}
+    event = Stamped(EventType.LATE_RESULT, told, now)
+    entry.evidence = json.dumps([end.lease.claim, verdict.provider, verdict.provider_id])
+    has_ended = entry.state in {State.SENT, State.CANCELLED}
+    if has_ended or (is_open(entry) and is_live(entry.held_until, now)):
+        return Late(entry.state), Change((event,))
+    entry.held_until = None
+    change = _sent(entry, verdict, now, late=True)
+    change.events = (event, *change.events)
+    return Late(entry.state), change
+
+
+def _is_known(entry: Entry, end: End) -> bool:
+    return entry.evidence is not None and json.loads(entry.evidence)[0] == end.lease.claim
+
+
+def _told(failure: Failure) -> dict[str, object]:
+    return {
+        "errorCode": failure.code,
+        "errorCategory": failure.category.value,
+        "originalCode": failure.original_code,
+    }
+
+
+def _stamped(events: Iterable[Event], now: int) -> tuple[Stamped, ...]:
+    return tuple(Stamped(each.type, each.metadata, now - each.ago // MILLISECOND) for each in events)

@@ -1,0 +1,98 @@
+"""When to try again, and how often.
+
+Pure: ``chance`` in [0, 1) comes from the caller.
+"""
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Literal, TypeAlias
+
+from carteiro.model import ZERO, Failure, Scope, value
+
+Charge: TypeAlias = Literal["all", "message"]
+Environment: TypeAlias = Literal["development", "production"]
+PresetName: TypeAlias = Literal[
+    "gateway", "classic", "development", "pipeline", "transactional", "tickets"
+]
+
+_MICROSECOND = timedelta(microseconds=1)
+_MILLISECOND = timedelta(milliseconds=1)
+_LONGEST_MS = timedelta.max // _MILLISECOND
+_LARGEST_EXPONENT = 67  # one microsecond doubled that often is longer than any timedelta
+_OWN_FAULTS = frozenset({Scope.MESSAGE, Scope.RECIPIENT})
+
+
+@value
+class RetryPolicy:
+    """How a message is tried again: at most ``max_attempts`` charged failures, with a wait after each.
+
+    The waits come from ``table`` if it is given (its last one repeats), else ``base`` doubles up
+    to ``cap``. ``charge`` says which failures count: all, or only the message's and recipient's own.
+    """
+
+    max_attempts: int
+    base: timedelta = ZERO
+    cap: timedelta = timedelta.max
+    jitter: float = 0.25
+    table: tuple[timedelta, ...] = ()
+    max_in_doubt_resends: int = 1
+    charge: Charge = "all"
+
+    def delay(self, failed: int, chance: float) -> timedelta:
+        """The wait after failure number ``failed``, in whole milliseconds, never negative.
+
+        The jitter comes after the cap: messages that all reached the cap must still part. Before
+        any charged failure the wait is that after the first.
+        """
+        wait = self._table_wait(failed) if self.table else self._doubled_wait(failed)
+        spread = 1 + self.jitter * (2 * chance - 1)
+        wait_ms = round(wait / _MILLISECOND * spread)
+        return timedelta(milliseconds=min(max(wait_ms, 0), _LONGEST_MS))
+
+    def charges(self, failure: Failure) -> bool:
+        """Whether the failure counts against ``max_attempts``."""
+        return self.charge == "all" or failure.scope in _OWN_FAULTS
+
+    def _table_wait(self, failed: int) -> timedelta:
+        return self.table[min(max(failed, 1), len(self.table)) - 1]
+
+    def _doubled_wait(self, failed: int) -> timedelta:
+        # As whole microseconds: a doubled timedelta would overflow before the cap could hold it.
+        exponent = min(max(failed - 1, 0), _LARGEST_EXPONENT)
+        wait_us = self.base // _MICROSECOND * 2**exponent
+        return timedelta(microseconds=min(wait_us, self.cap // _MICROSECOND))
+
+
+PRESETS: Mapping[PresetName, RetryPolicy] = {
+    "gateway": RetryPolicy(max_attempts=5, base=timedelta(seconds=1), cap=timedelta(seconds=60)),
+    "classic": RetryPolicy(max_attempts=5, base=timedelta(seconds=1), cap=timedelta(seconds=300)),
+    "development": RetryPolicy(
+        max_attempts=3, base=timedelta(milliseconds=500), cap=timedelta(seconds=30)
+    ),
+    "pipeline": RetryPolicy(
+        max_attempts=5,
+        table=(
+            timedelta(seconds=1),
+            timedelta(seconds=5),
+            timedelta(seconds=30),
+            timedelta(minutes=2),
+            timedelta(minutes=10),
+        ),
+    ),
+    "transactional": RetryPolicy(
+        max_attempts=4,
+        jitter=0,
+        table=(timedelta(minutes=1), timedelta(minutes=5), timedelta(minutes=15)),
+    ),
+    "tickets": RetryPolicy(max_attempts=3, base=timedelta(seconds=1), cap=timedelta(seconds=30)),
+}
+
+_DEFAULT_PRESETS: Mapping[Environment, PresetName] = {
+    "development": "development",
+    "production": "gateway",
+}
+
+
+def default_preset(environment: Environment) -> PresetName:
+    """The preset of those who name none."""
+    return _DEFAULT_PRESETS[environment]

@@ -1,0 +1,38 @@
+"""What the core asks of the world, as Protocols; ``Backend`` is all that one store set-up offers."""
+
+from carteiro.model import value
+from carteiro.ports.dead_letters import DeadLetters
+from carteiro.ports.inbox import Inbox
+from carteiro.ports.provider import Handover, Parcel, Provider
+from carteiro.ports.reading import Reading
+from carteiro.ports.store import Store
+from carteiro.ports.tenants import Tenants
+from carteiro.ports.upkeep import Upkeep
+from carteiro.ports.wake import Wake
+
+__all__ = [
+    "Backend",
+    "DeadLetters",
+    "Handover",
+    "Inbox",
+    "Parcel",
+    "Provider",
+    "Reading",
+    "Store",
+    "Tenants",
+    "Upkeep",
+    "Wake",
+]
+
+
+@value
+class Backend:
+    """The ports of one store set-up, opened together and closed together (`close`, by its maker)."""
+
+    store: Store
+    tenants: Tenants
+    dead_letters: DeadLetters
+    reading: Reading
+    upkeep: Upkeep
+    inbox: Inbox
+    wake: Wake

@@ -1,0 +1,51 @@
+"""Who takes a message over, and the moment at which it does."""
+
+import time
+from datetime import timedelta
+from typing import Any, Protocol
+
+from carteiro.errors import DeadlinePassed
+from carteiro.model import MessageId, Outcome, TenantId, value
+
+
+class Handover:
+    """The point of no return of one provider call.
+
+    Its life: made before `declare` with a deadline on the monotonic clock; the provider calls
+    `begin` just before the first byte that could hand the message over; from then on a call
+    without an answer is in doubt, before it nothing was handed over.
+    """
+
+    __slots__ = ("begun", "deadline")
+
+    def __init__(self, limit: timedelta) -> None:
+        self.deadline = time.monotonic() + limit.total_seconds()
+        self.begun = False
+
+    def begin(self) -> None:
+        """Pass the last check: a process that slept past its deadline must not deliver."""
+        if time.monotonic() >= self.deadline:
+            raise DeadlinePassed
+        self.begun = True
+
+
+@value
+class Parcel:
+    """What a provider gets: the content, and the ids that run through every row, log line and event."""
+
+    message: MessageId
+    tenant: TenantId
+    content: Any  # of the kind's own type: an e-mail, or a task's arguments
+    attempt: int
+    revision: int
+    request_id: str
+
+
+class Provider(Protocol):
+    """Takes e-mail over. Promise in ``tests/contract/provider``: begins the hand-over before it, and says what came of it."""
+
+    name: str
+
+    async def deliver(self, parcel: Parcel, handover: Handover) -> Outcome:
+        """Hand the parcel over. An exception is judged by the stage: deferred before the hand-over, unknown after it."""
+        ...

@@ -1,0 +1,78 @@
+"""The path of a message as a store sees it: accept, claim, declare, settle, and what keeps them honest."""
+
+from collections.abc import Collection, Sequence
+from datetime import timedelta
+from typing import Protocol
+
+from carteiro.model import (
+    ZERO,
+    AcceptAnswer,
+    Begun,
+    CancelAnswer,
+    ClaimId,
+    Claimed,
+    End,
+    KindName,
+    Late,
+    Lease,
+    MessageId,
+    NewMessage,
+    Refused,
+    Settled,
+    Start,
+    TenantId,
+)
+
+
+class Store(Protocol):
+    """Ledger and queue behind one door. Lists in, lists of the same length out; atomic per item.
+
+    Promises, one module each in ``tests/contract/store``:
+
+    durable      An answer is given after the commit; a new process on the same place sees it.
+    idempotent   `accept`, `declare` and `settle` repeated with the same ids answer alike and write nothing.
+    exclusive    At any moment at most one live lease exists for a job.
+    fenced       A worker whose claim was taken over changes no attempt of another; what it knows is kept.
+    declared     Only a declared attempt may be in doubt; what was merely claimed comes back as if nothing happened.
+    transitions  A message only moves along `model.TRANSITIONS`, and each move leaves its event.
+    fair         Tenants take turns; the bound of docs/explanation/fairness.md holds in claim order.
+    ordered      Inside a tenant: priority, then due time, then id.
+    limited      Caps, rates, pauses and the send limit hold, cost others nothing, and end by themselves.
+    timely       A parked job comes back when its time has come, also after a step of the clock.
+    cautious     A job that keeps killing its workers is claimed alone, and is counted.
+    cancellable  `cancel` ends what waits, marks what is in flight, and touches no other tenant's messages.
+    """
+
+    async def accept(self, new: Sequence[NewMessage]) -> list[AcceptAnswer]:
+        """Commit the messages and their jobs; a known id is replayed."""
+        ...
+
+    async def claim(
+        self, *, claim_id: ClaimId, kinds: Collection[KindName], limit: int, lease: timedelta
+    ) -> Claimed:
+        """Lease at most ``limit`` ready jobs of these kinds, tenants taking turns."""
+        ...
+
+    async def declare(self, starts: Sequence[Start]) -> list[Begun | Refused]:
+        """Make attempts durable before they are made; the hold replaces the lease."""
+        ...
+
+    async def settle(self, ends: Sequence[End]) -> list[Settled | Late]:
+        """Store the verdicts: state, events, queue and dead letter in one transaction."""
+        ...
+
+    async def extend(self, leases: Sequence[Lease], *, lease: timedelta) -> list[bool]:
+        """Push the end of live claims on; False where the claim is no longer the job's. Never shortens a hold."""
+        ...
+
+    async def release(self, leases: Sequence[Lease], *, wait: timedelta = ZERO) -> None:
+        """Give back what was claimed and not declared, as if it had never been claimed."""
+        ...
+
+    async def cancel(self, ids: Sequence[MessageId], *, tenant: TenantId) -> list[CancelAnswer]:
+        """End what waits; mark what is in flight or in doubt, so that a retry becomes CANCELLED."""
+        ...
+
+    async def reap(self, *, limit: int) -> int:
+        """Ready the jobs whose lease or hold ran out; return how many. Safe anywhere, at any time."""
+        ...

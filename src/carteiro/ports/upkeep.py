@@ -1,0 +1,45 @@
+"""What must be done now and then, once among all processes."""
+
+from datetime import timedelta
+from typing import Protocol
+
+from carteiro.model import MessageId, value
+
+
+@value
+class Pruned:
+    """One page of pruning; ``after`` is where the next page starts, None at the end of a pass."""
+
+    bodies: int
+    histories: int
+    after: MessageId | None
+
+
+class Upkeep(Protocol):
+    """Slow work in small pages.
+
+    Promises, one module each in ``tests/contract/upkeep``:
+
+    expires   What was not sent by its time becomes EXPIRED and a dead letter; a running or open attempt is left alone.
+    prunes    Bodies and histories of finished messages go after their retention; nothing unfinished ever does.
+    led       At most one holder leads a task at any moment; the lead of one that vanished passes on.
+    """
+
+    async def expire(self, *, limit: int) -> int:
+        """Expire at most ``limit`` messages that waited beyond their time; return how many."""
+        ...
+
+    async def prune(
+        self,
+        *,
+        bodies: timedelta | None,
+        histories: timedelta | None,
+        after: MessageId | None = None,
+        limit: int = 1000,
+    ) -> Pruned:
+        """Look at the next ``limit`` messages and drop what is older than its retention (None keeps it)."""
+        ...
+
+    async def lead(self, name: str, *, holder: str, term: timedelta) -> bool:
+        """Take or renew the lead of a task for ``term``; False while another has it."""
+        ...

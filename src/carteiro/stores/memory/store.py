@@ -1,0 +1,240 @@
+"""The path of a message in memory: accept, claim, declare, settle, and what keeps them honest."""
+
+from collections.abc import Collection, Sequence
+from datetime import timedelta
+
+from carteiro.model import (
+    ZERO,
+    AcceptAnswer,
+    Accepted,
+    Begun,
+    CancelAnswer,
+    Claimed,
+    ClaimId,
+    End,
+    KindName,
+    Late,
+    Lease,
+    LeasedJob,
+    MessageId,
+    NewMessage,
+    RecipientId,
+    Refused,
+    RefusedWhy,
+    Replayed,
+    Settled,
+    Start,
+    State,
+    TenantId,
+    TenantUnknown,
+)
+from carteiro.policy import lifecycle
+from carteiro.policy.lifecycle import MILLISECOND, Entry, Stamped
+from carteiro.stores.memory.claiming import Claiming
+from carteiro.stores.memory.recipients import meet
+from carteiro.stores.memory.tables import Job, Row, Tables, in_parked_order, to_datetime, to_ms
+
+
+class MemoryStore:
+    """The `Store` port on plain dicts: slow, and obviously right. Every other store is compared with it."""
+
+    durable = False
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+
+    # --- accept -------------------------------------------------------------------------------
+
+    async def accept(self, new: Sequence[NewMessage]) -> list[AcceptAnswer]:
+        """Commit the messages and their jobs; a known id is replayed."""
+        now = self._tables.now()
+        return [self._accept_one(message, now) for message in new]
+
+    def _accept_one(self, message: NewMessage, now: int) -> AcceptAnswer:
+        known = self._tables.rows.get(message.id)
+        if known is not None:
+            return Replayed(message.id, to_datetime(known.created_at), known.recipient_id)
+        if message.tenant not in self._tables.tenants:
+            return TenantUnknown(message.tenant)
+        told = message.recipient
+        recipient = meet(self._tables, message.tenant, told, now) if told else None
+        row = self._enter(message, recipient, now)
+        self._tables.enqueue(row, now)
+        return Accepted(message.id, to_datetime(now), recipient)
+
+    def _enter(self, message: NewMessage, recipient: RecipientId | None, now: int) -> Row:
+        events = [
+            Stamped(each.type, each.metadata, now - each.ago // MILLISECOND)
+            for each in message.events
+        ]
+        row = Row(message, _first_entry(message, now), recipient, now, events)
+        self._tables.rows[message.id] = row
+        self._tables.contents[message.id] = message.content
+        return row
+
+    # --- claim --------------------------------------------------------------------------------
+
+    async def claim(
+        self, *, claim_id: ClaimId, kinds: Collection[KindName], limit: int, lease: timedelta
+    ) -> Claimed:
+        """Lease at most ``limit`` ready jobs of these kinds, tenants taking turns."""
+        now = self._tables.now()
+        claiming = Claiming(self._tables, kinds, limit=limit, now=now)
+        claiming.wake()
+        claiming.walk()
+        for job in claiming.taken:
+            job.claim = claim_id
+            job.claims += 1
+            job.parked_until = now + lease // MILLISECOND
+        claiming.close()
+        leased = [self._leased(job, claim_id, now) for job in claiming.taken]
+        return Claimed(leased, claiming.idle_for())
+
+    def _leased(self, job: Job, claim_id: ClaimId, now: int) -> LeasedJob:
+        row = self._tables.rows[job.id]
+        entry, message, recipient = row.entry, row.message, row.recipient_id
+        return LeasedJob(
+            lease=Lease(job.id, claim_id),
+            kind=job.kind,
+            tenant=job.tenant,
+            claims=job.claims,
+            content=self._tables.contents[job.id],
+            ledger_tenant=entry.tenant,
+            request_id=message.request_id,
+            delivery=message.delivery,
+            attempts=entry.attempts,
+            charged=entry.charged,
+            in_doubt=entry.in_doubt,
+            revision=row.revision,
+            open_attempt=lifecycle.is_open(entry),
+            expires_in=(job.expires_at - now) * MILLISECOND,
+            recipient_id=recipient,
+            recipient=self._tables.recipients.get(recipient) if recipient else None,
+        )
+
+    # --- declare and settle -------------------------------------------------------------------
+
+    async def declare(self, starts: Sequence[Start]) -> list[Begun | Refused]:
+        """Make attempts durable before they are made; the hold replaces the lease."""
+        now = self._tables.now()
+        return [self._declare_one(start, now) for start in starts]
+
+    def _declare_one(self, start: Start, now: int) -> Begun | Refused:
+        row = self._tables.rows.get(start.lease.job)
+        if row is None:
+            return Refused(RefusedWhy.LOST)
+        job = self._owned(start.lease)
+        answer, change = lifecycle.begin(row.entry, start, owner=job is not None, now=now)
+        if change is not None:
+            self._tables.apply(row, change, now)
+        if change is not None and job is not None and row.entry.held_until is not None:
+            job.parked_until = row.entry.held_until
+            self._tables.touch(job.kind, job.tenant, job.parked_until)
+        return answer
+
+    async def settle(self, ends: Sequence[End]) -> list[Settled | Late]:
+        """Store the verdicts: state, events, queue and dead letter in one transaction."""
+        now = self._tables.now()
+        return [self._settle_one(end, now) for end in ends]
+
+    def _settle_one(self, end: End, now: int) -> Settled | Late:
+        row = self._tables.rows.get(end.lease.job)
+        if row is None:
+            return Late(None)
+        is_owner = self._owned(end.lease) is not None
+        answer, change = lifecycle.finish(row.entry, end, owner=is_owner, now=now)
+        if change is not None:
+            self._tables.apply(row, change, now)
+        return answer
+
+    # --- what keeps them honest ---------------------------------------------------------------
+
+    async def extend(self, leases: Sequence[Lease], *, lease: timedelta) -> list[bool]:
+        """Push the end of live claims on; False where the claim is no longer the job's. Never shortens a hold."""
+        until = self._tables.now() + lease // MILLISECOND
+        jobs = [self._owned(each) for each in leases]
+        for job in jobs:
+            if job is not None:
+                job.parked_until = max(job.parked_until or 0, until)
+        return [job is not None for job in jobs]
+
+    async def release(self, leases: Sequence[Lease], *, wait: timedelta = ZERO) -> None:
+        """Give back what was claimed and not declared, as if it had never been claimed."""
+        now = self._tables.now()
+        for lease in leases:
+            job = self._owned(lease)
+            if job is not None and not self._has_declared(lease):
+                self._release_one(job, now + wait // MILLISECOND, now)
+
+    def _release_one(self, job: Job, until: int, now: int) -> None:
+        job.ready()
+        job.claims = max(0, job.claims - 1)
+        if until > now:
+            job.parked_until = until
+        self._tables.refund(job.kind, job.tenant)
+        self._tables.touch(job.kind, job.tenant, until)
+        self._tables.free(job.tenant, now)
+
+    async def cancel(self, ids: Sequence[MessageId], *, tenant: TenantId) -> list[CancelAnswer]:
+        """End what waits; mark what is in flight or in doubt, so that a retry becomes CANCELLED."""
+        now = self._tables.now()
+        return [self._cancel_one(each, tenant, now) for each in ids]
+
+    def _cancel_one(self, message: MessageId, tenant: TenantId, now: int) -> CancelAnswer:
+        row = self._tables.rows.get(message)
+        if row is None or row.entry.tenant != tenant:
+            return CancelAnswer.NOT_FOUND
+        job = self._tables.jobs.get(message)
+        is_leased = job is not None and job.is_leased(now)
+        answer, change = lifecycle.cancel(row.entry, leased=is_leased, now=now)
+        if change is not None:
+            self._tables.apply(row, change, now)
+        return answer
+
+    async def reap(self, *, limit: int) -> int:
+        """Ready the jobs whose lease or hold ran out; return how many. Safe anywhere, at any time."""
+        now = self._tables.now()
+        claimed = (job for job in self._tables.jobs.values() if job.claim is not None)
+        due = in_parked_order(job for job in claimed if job.wakes_at(now) <= now)[:limit]
+        for job in due:
+            job.ready()
+            self._tables.touch(job.kind, job.tenant, now)
+            self._tables.free(job.tenant, now)
+        return len(due)
+
+    def _owned(self, lease: Lease) -> Job | None:
+        """The job, if the claim on it is the lease's."""
+        job = self._tables.jobs.get(lease.job)
+        return job if job is not None and job.claim == lease.claim else None
+
+    def _has_declared(self, lease: Lease) -> bool:
+        entry = self._tables.rows[lease.job].entry
+        return lifecycle.is_open(entry) and entry.holder == lease.claim
+
+
+def _first_entry(message: NewMessage, now: int) -> Entry:
+    due_at = now if message.due is None else max(now, to_ms(message.due))
+    ttl_ms = message.ttl // MILLISECOND
+    return Entry(
+        id=message.id,
+        tenant=message.tenant,
+        kind=message.kind,
+        declares=message.declares,
+        ttl_ms=ttl_ms,
+        state=State.ENQUEUED,
+        due_at=due_at,
+        expires_at=due_at + ttl_ms,
+        attempts=0,
+        charged=0,
+        in_doubt=0,
+        round=1,
+        holder=None,
+        held_until=None,
+        cancel_requested_at=None,
+        evidence=None,
+        provider=None,
+        provider_id=None,
+        failure=None,
+        duration_ms=None,
+        finished_at=None,
+    )

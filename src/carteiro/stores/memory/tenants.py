@@ -1,0 +1,122 @@
+"""Who sends, and how they share the machine, in memory."""
+
+from collections.abc import Sequence
+
+from carteiro.errors import TenantMissing
+from carteiro.model import Fairness, KindName, SendLimit, Standing, Tenant, TenantId
+from carteiro.policy.fairness import priority, rescaled, rounds_without
+from carteiro.stores.memory.tables import FAR, KindClock, Seat, Tables, to_datetime_or_none
+
+
+class MemoryTenants:
+    """The `Tenants` port on plain dicts."""
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+
+    async def define(self, tenants: Sequence[Tenant]) -> None:
+        """Create or change tenants; a change of weight rescales their virtual time."""
+        for tenant in tenants:
+            _refuse_nonsense(tenant)
+        now = self._tables.now()
+        for tenant in tenants:
+            self._define_one(tenant, now)
+
+    def _define_one(self, tenant: Tenant, now: int) -> None:
+        before = self._tables.tenants.get(tenant.id)
+        self._tables.tenants[tenant.id] = tenant
+        if before is None or before.rate_per_second != tenant.rate_per_second:
+            self._tables.next_token_us[tenant.id] = 0
+        if before is not None and before != tenant:
+            self._reseat(tenant, self._tables.stride_of(before), now)
+
+    def _reseat(self, tenant: Tenant, old_stride: int, now: int) -> None:
+        """Let a change act on the waiting backlog at once."""
+        new_stride = self._tables.stride_of(tenant)
+        for seat in self._tables.seats_of(tenant.id):
+            if old_stride != new_stride:
+                v = self._clock(seat.kind).v
+                seat.vt = rescaled(seat.vt, v, old=old_stride, new=new_stride)
+            if tenant.paused:
+                seat.wakes_at = FAR
+            elif seat.wakes_at is not None:
+                seat.wakes_at = now
+        self._tables.changed.set()
+
+    async def find(self, ids: Sequence[TenantId]) -> list[Tenant | None]:
+        """The tenants with these ids, None for an unknown one."""
+        return [self._tables.tenants.get(each) for each in ids]
+
+    async def weigh_tier(self, tier: str, weight: float) -> None:
+        """Set the weight of a tier; its tenants without a weight of their own follow at once."""
+        if weight <= 0:
+            raise ValueError(f"The weight of a tier must be above 0, not {weight}")
+        now = self._tables.now()
+        followers = [
+            (tenant, self._tables.stride_of(tenant))
+            for tenant in self._tables.tenants.values()
+            if tenant.tier == tier and tenant.weight is None
+        ]
+        has_changed = self._tables.tiers.get(tier) != weight
+        self._tables.tiers[tier] = weight
+        if has_changed:
+            for tenant, old_stride in followers:
+                self._reseat(tenant, old_stride, now)
+
+    async def tune(self, fairness: Fairness | None) -> None:
+        """Change the fairness settings of all workers now; None goes back to the configured ones."""
+        self._tables.tuned = fairness
+        self._tables.changed.set()
+
+    async def limit(self, kind: KindName, limit: SendLimit | None) -> None:
+        """Set or lift the limit that all claims of a kind share."""
+        if limit is None:
+            self._tables.limits.pop(kind, None)
+        else:
+            self._tables.limits[kind] = limit
+        self._tables.next_send_us[kind] = 0
+        self._tables.changed.set()
+
+    async def standings(self, kind: KindName) -> list[Standing]:
+        """How each tenant with work or history of this kind fares, least served first."""
+        now = self._tables.now()
+        seats = sorted(self._tables.seats.get(kind, {}).values(), key=lambda seat: seat.order)
+        seated = sum(seat.wakes_at is None for seat in seats)
+        return [self._standing(seat, seated, now) for seat in seats]
+
+    def _standing(self, seat: Seat, seated: int, now: int) -> Standing:
+        rounds = rounds_without(self._clock(seat.kind).turn, seat.last_turn, seated)
+        in_flight = sum(job.is_leased(now) for job in seat.jobs.values())
+        return Standing(
+            tenant=seat.tenant,
+            kind=seat.kind,
+            last_processed_at=to_datetime_or_none(seat.last_processed_at),
+            rounds_without_processing=rounds,
+            current_priority=priority(rounds, self._tables.current_fairness()),
+            total_processed=seat.processed,
+            consecutive_batch_count=seat.consecutive,
+            waiting=len(seat.jobs) - in_flight,
+            in_flight=in_flight,
+        )
+
+    async def add_key(self, tenant: TenantId, key_hash: str) -> None:
+        """Let the key with this hash speak for the tenant."""
+        if tenant not in self._tables.tenants:
+            raise TenantMissing(tenant)
+        self._tables.keys[key_hash] = tenant
+
+    async def of_key(self, key_hash: str) -> TenantId | None:
+        """The tenant that the key with this hash speaks for."""
+        return self._tables.keys.get(key_hash)
+
+    def _clock(self, kind: KindName) -> KindClock:
+        return self._tables.clocks.get(kind, KindClock())
+
+
+def _refuse_nonsense(tenant: Tenant) -> None:
+    if tenant.weight is not None and tenant.weight <= 0:
+        raise ValueError(f"The weight of {tenant.id} must be above 0, not {tenant.weight}")
+    if tenant.cap is not None and tenant.cap < 1:
+        raise ValueError(f"The cap of {tenant.id} must be at least 1, not {tenant.cap}")
+    if tenant.rate_per_second is not None and tenant.rate_per_second <= 0:
+        raise ValueError(f"The rate of {tenant.id} must be above 0, not {tenant.rate_per_second}")

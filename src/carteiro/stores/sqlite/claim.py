@@ -1,0 +1,493 @@
+"""Whose turn it is: tenants take turns by virtual time, inside one transaction.
+
+The walk works on copies of the seats and writes them back once; jobs are looked up a page of seats
+at a time. Nothing here counts or ranks the backlog: the cost is that of the turns taken.
+Killed before the commit, nothing was claimed; after it, the leases run out by themselves.
+"""
+
+import heapq
+import sqlite3
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any, NamedTuple, TypeAlias
+
+from carteiro.model import (
+    Claimed,
+    ClaimId,
+    Delivery,
+    Fairness,
+    KindName,
+    Lease,
+    LeasedJob,
+    MessageId,
+    SendLimit,
+    State,
+    TenantId,
+)
+from carteiro.policy.fairness import READIED_PER_TURN, SUSPECT_CLAIMS
+from carteiro.policy.lifecycle import LONGEST_HOLD_MS, MILLISECOND
+from carteiro.policy.pacing import Pace
+from carteiro.stores.sqlite.rows import FAR, as_json, recipient_of, run
+
+_Order: TypeAlias = tuple[int, int, str, str]
+_CLOCK_JITTER_MS = 1000  # a clock that is further back than this was stepped back
+
+
+class _Head(NamedTuple):
+    """A ready job as the walk sees it; the order is that of the tenant's own queue."""
+
+    priority: int
+    due_at: int
+    id: MessageId
+    claims: int
+
+
+@dataclass(slots=True)
+class _Tenant:
+    """What limits a tenant, whatever the kind."""
+
+    id: TenantId
+    stride: int
+    cap: int | None
+    pace: Pace | None
+    next_us: int
+    is_paused: bool
+    in_flight: int | None = None
+    first_over: int | None = None
+    drew: bool = False
+
+
+@dataclass(slots=True)
+class _Kind:
+    """The clock and the send limit of a kind."""
+
+    name: KindName
+    v: int = 0
+    turn: int = 0
+    seen_at: int = 0
+    pace: Pace | None = None
+    next_us: int = 0
+
+
+@dataclass(slots=True)
+class _Seat:
+    """A tenant's place in the ring of a kind, with the jobs looked up so far."""
+
+    kind: _Kind
+    tenant: _Tenant
+    vt: int
+    last_turn: int
+    consecutive: int
+    processed: int
+    heads: deque[_Head] = field(default_factory=deque)
+    has_all_heads: bool = False
+    may_be_due: bool = False
+    was_readied: bool = False
+    served: int = 0
+    alarm: int | None = None  # set: it leaves the ring
+
+    @property
+    def order(self) -> _Order:
+        return (self.vt, self.last_turn, self.tenant.id, self.kind.name)
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.heads and self.has_all_heads and not self.may_be_due
+
+
+class _Loader:
+    """The pages of one kind's ring; ``reached`` is the last seat it gave."""
+
+    def __init__(self, pages: Iterator[list[_Seat]]) -> None:
+        self._pages = pages
+        self.reached: _Order = (-1, -1, "", "")
+        self.is_done = False
+
+    def load(self) -> list[_Seat]:
+        page = next(self._pages, [])
+        if page:
+            self.reached = page[-1].order
+        else:
+            self.is_done = True
+        return page
+
+
+class Claim:
+    """One claim call. `take` walks the ring and leases; `idle_for` says when to come again."""
+
+    def __init__(
+        self, db: sqlite3.Connection, *, kinds: Sequence[KindName], limit: int, now: int
+    ) -> None:
+        self._db = db
+        self._now = now
+        self._limit = limit
+        self._names = as_json(kinds)
+        self._kinds = {name: _Kind(name) for name in kinds}
+        self._tenants: dict[TenantId, _Tenant] = {}
+        self._moved: dict[tuple[str, str], _Seat] = {}
+        self._taken: list[tuple[_Seat, _Head]] = []
+        self._taken_ids: set[MessageId] = set()
+        self._is_over = False
+
+    def take(self, *, fairness: Fairness, claim_id: ClaimId, lease: timedelta) -> Claimed:
+        """Lease what is due, fair between tenants."""
+        self._read_clocks()
+        self._wake()
+        if self._limit > 0:
+            self._walk(fairness)
+        self._store(claim_id, self._now + lease // MILLISECOND)
+        return Claimed(self._load(claim_id), self._idle_for())
+
+    # --- before the walk
+
+    def _read_clocks(self) -> None:
+        for row in run(self._db, "claim_clocks", kinds=self._names):
+            name, v, turn, seen_at, count, per_ms, next_us = row
+            limit = SendLimit(count, per_ms * MILLISECOND) if count is not None else None
+            pace = Pace.of(limit) if limit is not None else None
+            self._kinds[name] = _Kind(name, v, turn, seen_at, pace, next_us)
+        self._v = max(kind.v for kind in self._kinds.values())
+        self._turn = max(kind.turn for kind in self._kinds.values())
+
+    def _wake(self) -> None:
+        seen_at = max(kind.seen_at for kind in self._kinds.values())
+        if self._now < seen_at - _CLOCK_JITTER_MS:
+            run(self._db, "claim_alarm_all", kinds=self._names, now=self._now)
+        run(self._db, "claim_wake", kinds=self._names, now=self._now, far=FAR)
+
+    # --- the walk
+
+    def _walk(self, fairness: Fairness) -> None:
+        batch = fairness.max_jobs_per_tenant_batch
+        turns = self._fair_turns(batch) if fairness.enable_round_robin else self._plain_turns()
+        for seat, most in turns:
+            allowance = self._allowance(seat, most)
+            if allowance <= 0:
+                continue
+            heads = self._heads_for_turn(seat, allowance)
+            if heads and fairness.enable_round_robin:
+                self._count_turn(seat, len(heads))
+            if heads:
+                self._serve(seat, heads)
+            if seat.is_empty or (not heads and not self._is_over):
+                self._leave(seat, FAR)
+            if self._is_over or len(self._taken) >= self._limit:
+                return
+
+    def _fair_turns(self, batch: int) -> Iterator[tuple[_Seat, int]]:
+        """Seats by least virtual time; one that stays in the ring comes again with its new one."""
+        ring: list[tuple[_Order, _Seat]] = []  # no two seats have the same order: it ends in their names
+        loaders = [_Loader(self._pages(kind, batch)) for kind in self._kinds.values()]
+        while True:
+            for loader in loaders:
+                while not loader.is_done and (not ring or ring[0][0] > loader.reached):
+                    for seat in loader.load():
+                        heapq.heappush(ring, (seat.order, seat))
+            if not ring:
+                return
+            _, seat = heapq.heappop(ring)
+            if self._has_token(seat.kind):
+                yield seat, batch
+                if seat.alarm is None:
+                    heapq.heappush(ring, (seat.order, seat))
+
+    def _plain_turns(self) -> Iterator[tuple[_Seat, int]]:
+        """First in, first out across tenants: one job at a time from whoever has the first."""
+        line: list[tuple[_Head, int, _Seat]] = []  # the number only parts equal heads; ids never are
+        for kind in self._kinds.values():
+            for seat in [seat for page in self._pages(kind, 1) for seat in page]:
+                if self._look_ahead(seat, 1):
+                    heapq.heappush(line, (seat.heads[0], 0, seat))
+                else:
+                    self._leave(seat, FAR)
+        while line:
+            _, _, seat = heapq.heappop(line)
+            if not self._has_token(seat.kind):
+                continue
+            yield seat, 1
+            if seat.alarm is None and self._look_ahead(seat, 1):
+                heapq.heappush(line, (seat.heads[0], 0, seat))
+
+    def _pages(self, kind: _Kind, batch: int) -> Iterator[list[_Seat]]:
+        """The ring of a kind, a page at a time, each seat with its first jobs."""
+        size = max(8, -(-self._limit // batch))
+        vt, last_turn, tenant = -1, -1, ""
+        while True:
+            rows = run(
+                self._db,
+                "claim_seats",
+                kind=kind.name,
+                vt=vt,
+                last_turn=last_turn,
+                tenant=tenant,
+                limit=size,
+            ).fetchall()
+            if not rows:
+                return
+            seats = [self._seat(kind, row) for row in rows]
+            self._look_up(seats, per_seat=batch * -(-self._limit // (batch * len(seats))) + 1)
+            yield seats
+            if len(rows) < size:
+                return
+            vt, last_turn, tenant = rows[-1][2], rows[-1][3], rows[-1][1]
+
+    def _seat(self, kind: _Kind, row: Sequence[Any]) -> _Seat:
+        _, name, vt, last_turn, consecutive, processed, stride, cap, rate, next_us, paused = row
+        tenant = self._tenants.get(name)
+        if tenant is None:
+            pace = Pace.per_second(rate) if rate is not None else None
+            tenant = _Tenant(name, stride, cap, pace, next_us, bool(paused))
+            self._tenants[tenant.id] = tenant
+        return _Seat(kind, tenant, vt, last_turn, consecutive, processed)
+
+    def _look_up(self, seats: Sequence[_Seat], *, per_seat: int) -> None:
+        """The first ready jobs of many seats in one statement; those with due jobs are readied at their turn."""
+        names = as_json([(seat.kind.name, seat.tenant.id) for seat in seats])
+        due = run(
+            self._db, "claim_due_seats", seats=names, now=self._now, longest=LONGEST_HOLD_MS
+        )
+        for (key,) in due:
+            seats[key].may_be_due = True
+        for key, identity, claims, priority, due_at in run(
+            self._db, "claim_heads", seats=names, limit=per_seat
+        ):
+            seats[key].heads.append(_Head(priority, due_at, identity, claims))
+        for seat in seats:
+            seat.has_all_heads = len(seat.heads) < per_seat
+
+    def _look_ahead(self, seat: _Seat, wanted: int) -> bool:
+        """Have ``wanted`` ready jobs at hand if the seat has them; ready its due ones first."""
+        if seat.may_be_due and (not seat.was_readied or len(seat.heads) < wanted):
+            self._ready(seat)
+            self._refill(seat, wanted)
+        elif len(seat.heads) < wanted and not seat.has_all_heads:
+            self._refill(seat, wanted)
+        seat.was_readied = True
+        if seat.may_be_due and len(seat.heads) < wanted:
+            self._ready(seat)
+            self._refill(seat, wanted)
+        return bool(seat.heads)
+
+    def _ready(self, seat: _Seat) -> None:
+        readied = run(
+            self._db,
+            "claim_ready",
+            kind=seat.kind.name,
+            tenant=seat.tenant.id,
+            now=self._now,
+            longest=LONGEST_HOLD_MS,
+            limit=READIED_PER_TURN,
+        ).rowcount
+        seat.may_be_due = readied == READIED_PER_TURN
+        seat.has_all_heads = False
+
+    def _refill(self, seat: _Seat, wanted: int) -> None:
+        """Look the seat's jobs up again; those taken in this call are still marked ready there."""
+        limit = seat.served + max(wanted, READIED_PER_TURN) + 1
+        names = as_json([(seat.kind.name, seat.tenant.id)])
+        rows = run(self._db, "claim_heads", seats=names, limit=limit).fetchall()
+        seat.heads = deque(
+            _Head(priority, due_at, identity, claims)
+            for _, identity, claims, priority, due_at in rows
+            if identity not in self._taken_ids
+        )
+        seat.has_all_heads = len(rows) < limit
+
+    def _allowance(self, seat: _Seat, most: int) -> int:
+        """How many jobs the seat may have now; without any it leaves the ring until it may."""
+        tenant = seat.tenant
+        if tenant.is_paused:
+            self._leave(seat, FAR)
+            return 0
+        allowance = min(most, self._limit - len(self._taken), self._tokens_of_kind(seat.kind))
+        if tenant.cap is not None:
+            allowance = min(allowance, tenant.cap - self._in_flight(tenant))
+            if allowance <= 0:
+                self._leave(seat, self._first_over(tenant))
+                return 0
+        if tenant.pace is not None:
+            allowance = min(allowance, tenant.pace.tokens(tenant.next_us, self._now * 1000))
+            if allowance <= 0:
+                self._leave(seat, -(-tenant.pace.wakes_at_us(tenant.next_us) // 1000))
+        return allowance
+
+    def _heads_for_turn(self, seat: _Seat, allowance: int) -> list[_Head]:
+        """The jobs of one turn; one that keeps killing its workers is claimed alone."""
+        self._look_ahead(seat, allowance)
+        heads: list[_Head] = []
+        while seat.heads and len(heads) < allowance:
+            if seat.heads[0].claims >= SUSPECT_CLAIMS:
+                self._is_over = True
+                if not self._taken and not heads:
+                    heads.append(seat.heads.popleft())
+                break
+            heads.append(seat.heads.popleft())
+        seat.served += len(heads)
+        self._taken_ids.update(head.id for head in heads)
+        if not seat.heads and not seat.has_all_heads:
+            self._refill(seat, 1)
+        return heads
+
+    def _count_turn(self, seat: _Seat, jobs: int) -> None:
+        self._v = max(self._v, seat.vt)
+        self._turn += 1
+        is_in_a_row = seat.last_turn == self._turn - 1
+        seat.consecutive = seat.consecutive + jobs if is_in_a_row else jobs
+        seat.last_turn = self._turn
+        seat.vt += jobs * seat.tenant.stride
+
+    def _serve(self, seat: _Seat, heads: Sequence[_Head]) -> None:
+        jobs = len(heads)
+        seat.processed += jobs
+        self._moved[seat.kind.name, seat.tenant.id] = seat
+        self._taken.extend((seat, head) for head in heads)
+        tenant, kind = seat.tenant, seat.kind
+        if tenant.in_flight is not None:
+            tenant.in_flight += jobs
+        if tenant.pace is not None:
+            tenant.next_us = tenant.pace.drawn(tenant.next_us, self._now * 1000, jobs)
+            tenant.drew = True
+        if kind.pace is not None:
+            kind.next_us = kind.pace.drawn(kind.next_us, self._now * 1000, jobs)
+
+    def _leave(self, seat: _Seat, alarm: int) -> None:
+        seat.alarm = alarm
+        self._moved[seat.kind.name, seat.tenant.id] = seat
+
+    def _in_flight(self, tenant: _Tenant) -> int:
+        if tenant.in_flight is None:
+            tenant.in_flight, tenant.first_over = run(
+                self._db,
+                "claim_in_flight",
+                tenant=tenant.id,
+                now=self._now,
+                longest=LONGEST_HOLD_MS,
+            ).fetchone()
+        return tenant.in_flight or 0
+
+    def _first_over(self, tenant: _Tenant) -> int:
+        return FAR if tenant.first_over is None else tenant.first_over
+
+    def _tokens_of_kind(self, kind: _Kind) -> int:
+        if kind.pace is None:
+            return self._limit
+        return kind.pace.tokens(kind.next_us, self._now * 1000)
+
+    def _has_token(self, kind: _Kind) -> bool:
+        return self._tokens_of_kind(kind) > 0
+
+    # --- after the walk
+
+    def _store(self, claim_id: ClaimId, until: int) -> None:
+        if self._taken:
+            ids = as_json([head.id for _, head in self._taken])
+            run(self._db, "claim_jobs", ids=ids, claim=claim_id, until=until)
+            clocks = as_json([(kind.name, kind.next_us) for kind in self._kinds.values()])
+            run(
+                self._db, "claim_save_clocks", rows=clocks, v=self._v, turn=self._turn, now=self._now
+            )
+            drawn = [(t.id, t.next_us) for t in self._tenants.values() if t.drew]
+            if drawn:
+                run(self._db, "draw_tokens", rows=as_json(drawn))
+        if self._moved:
+            self._store_seats(until)
+
+    def _store_seats(self, until: int) -> None:
+        leaving = [seat for seat in self._moved.values() if seat.alarm is not None]
+        names = as_json([(seat.kind.name, seat.tenant.id) for seat in leaving])
+        alarms = run(
+            self._db,
+            "claim_alarms",
+            seats=names,
+            now=self._now,
+            longest=LONGEST_HOLD_MS,
+            far=FAR,
+        )
+        for key, first_parked in alarms:
+            seat = leaving[key]
+            if not seat.tenant.is_paused:
+                alarm = FAR if seat.alarm is None else seat.alarm
+                seat.alarm = min(alarm, first_parked, self._cap_alarm(seat, until))
+        rows = [
+            (
+                seat.kind.name,
+                seat.tenant.id,
+                seat.vt,
+                seat.last_turn,
+                seat.alarm,
+                seat.processed,
+                seat.consecutive,
+                seat.served > 0,
+            )
+            for seat in self._moved.values()
+        ]
+        run(self._db, "claim_save_seats", rows=as_json(rows), now=self._now)
+
+    def _cap_alarm(self, seat: _Seat, until: int) -> int:
+        """A capped tenant is looked at again when the first of its jobs, old or leased just now, is over."""
+        tenant = seat.tenant
+        if tenant.cap is None or (tenant.in_flight or 0) < tenant.cap:
+            return FAR
+        return min(self._first_over(tenant), until)
+
+    def _load(self, claim_id: ClaimId) -> list[LeasedJob]:
+        if not self._taken:
+            return []
+        ids = as_json([head.id for _, head in self._taken])
+        rows = run(self._db, "claim_load", ids=ids).fetchall()
+        return [
+            _leased(row, seat, head, claim_id, self._now)
+            for row, (seat, head) in zip(rows, self._taken, strict=True)
+        ]
+
+    def _idle_for(self) -> timedelta | None:
+        times = []
+        for name, is_in_ring, alarm in run(self._db, "claim_idle", kinds=self._names):
+            kind = self._kinds[name]
+            if is_in_ring and self._has_token(kind):
+                return timedelta(0)
+            if is_in_ring and kind.pace is not None:
+                times.append(-(-kind.pace.wakes_at_us(kind.next_us) // 1000))
+            if alarm is not None and alarm < FAR:
+                times.append(alarm)
+        return max(0, min(times) - self._now) * MILLISECOND if times else None
+
+
+def _leased(
+    row: Sequence[Any], seat: _Seat, head: _Head, claim_id: ClaimId, now: int
+) -> LeasedJob:
+    (
+        _,
+        tenant,
+        request_id,
+        delivery,
+        attempts,
+        charged,
+        in_doubt,
+        revision,
+        state,
+        expires_at,
+        recipient_id,
+        content,
+        *recipient,
+    ) = row
+    return LeasedJob(
+        lease=Lease(head.id, claim_id),
+        kind=seat.kind.name,
+        tenant=seat.tenant.id,
+        claims=head.claims + 1,
+        content=content,
+        ledger_tenant=tenant,
+        request_id=request_id or "",
+        delivery=Delivery(delivery or Delivery.AT_LEAST_ONCE),
+        attempts=attempts or 0,
+        charged=charged or 0,
+        in_doubt=in_doubt or 0,
+        revision=revision or 1,
+        open_attempt=state == State.SENT_ATTEMPT,
+        expires_in=((expires_at or now) - now) * MILLISECOND,
+        recipient_id=recipient_id,
+        recipient=recipient_of(recipient),
+    )

@@ -1,0 +1,398 @@
+"""The ledger half inside one transaction: load entries, apply the rules, save, write events, move jobs.
+
+Every function here runs in the writer's transaction: killed anywhere, nothing of it is seen.
+"""
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from uuid_utils import uuid7
+
+from carteiro.model import (
+    AcceptAnswer,
+    Accepted,
+    Begun,
+    CancelAnswer,
+    ClaimId,
+    End,
+    Late,
+    MessageId,
+    NewMessage,
+    RecipientId,
+    RedriveAnswer,
+    Refused,
+    RefusedWhy,
+    Replayed,
+    Settled,
+    Start,
+    State,
+    TenantId,
+    TenantUnknown,
+)
+from carteiro.policy import lifecycle
+from carteiro.policy.lifecycle import MILLISECOND, Change, Entry, Stamped, is_live
+from carteiro.stores.sqlite.rows import (
+    FAR,
+    as_json,
+    entry_of,
+    entry_row,
+    failure_text,
+    in_ms,
+    moment,
+    run,
+)
+
+
+class Held(NamedTuple):
+    """An entry with the job that stands for it; ``entry`` None: the queue knows it, the ledger does not."""
+
+    id: MessageId
+    claim: ClaimId | None
+    parked_until: int | None
+    kind: str | None
+    tenant: str | None
+    has_job: bool
+    entry: Entry | None
+
+
+class Changes:
+    """What one operation leaves to be written, gathered so that each table is written once."""
+
+    def __init__(self, db: sqlite3.Connection, now: int) -> None:
+        self.db = db
+        self.now = now
+        self._entries: dict[MessageId, Entry] = {}
+        self._events: list[list[object]] = []
+        self._held: list[tuple[str, int | None]] = []
+        self._parked: list[tuple[str, int | None, int]] = []
+        self._dropped: list[str] = []
+        self._buried: list[tuple[str, str, str | None, int]] = []
+        self._unburied: list[str] = []
+        self._touched: dict[tuple[str, str], list[int]] = {}
+        self._freed: set[str] = set()
+
+    def apply(self, held: Held, change: Change) -> None:
+        """Note what a rule changed."""
+        entry = held.entry
+        if entry is None:  # rules only change what the ledger has
+            return
+        self._entries[entry.id] = entry
+        self.write_events(entry.id, change.events)
+        if change.park_until is not None:
+            self._park(held, change.park_until)
+        if change.drop_job:
+            self.drop(held)
+        if change.buried is not None:
+            reason, failure, failed = change.buried
+            self._buried.append((entry.id, reason.value, failure_text(failure), failed))
+        if change.unburied:
+            self._unburied.append(entry.id)
+
+    def write_events(self, message: MessageId, events: Iterable[Stamped]) -> None:
+        """Note events of a message."""
+        for event in events:
+            self._events.append([message, event.type, event.metadata, event.at])
+
+    def hold(self, held: Held, until: int | None) -> None:
+        """The hold of a declared attempt replaces the lease."""
+        self._held.append((held.id, until))
+        self.touch(held.kind, held.tenant, FAR if until is None else until)
+
+    def drop(self, held: Held) -> None:
+        """The job leaves the queue."""
+        if held.has_job:
+            self._dropped.append(held.id)
+            self.touch(held.kind, held.tenant, FAR, jobs=-1)
+            self._free(held)
+
+    def touch(self, kind: str | None, tenant: str | None, at: int, *, jobs: int = 0) -> None:
+        """Look at the seat again at that time; count its jobs."""
+        seat = self._touched.setdefault((str(kind), str(tenant)), [FAR, 0])
+        seat[0] = min(seat[0], at)
+        seat[1] += jobs
+
+    def _park(self, held: Held, until: int) -> None:
+        self._parked.append((held.id, until if until > self.now else None, until))
+        self.touch(held.kind, held.tenant, until)
+        self._free(held)
+
+    def _free(self, held: Held) -> None:
+        if held.claim is not None and held.tenant is not None:
+            self._freed.add(held.tenant)
+
+    def save(self, *, dead_letter_ttl_ms: int = 0) -> None:
+        """Write everything, a statement a table."""
+        db, now = self.db, self.now
+        if self._entries:
+            run(db, "save_entries", rows=as_json([entry_row(e) for e in self._entries.values()]))
+        if self._events:
+            run(db, "write_events", rows=as_json(self._events))
+        if self._held:
+            run(db, "hold_jobs", rows=as_json(self._held))
+        if self._parked:
+            run(db, "park_jobs", rows=as_json(self._parked))
+        if self._dropped:
+            run(db, "drop_jobs", ids=as_json(self._dropped))
+        if self._buried:
+            run(db, "bury", rows=as_json(self._buried), now=now, ttl_ms=dead_letter_ttl_ms)
+        if self._unburied:
+            run(db, "unbury", ids=as_json(self._unburied))
+        touch_seats(db, self._touched)
+        free_slots(db, self._freed, now)
+
+
+def touch_seats(db: sqlite3.Connection, touched: dict[tuple[str, str], list[int]]) -> None:
+    """Set alarms and counts: (kind, tenant) -> [wake_at, jobs more or less]."""
+    if touched:
+        rows = [(*seat, *alarm_and_jobs) for seat, alarm_and_jobs in touched.items()]
+        run(db, "touch_seats", rows=as_json(rows))
+
+
+def free_slots(db: sqlite3.Connection, tenants: Iterable[str], now: int) -> None:
+    """A slot of these tenants became free."""
+    freed = sorted(tenants)
+    if freed:
+        run(db, "free_slots", tenants=as_json(freed), now=now)
+
+
+def load(db: sqlite3.Connection, ids: Sequence[MessageId]) -> dict[MessageId, Held]:
+    """The entries of the ids, with their jobs."""
+    found = {}
+    for row in run(db, "load_entries", ids=as_json(ids)):
+        identity, claim, parked_until, kind, tenant, has_job = row[:6]
+        entry = entry_of(row[6:]) if row[6] is not None else None
+        found[identity] = Held(
+            identity, claim, parked_until, kind, tenant, bool(has_job), entry
+        )
+    return found
+
+
+def accept(db: sqlite3.Connection, new: Sequence[NewMessage], now: int) -> list[AcceptAnswer]:
+    """Commit messages and jobs; what is known already is replayed."""
+    known = _replays(db, new)
+    tenants = {row[0] for row in run(db, "tenants_find", ids=as_json([m.tenant for m in new]))}
+    answers: list[AcceptAnswer] = []
+    fresh: list[tuple[NewMessage, RecipientId | None]] = []
+    for message in new:
+        if message.id in known:
+            answers.append(known[message.id])
+        elif message.tenant not in tenants:
+            answers.append(TenantUnknown(message.tenant))
+        else:
+            recipient = _recipient(db, message, now)
+            fresh.append((message, recipient))
+            answers.append(Accepted(message.id, moment(now), recipient))
+            known[message.id] = Replayed(message.id, moment(now), recipient)
+    if fresh:
+        _insert(db, fresh, now)
+    return answers
+
+
+def _replays(db: sqlite3.Connection, new: Sequence[NewMessage]) -> dict[MessageId, Replayed]:
+    rows = run(db, "accept_known", ids=as_json([message.id for message in new]))
+    return {row[0]: Replayed(row[0], moment(row[1]), row[2]) for row in rows}
+
+
+def _insert(
+    db: sqlite3.Connection, fresh: Sequence[tuple[NewMessage, RecipientId | None]], now: int
+) -> None:
+    messages: list[list[object]] = []
+    events: list[list[object]] = []
+    jobs: list[list[object]] = []
+    touched: dict[tuple[str, str], list[int]] = {}
+    for new, recipient in fresh:
+        due = now if new.due is None else max(now, in_ms(new.due))
+        ttl_ms = new.ttl // MILLISECOND
+        expires = due + ttl_ms
+        messages.append(_message_row(new, recipient, due=due, expires=expires, ttl_ms=ttl_ms))
+        for event in new.events:
+            events.append([new.id, event.type, event.metadata, now - event.ago // MILLISECOND])
+        parked = due if due > now else None
+        jobs.append([new.id, new.kind, new.tenant, new.priority, due, expires, parked])
+        seat = touched.setdefault((new.kind, new.tenant), [FAR, 0])
+        seat[0] = min(seat[0], due)
+        seat[1] += 1
+    run(db, "accept_messages", rows=as_json(messages), now=now)
+    run(db, "accept_contents", rows=as_json([(new.id, new.content) for new, _ in fresh]))
+    if events:
+        run(db, "write_events", rows=as_json(events))
+    run(db, "put_jobs", rows=as_json(jobs))
+    touch_seats(db, touched)
+
+
+def _message_row(
+    new: NewMessage, recipient: RecipientId | None, *, due: int, expires: int, ttl_ms: int
+) -> list[object]:
+    return [
+        new.id,
+        new.tenant,
+        new.kind,
+        new.declares,
+        new.delivery,
+        new.priority,
+        ttl_ms,
+        new.request_id,
+        new.external_id,
+        recipient,
+        new.to,
+        new.subject,
+        due,
+        expires,
+    ]
+
+
+def _recipient(db: sqlite3.Connection, message: NewMessage, now: int) -> RecipientId | None:
+    told = message.recipient
+    if told is None:
+        return None
+    if told.recipient_id is not None:
+        return told.recipient_id  # a given id is looked up by confirm, never made up here
+    known = run(
+        db,
+        "recipient_known",
+        tenant=message.tenant,
+        external_id=told.external_id,
+        cpf_cnpj_hash=told.cpf_cnpj_hash,
+    ).fetchone()
+    identity = RecipientId(known[0] if known else str(uuid7()))
+    fields = {
+        "id": identity,
+        "email": told.email,
+        "external_id": told.external_id,
+        "cpf_cnpj_hash": told.cpf_cnpj_hash,
+        "razao_social": told.razao_social,
+        "nome": told.nome,
+    }
+    if known:
+        run(db, "recipient_update", **fields)
+    else:
+        run(db, "recipient_insert", tenant=message.tenant, now=now, **fields)
+    return identity
+
+
+def declare(db: sqlite3.Connection, starts: Sequence[Start], now: int) -> list[Begun | Refused]:
+    """Make attempts durable before they are made."""
+    found = load(db, [start.lease.job for start in starts])
+    changes = Changes(db, now)
+    answers: list[Begun | Refused] = []
+    for start in starts:
+        held = found[start.lease.job]
+        if held.entry is None:
+            answers.append(Refused(RefusedWhy.LOST))
+            continue
+        owner = held.claim == start.lease.claim
+        answer, change = lifecycle.begin(held.entry, start, owner=owner, now=now)
+        if change is not None:
+            changes.apply(held, change)
+            changes.hold(held, held.entry.held_until)
+        answers.append(answer)
+    changes.save()
+    return answers
+
+
+def settle(
+    db: sqlite3.Connection, ends: Sequence[End], now: int, *, dead_letter_ttl_ms: int
+) -> list[Settled | Late]:
+    """Store verdicts: state, events, queue and dead letter at once."""
+    found = load(db, [end.lease.job for end in ends])
+    changes = Changes(db, now)
+    answers: list[Settled | Late] = []
+    for end in ends:
+        held = found[end.lease.job]
+        owner = held.has_job and held.claim == end.lease.claim
+        if held.entry is None:
+            if owner:
+                changes.drop(held)
+            answers.append(Settled(State.FAILED) if owner else Late(None))
+            continue
+        answer, change = lifecycle.finish(held.entry, end, owner=owner, now=now)
+        if change is not None:
+            changes.apply(held, change)
+            found[held.id] = _after(held, change)
+        answers.append(answer)
+    changes.save(dead_letter_ttl_ms=dead_letter_ttl_ms)
+    return answers
+
+
+def _after(held: Held, change: Change) -> Held:
+    """The same message may be settled twice in one batch: the second finds what the first left."""
+    if change.drop_job:
+        return held._replace(claim=None, parked_until=None, has_job=False)
+    if change.park_until is not None:
+        return held._replace(claim=None, parked_until=change.park_until)
+    return held
+
+
+def cancel(
+    db: sqlite3.Connection, ids: Sequence[MessageId], tenant: TenantId, now: int
+) -> list[CancelAnswer]:
+    """End what waits, mark what is in flight."""
+    found = load(db, ids)
+    changes = Changes(db, now)
+    answers = []
+    for identity in ids:
+        held = found[identity]
+        if held.entry is None or held.entry.tenant != tenant:
+            answers.append(CancelAnswer.NOT_FOUND)
+            continue
+        answer, change = lifecycle.cancel(held.entry, leased=_is_leased(held, now), now=now)
+        if change is not None:
+            changes.apply(held, change)
+            found[identity] = _after(held, change)
+        answers.append(answer)
+    changes.save()
+    return answers
+
+
+def expire(db: sqlite3.Connection, limit: int, now: int, *, dead_letter_ttl_ms: int) -> int:
+    """Bury what was not sent by its time; page on past what is in flight."""
+    expired, at, after = 0, -FAR, ""
+    while expired < limit:
+        page = run(db, "expire_find", now=now, expires_at=at, id=after, limit=limit).fetchall()
+        changes = Changes(db, now)
+        for held in load(db, [row[0] for row in page]).values():
+            entry = held.entry
+            if expired == limit or entry is None:
+                continue
+            change = lifecycle.expire(entry, leased=_is_leased(held, now), now=now)
+            if change is not None:
+                changes.apply(held, change)
+                expired += 1
+        changes.save(dead_letter_ttl_ms=dead_letter_ttl_ms)
+        if len(page) < limit:
+            break
+        after, at = page[-1]
+    return expired
+
+
+def redrive(
+    db: sqlite3.Connection, ids: Sequence[MessageId], by: str, now: int
+) -> list[RedriveAnswer]:
+    """Send dead letters round again, each once."""
+    dead = {row[0]: row[1:] for row in run(db, "redrive_load", ids=as_json(ids))}
+    found = load(db, ids)
+    changes = Changes(db, now)
+    answers, jobs = [], []
+    for identity in ids:
+        entry = found[identity].entry
+        if entry is None or identity not in dead:
+            answers.append(RedriveAnswer.NOT_FOUND)
+            continue
+        redriven, priority = dead[identity]
+        answer, change = lifecycle.redrive(entry, by=by, redriven=bool(redriven), now=now)
+        if change is not None:
+            changes.apply(found[identity], change)
+            changes.touch(entry.kind, entry.tenant, now, jobs=1)
+            jobs.append([identity, entry.kind, entry.tenant, priority, now, entry.expires_at, None])
+            dead[identity] = (True, priority)
+        answers.append(answer)
+    if jobs:
+        run(db, "put_jobs", rows=as_json(jobs))
+        run(db, "redrive_mark", ids=as_json([job[0] for job in jobs]), now=now)
+    changes.save()
+    return answers
+
+
+def _is_leased(held: Held, now: int) -> bool:
+    return held.claim is not None and is_live(held.parked_until, now)

@@ -1,0 +1,218 @@
+-- The ledger (messages, contents, events, dead letters), the queue (jobs, seats, ring_clock), tenants and recipients.
+-- Times are milliseconds since 1970 (next_token_us: microseconds). Views at the end show the ISO form and the classic names.
+
+CREATE TABLE tenants (
+    id TEXT PRIMARY KEY,
+    name TEXT NOT NULL,
+    tier TEXT,
+    weight REAL,
+    stride INTEGER NOT NULL,              -- virtual time of one job: from the weight, else the tier's, else 1
+    cap INTEGER,
+    rate_per_second REAL,
+    paused INTEGER NOT NULL,
+    next_token_us INTEGER NOT NULL DEFAULT 0,
+    created_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE tiers (
+    name TEXT PRIMARY KEY,
+    weight REAL NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE tenant_keys (
+    key_hash TEXT PRIMARY KEY,
+    tenant TEXT NOT NULL REFERENCES tenants (id),
+    created_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE recipient_records (
+    id TEXT PRIMARY KEY,
+    tenant TEXT NOT NULL REFERENCES tenants (id),
+    email TEXT NOT NULL,
+    external_id TEXT,
+    cpf_cnpj_hash TEXT,
+    razao_social TEXT,
+    nome TEXT,
+    created_at INTEGER NOT NULL,
+    deleted_at INTEGER
+) STRICT, WITHOUT ROWID;
+
+CREATE UNIQUE INDEX recipient_by_external_id ON recipient_records (tenant, external_id)
+    WHERE external_id IS NOT NULL AND deleted_at IS NULL;
+CREATE INDEX recipient_by_document ON recipient_records (tenant, cpf_cnpj_hash)
+    WHERE cpf_cnpj_hash IS NOT NULL AND deleted_at IS NULL;
+
+CREATE TABLE messages (
+    id TEXT PRIMARY KEY,
+    tenant TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    declares INTEGER NOT NULL,
+    delivery TEXT NOT NULL,
+    priority INTEGER NOT NULL,
+    ttl_ms INTEGER NOT NULL,
+    request_id TEXT NOT NULL,
+    external_id TEXT,
+    recipient_id TEXT,
+    to_address TEXT,
+    subject TEXT,
+    created_at INTEGER NOT NULL,
+    state TEXT NOT NULL,
+    due_at INTEGER NOT NULL,
+    expires_at INTEGER NOT NULL,
+    attempts INTEGER NOT NULL DEFAULT 0,  -- provider calls
+    charged INTEGER NOT NULL DEFAULT 0,   -- failures of this round that count against the policy
+    in_doubt INTEGER NOT NULL DEFAULT 0,  -- unknown outcomes of this round
+    round INTEGER NOT NULL DEFAULT 1,
+    revision INTEGER NOT NULL DEFAULT 1,
+    holder TEXT,                          -- the claim that declared or settled last
+    held_until INTEGER,                   -- set while an attempt is declared and not settled
+    cancel_requested_at INTEGER,
+    evidence TEXT,                        -- [claim, provider, provider id] of a late success
+    provider TEXT,
+    provider_message_id TEXT,
+    failure TEXT,                         -- the last one, as JSON
+    duration_ms INTEGER,
+    finished_at INTEGER
+) STRICT;
+
+-- Immutable, and never in a row that is updated: a settle must not rewrite a megabyte.
+CREATE TABLE contents (
+    message_id TEXT PRIMARY KEY,
+    content TEXT NOT NULL
+) STRICT;
+
+CREATE TABLE events (
+    id INTEGER PRIMARY KEY,
+    message_id TEXT NOT NULL,
+    type TEXT NOT NULL,
+    metadata TEXT NOT NULL,
+    created_at INTEGER NOT NULL
+) STRICT;
+CREATE INDEX events_of_message ON events (message_id);
+
+CREATE TABLE dead_letters (
+    message_id TEXT PRIMARY KEY,
+    tenant TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    reason TEXT NOT NULL,
+    failure TEXT NOT NULL,
+    failed_attempts INTEGER NOT NULL,
+    failed_at INTEGER NOT NULL,
+    enqueued_at INTEGER NOT NULL,
+    moved_at INTEGER NOT NULL,
+    ttl_ms INTEGER NOT NULL,
+    redriven_at INTEGER
+) STRICT, WITHOUT ROWID;
+CREATE INDEX dead_letters_by_age ON dead_letters (moved_at);
+
+-- One per unfinished message, thin. A leased job is a parked job: parked_until is the due time,
+-- the lease's end or the hold's end; NULL means ready.
+CREATE TABLE jobs (
+    id TEXT PRIMARY KEY,
+    kind TEXT NOT NULL,
+    tenant TEXT NOT NULL,
+    priority INTEGER NOT NULL,
+    due_at INTEGER NOT NULL,
+    expires_at INTEGER NOT NULL,
+    parked_until INTEGER,
+    is_claimed INTEGER NOT NULL DEFAULT 0,
+    claim_id TEXT,
+    claims INTEGER NOT NULL DEFAULT 0
+) STRICT, WITHOUT ROWID;
+CREATE INDEX jobs_ready ON jobs (tenant, kind, priority, due_at, id) WHERE parked_until IS NULL;
+CREATE INDEX jobs_parked ON jobs (tenant, is_claimed, kind, parked_until, id) WHERE parked_until IS NOT NULL;
+CREATE INDEX jobs_by_expiry ON jobs (expires_at);
+
+-- The ring of tenants with ready work, per kind. wake_at NULL: in the ring; else when to look again.
+CREATE TABLE seats (
+    kind TEXT NOT NULL,
+    tenant TEXT NOT NULL,
+    vt INTEGER NOT NULL DEFAULT 0,
+    last_turn INTEGER NOT NULL DEFAULT 0,
+    wake_at INTEGER,
+    jobs INTEGER NOT NULL DEFAULT 0,      -- its job rows, counted as they come and go
+    processed INTEGER NOT NULL DEFAULT 0,
+    last_processed_at INTEGER,
+    consecutive INTEGER NOT NULL DEFAULT 0,
+    PRIMARY KEY (kind, tenant)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX seats_in_ring ON seats (kind, vt, last_turn, tenant) WHERE wake_at IS NULL;
+CREATE INDEX seats_alarms ON seats (kind, wake_at) WHERE wake_at IS NOT NULL;
+CREATE INDEX seats_of_tenant ON seats (tenant);
+
+CREATE TABLE ring_clock (
+    kind TEXT PRIMARY KEY,
+    v INTEGER NOT NULL DEFAULT 0,         -- the start of the last served turn
+    turn INTEGER NOT NULL DEFAULT 0,
+    seen_at INTEGER NOT NULL DEFAULT 0,
+    limit_count INTEGER,
+    limit_per_ms INTEGER,
+    next_token_us INTEGER NOT NULL DEFAULT 0
+) STRICT, WITHOUT ROWID;
+
+-- Settings changed at run time, as JSON; absent means: as configured.
+CREATE TABLE overrides (
+    name TEXT PRIMARY KEY,
+    setting TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE leads (
+    name TEXT PRIMARY KEY,
+    holder TEXT NOT NULL,
+    until INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE inbox (
+    id INTEGER PRIMARY KEY,
+    message_id TEXT NOT NULL,
+    tenant TEXT NOT NULL,
+    to_address TEXT NOT NULL,
+    subject TEXT NOT NULL,
+    content TEXT NOT NULL,
+    provider_message_id TEXT NOT NULL,
+    created_at INTEGER NOT NULL
+) STRICT;
+CREATE INDEX inbox_of_message ON inbox (message_id);
+
+CREATE VIEW email_outbox AS
+SELECT m.id, m.tenant AS companyId, m.state AS status, m.attempts, m.failure ->> 'reason' AS lastError,
+    c.content ->> 'html' AS html, m.to_address AS "to", m.subject, m.priority, m.request_id AS requestId,
+    strftime('%Y-%m-%dT%H:%M:%fZ', m.created_at / 1000.0, 'unixepoch') AS enqueuedAt,
+    strftime('%Y-%m-%dT%H:%M:%fZ', m.finished_at / 1000.0, 'unixepoch') AS processedAt
+FROM messages AS m LEFT JOIN contents AS c ON c.message_id = m.id
+WHERE m.kind = 'email:send';
+
+CREATE VIEW email_logs AS
+SELECT id AS outboxId, tenant AS companyId, recipient_id AS recipientId, to_address AS "to", subject,
+    state AS status, provider_message_id AS sesMessageId,
+    failure ->> 'code' AS errorCode, failure ->> 'reason' AS errorReason,
+    attempts, duration_ms AS durationMs, request_id AS requestId,
+    strftime('%Y-%m-%dT%H:%M:%fZ', created_at / 1000.0, 'unixepoch') AS createdAt,
+    CASE state WHEN 'SENT' THEN strftime('%Y-%m-%dT%H:%M:%fZ', finished_at / 1000.0, 'unixepoch') END AS sentAt,
+    CASE WHEN state IN ('FAILED', 'EXPIRED')
+        THEN strftime('%Y-%m-%dT%H:%M:%fZ', finished_at / 1000.0, 'unixepoch') END AS failedAt
+FROM messages
+WHERE kind = 'email:send';
+
+CREATE VIEW email_events AS
+SELECT id, message_id AS emailLogId, type, metadata,
+    strftime('%Y-%m-%dT%H:%M:%fZ', created_at / 1000.0, 'unixepoch') AS createdAt
+FROM events;
+
+CREATE VIEW recipients AS
+SELECT id, tenant AS companyId, external_id AS externalId, cpf_cnpj_hash AS cpfCnpjHash,
+    razao_social AS razaoSocial, nome, email,
+    strftime('%Y-%m-%dT%H:%M:%fZ', created_at / 1000.0, 'unixepoch') AS createdAt,
+    strftime('%Y-%m-%dT%H:%M:%fZ', deleted_at / 1000.0, 'unixepoch') AS deletedAt
+FROM recipient_records;
+
+CREATE VIEW dlq AS
+SELECT d.message_id AS jobId, d.message_id AS outboxId, d.tenant AS companyId, c.content AS originalData,
+    d.failed_attempts AS failedAttempts, d.failure ->> 'reason' AS lastFailureReason,
+    d.failure ->> 'code' AS lastFailureCode,
+    strftime('%Y-%m-%dT%H:%M:%fZ', d.failed_at / 1000.0, 'unixepoch') AS lastFailureTimestamp,
+    strftime('%Y-%m-%dT%H:%M:%fZ', d.enqueued_at / 1000.0, 'unixepoch') AS enqueuedAt,
+    strftime('%Y-%m-%dT%H:%M:%fZ', d.moved_at / 1000.0, 'unixepoch') AS movedToDLQAt,
+    d.ttl_ms AS ttl, d.reason, d.failure ->> 'category' AS category,
+    d.failure ->> 'original_code' AS originalCode
+FROM dead_letters AS d LEFT JOIN contents AS c ON c.message_id = d.message_id;

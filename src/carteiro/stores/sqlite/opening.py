@@ -1,0 +1,129 @@
+"""Opens the file: connections, the schema and its migrations, errors in our words."""
+
+import re
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import resources
+from pathlib import Path
+
+from carteiro.errors import (
+    SchemaMismatch,
+    StoreCorrupt,
+    StoreError,
+    StoreFull,
+    StoreUnavailable,
+)
+
+_OLDEST_SQLITE = (3, 38, 0)  # STRICT tables, RETURNING and the -> operator
+_PACKAGE = "carteiro.stores.sqlite"
+_MIGRATION_NAME = re.compile(r"(\d{4})_(pre|post)_\w+\.sql")
+
+
+def connect(path: Path, *, busy_timeout_ms: int) -> sqlite3.Connection:
+    """A connection with our pragmas; one thread at a time may use it."""
+    if sqlite3.sqlite_version_info < _OLDEST_SQLITE:
+        needed = ".".join(map(str, _OLDEST_SQLITE))
+        text = f"SQLite {sqlite3.sqlite_version} is too old: use a Python built with {needed} or newer"
+        raise StoreError(text)
+    with in_our_words(path):
+        connection = sqlite3.connect(
+            path,
+            timeout=busy_timeout_ms / 1000,
+            isolation_level=None,
+            check_same_thread=False,
+            cached_statements=256,
+        )
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = FULL")  # a 202 survives a power cut
+            connection.execute("PRAGMA cache_size = -32768")
+            connection.execute("PRAGMA temp_store = MEMORY")
+        except sqlite3.Error:
+            connection.close()
+            raise
+    return connection
+
+
+def migrate(connection: sqlite3.Connection, path: Path) -> None:
+    """Bring the schema up to date; safe when many processes start at once."""
+    with in_our_words(path):
+        migrations = sorted(_migrations())
+        newest = migrations[-1][0]
+        if _version(connection) == newest:
+            return
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            _apply(connection, migrations, newest, path)
+        except BaseException:
+            connection.execute("ROLLBACK")
+            raise
+        connection.execute("COMMIT")
+
+
+def _apply(
+    connection: sqlite3.Connection, migrations: list[tuple[int, str]], newest: int, path: Path
+) -> None:
+    found = _version(connection)  # again, now that nobody else can write
+    if found > newest:
+        text = (
+            f"{path} was written by a newer Carteiro (schema {found}, this one knows {newest}): "
+            "upgrade this program or open another file"
+        )
+        raise SchemaMismatch(text)
+    for number, script in migrations:
+        if number > found:
+            for statement in _statements(script):
+                connection.execute(statement)
+    connection.execute(f"PRAGMA user_version = {newest}")
+
+
+def _version(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+def _migrations() -> Iterator[tuple[int, str]]:
+    for file in (resources.files(_PACKAGE) / "migrations").iterdir():
+        if match := _MIGRATION_NAME.fullmatch(file.name):
+            yield int(match.group(1)), file.read_text(encoding="utf-8")
+
+
+def _statements(script: str) -> Iterator[str]:
+    statement = ""
+    for line in script.splitlines(keepends=True):
+        statement += line
+        if sqlite3.complete_statement(statement):
+            yield statement
+            statement = ""
+
+
+def sql(operation: str) -> str:
+    """The text of one operation's file."""
+    return (resources.files(_PACKAGE) / "sql" / f"{operation}.sql").read_text(encoding="utf-8")
+
+
+@contextmanager
+def in_our_words(path: Path) -> Iterator[None]:
+    """Turn what SQLite says into our errors, with what to do next."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise translated(error, path) from error
+
+
+def translated(error: sqlite3.Error, path: Path) -> StoreError:
+    """The error of ours that says the same."""
+    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+    if code == sqlite3.SQLITE_FULL:
+        return StoreFull(f"No room left on the disk of {path}: free some space")
+    if code in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}:
+        return StoreCorrupt(f"{path} is damaged or not a database: restore it from a backup")
+    if code in {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH}:
+        return StoreUnavailable(f"{path} or its folder cannot be written: check its permissions")
+    if code == sqlite3.SQLITE_CANTOPEN:
+        return StoreUnavailable(f"{path} cannot be opened: does its folder exist, may we write to it?")
+    if code in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
+        return StoreUnavailable(f"{path} is locked by another process: try again")
+    if code == sqlite3.SQLITE_IOERR:
+        return StoreUnavailable(f"Reading or writing {path} failed ({error}): check the disk")
+    return StoreError(f"{path}: {error}")

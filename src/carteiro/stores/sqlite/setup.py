@@ -1,0 +1,51 @@
+"""Opens all ports of one SQLite file together."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from pathlib import Path
+
+from carteiro.model import Fairness
+from carteiro.ports import Backend
+from carteiro.stores.sqlite.dead_letters import SqliteDeadLetters
+from carteiro.stores.sqlite.inbox import SqliteInbox
+from carteiro.stores.sqlite.options import SqliteOptions, wall_clock_ms
+from carteiro.stores.sqlite.reading import Reader, SqliteReading
+from carteiro.stores.sqlite.store import SqliteStore
+from carteiro.stores.sqlite.tenants import SqliteTenants
+from carteiro.stores.sqlite.upkeep import SqliteUpkeep
+from carteiro.stores.sqlite.wake import SqliteWake
+from carteiro.stores.sqlite.writer import Writer
+
+
+@asynccontextmanager
+async def open_sqlite(
+    path: str | Path,
+    *,
+    clock: Callable[[], int] = wall_clock_ms,
+    fairness: Fairness = Fairness(),  # noqa: B008 - a value, never changed
+    dead_letter_ttl: timedelta = timedelta(days=7),
+    min_free_bytes: int = 0,
+    busy_timeout_ms: int = 5000,
+) -> AsyncIterator[Backend]:
+    """Open or create the file; closed when the block ends, after what was asked is written."""
+    options = SqliteOptions(clock, fairness, dead_letter_ttl, min_free_bytes, busy_timeout_ms)
+    place = Path(path).absolute()
+    wake = SqliteWake()
+    writer = Writer(place, busy_timeout_ms=busy_timeout_ms, changed_elsewhere=wake.ring)
+    await writer.start()
+    wake.attach(writer)
+    reader = Reader(place, busy_timeout_ms=busy_timeout_ms)
+    try:
+        yield Backend(
+            store=SqliteStore(writer, wake, place, options),
+            tenants=SqliteTenants(writer, reader, wake, options),
+            dead_letters=SqliteDeadLetters(writer, reader, wake, clock),
+            reading=SqliteReading(reader),
+            upkeep=SqliteUpkeep(writer, options),
+            inbox=SqliteInbox(writer, reader, clock),
+            wake=wake,
+        )
+    finally:
+        await writer.stop()
+        reader.close()

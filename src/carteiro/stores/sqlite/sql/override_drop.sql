@@ -1,0 +1,3 @@
+-- Goes back to the configured setting. :name
+DELETE FROM overrides
+WHERE name = :name;

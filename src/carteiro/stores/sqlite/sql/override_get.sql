@@ -1,0 +1,3 @@
+-- A setting changed at run time. :name
+SELECT setting FROM overrides
+WHERE name = :name;

@@ -1,0 +1,3 @@
+-- Drops the contents of messages. :ids = [id, …]
+DELETE FROM contents
+WHERE message_id IN (SELECT value FROM json_each(:ids));

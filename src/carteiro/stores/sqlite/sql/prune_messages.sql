@@ -1,0 +1,3 @@
+-- Drops messages from the ledger. :ids = [id, …]
+DELETE FROM messages
+WHERE id IN (SELECT value FROM json_each(:ids));

@@ -1,0 +1,13 @@
+-- How the tenants of a kind fare, least virtual time first. :kind; :now; :longest
+SELECT
+    s.tenant, s.last_processed_at, coalesce(c.turn, 0), s.last_turn, s.processed, s.consecutive, s.jobs,
+    (
+        SELECT count(*) FROM jobs AS j
+        WHERE
+            j.tenant = s.tenant AND j.is_claimed = 1 AND j.kind = s.kind
+            AND j.parked_until > :now AND j.parked_until <= :now + :longest
+    ),
+    (SELECT count(*) FROM seats AS r WHERE r.kind = :kind AND r.wake_at IS NULL)
+FROM seats AS s LEFT JOIN ring_clock AS c ON c.kind = s.kind
+WHERE s.kind = :kind
+ORDER BY s.vt, s.last_turn, s.tenant;

@@ -1,0 +1,4 @@
+-- How many messages rest in each state.
+SELECT state, count(*)
+FROM messages
+GROUP BY state;

@@ -1,0 +1,171 @@
+"""The path of a message on SQLite: each method one operation for the writer."""
+
+import sqlite3
+import time
+from collections import Counter
+from collections.abc import Collection, Sequence
+from datetime import timedelta
+from pathlib import Path
+
+from carteiro.errors import StoreFull
+from carteiro.model import (
+    ZERO,
+    AcceptAnswer,
+    Begun,
+    CancelAnswer,
+    Claimed,
+    ClaimId,
+    End,
+    KindName,
+    Late,
+    Lease,
+    MessageId,
+    NewMessage,
+    Refused,
+    Settled,
+    Start,
+    TenantId,
+)
+from carteiro.policy.lifecycle import LONGEST_HOLD_MS, MILLISECOND
+from carteiro.policy.pacing import Pace
+from carteiro.stores.sqlite import ledger
+from carteiro.stores.sqlite.claim import Claim
+from carteiro.stores.sqlite.options import SqliteOptions
+from carteiro.stores.sqlite.rows import as_json, run
+from carteiro.stores.sqlite.tenants import fairness_now
+from carteiro.stores.sqlite.wake import SqliteWake
+from carteiro.stores.sqlite.writer import Writer
+
+_LOOK_AT_DISK_EVERY_S = 0.1
+
+
+class SqliteStore:
+    """See `carteiro.ports.store.Store` for what it promises."""
+
+    def __init__(
+        self, writer: Writer, wake: SqliteWake, path: Path, options: SqliteOptions
+    ) -> None:
+        self._writer = writer
+        self._wake = wake
+        self._path = path
+        self._options = options
+        self._disk_seen_at = 0.0
+
+    async def accept(self, new: Sequence[NewMessage]) -> list[AcceptAnswer]:
+        """Commit the messages and their jobs; a known id is replayed."""
+        self._refuse_without_room()
+        clock = self._options.clock
+        answers = await self._writer.do(lambda db: ledger.accept(db, new, clock()))
+        self._wake.ring()
+        return answers
+
+    async def claim(
+        self, *, claim_id: ClaimId, kinds: Collection[KindName], limit: int, lease: timedelta
+    ) -> Claimed:
+        """Lease at most ``limit`` ready jobs of these kinds, tenants taking turns."""
+        wanted = sorted(set(kinds))
+        if not wanted:
+            return Claimed([], None)
+        options = self._options
+
+        def take(db: sqlite3.Connection) -> Claimed:
+            claim = Claim(db, kinds=wanted, limit=limit, now=options.clock())
+            fairness = fairness_now(db, options.fairness)
+            return claim.take(fairness=fairness, claim_id=claim_id, lease=lease)
+
+        return await self._writer.do(take, durable=False)
+
+    async def declare(self, starts: Sequence[Start]) -> list[Begun | Refused]:
+        """Make attempts durable before they are made; the hold replaces the lease."""
+        clock = self._options.clock
+        return await self._writer.do(lambda db: ledger.declare(db, starts, clock()))
+
+    async def settle(self, ends: Sequence[End]) -> list[Settled | Late]:
+        """Store the verdicts: state, events, queue and dead letter in one transaction."""
+        clock, ttl_ms = self._options.clock, self._options.dead_letter_ttl_ms
+        answers = await self._writer.do(
+            lambda db: ledger.settle(db, ends, clock(), dead_letter_ttl_ms=ttl_ms)
+        )
+        self._wake.ring()
+        return answers
+
+    async def extend(self, leases: Sequence[Lease], *, lease: timedelta) -> list[bool]:
+        """Push the end of live claims on; False where the claim is no longer the job's."""
+        clock, lease_ms = self._options.clock, lease // MILLISECOND
+        pairs = as_json([(each.job, each.claim) for each in leases])
+
+        def push_on(db: sqlite3.Connection) -> set[str]:
+            rows = run(db, "extend", leases=pairs, until=clock() + lease_ms).fetchall()
+            return {row[0] for row in rows}
+
+        standing = await self._writer.do(push_on, durable=False)
+        return [each.job in standing for each in leases]
+
+    async def release(self, leases: Sequence[Lease], *, wait: timedelta = ZERO) -> None:
+        """Give back what was claimed and not declared, as if it had never been claimed."""
+        clock, wait_ms = self._options.clock, wait // MILLISECOND
+        await self._writer.do(lambda db: _release(db, leases, clock(), wait_ms))
+        self._wake.ring()
+
+    async def cancel(self, ids: Sequence[MessageId], *, tenant: TenantId) -> list[CancelAnswer]:
+        """End what waits; mark what is in flight or in doubt, so that a retry becomes CANCELLED."""
+        clock = self._options.clock
+        return await self._writer.do(lambda db: ledger.cancel(db, ids, tenant, clock()))
+
+    async def reap(self, *, limit: int) -> int:
+        """Ready the jobs whose lease or hold ran out; return how many."""
+        clock = self._options.clock
+        reaped = await self._writer.do(lambda db: _reap(db, limit, clock()), durable=False)
+        if reaped:
+            self._wake.ring()
+        return reaped
+
+    def _refuse_without_room(self) -> None:
+        """What is accepted must be able to settle: a full disk takes no new messages."""
+        now = time.monotonic()
+        options = self._options
+        if not options.min_free_bytes or now - self._disk_seen_at < _LOOK_AT_DISK_EVERY_S:
+            return
+        free = options.free_bytes(self._path)
+        if free < options.min_free_bytes:
+            text = (
+                f"Only {free:,} bytes are free beside {self._path.name}, and "
+                f"{options.min_free_bytes:,} are kept for what is accepted already: free some space"
+            )
+            raise StoreFull(text)
+        self._disk_seen_at = now
+
+
+def _release(db: sqlite3.Connection, leases: Sequence[Lease], now: int, wait_ms: int) -> None:
+    parked_until = now + wait_ms if wait_ms > 0 else None
+    pairs = as_json([(each.job, each.claim) for each in leases])
+    released = run(db, "release", leases=pairs, parked_until=parked_until).fetchall()
+    seats = {(kind, tenant): [now + wait_ms, 0] for kind, tenant in released}
+    ledger.touch_seats(db, seats)
+    ledger.free_slots(db, {tenant for _, tenant in released}, now)
+    _refund(db, released)
+
+
+def _refund(db: sqlite3.Connection, released: Sequence[tuple[str, str]]) -> None:
+    """Tokens that were drawn for nothing go back to the tenant and to the kind."""
+    kinds = Counter(kind for kind, _ in released)
+    tenants = Counter(tenant for _, tenant in released)
+    run(db, "refund_kinds", rows=as_json(list(kinds.items())))
+    intervals = []
+    for row in run(db, "tenants_find", ids=as_json(list(tenants))):
+        if row[5] is not None:
+            interval_us = Pace.per_second(row[5]).interval_us
+            intervals.append((row[0], tenants[row[0]] * interval_us))
+    run(db, "refund_tenants", rows=as_json(intervals))
+
+
+def _reap(db: sqlite3.Connection, limit: int, now: int) -> int:
+    lost = run(db, "reap_find", now=now, longest=LONGEST_HOLD_MS, limit=limit).fetchall()
+    if not lost:
+        return 0
+    run(db, "ready_jobs", ids=as_json([row[0] for row in lost]))
+    ledger.touch_seats(db, {(kind, tenant): [now, 0] for _, kind, tenant in lost})
+    ledger.free_slots(db, {tenant for _, _, tenant in lost}, now)
+    return len(lost)
+
+

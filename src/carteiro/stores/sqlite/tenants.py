@@ -1,0 +1,176 @@
+"""Tenants and their shares on SQLite."""
+
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+import orjson
+
+from carteiro.model import Fairness, KindName, SendLimit, Standing, Tenant, TenantId
+from carteiro.policy.fairness import priority, rescaled, rounds_without, stride
+from carteiro.policy.lifecycle import LONGEST_HOLD_MS, MILLISECOND
+from carteiro.stores.sqlite.options import SqliteOptions
+from carteiro.stores.sqlite.reading import Reader
+from carteiro.stores.sqlite.rows import FAR, as_json, maybe_moment, run
+from carteiro.stores.sqlite.wake import SqliteWake
+from carteiro.stores.sqlite.writer import Writer
+
+
+class SqliteTenants:
+    """See `carteiro.ports.tenants.Tenants` for what it promises."""
+
+    def __init__(
+        self, writer: Writer, reader: Reader, wake: SqliteWake, options: SqliteOptions
+    ) -> None:
+        self._writer = writer
+        self._reader = reader
+        self._wake = wake
+        self._options = options
+
+    async def define(self, tenants: Sequence[Tenant]) -> None:
+        """Create or change tenants; a change of weight rescales their virtual time."""
+        for tenant in tenants:
+            tenant.check()
+        clock = self._options.clock
+
+        def change(db: sqlite3.Connection) -> None:
+            for tenant in tenants:
+                _define(db, tenant, clock())
+
+        await self._writer.do(change)
+        self._wake.ring()
+
+    async def find(self, ids: Sequence[TenantId]) -> list[Tenant | None]:
+        """The tenants with these ids, None for an unknown one."""
+        rows = await self._reader.ask(
+            lambda db: run(db, "tenants_find", ids=as_json(ids)).fetchall()
+        )
+        found = {row[0]: _tenant(row) for row in rows}
+        return [found.get(identity) for identity in ids]
+
+    async def weigh_tier(self, tier: str, weight: float) -> None:
+        """Set the weight of a tier; its tenants without a weight of their own follow at once."""
+        Tenant(TenantId(""), weight=weight).check()
+        clock = self._options.clock
+
+        def change(db: sqlite3.Connection) -> None:
+            run(db, "tier_define", name=tier, weight=weight)
+            for row in run(db, "tier_tenants", tier=tier).fetchall():
+                _define(db, _tenant(row), clock())
+
+        await self._writer.do(change)
+        self._wake.ring()
+
+    async def tune(self, fairness: Fairness | None) -> None:
+        """Change the fairness settings of all workers now; None goes back to the configured ones."""
+
+        def change(db: sqlite3.Connection) -> None:
+            if fairness is None:
+                run(db, "override_drop", name="fairness")
+            else:
+                setting = orjson.dumps(asdict(fairness)).decode()
+                run(db, "override_set", name="fairness", setting=setting)
+
+        await self._writer.do(change)
+        self._wake.ring()
+
+    async def limit(self, kind: KindName, limit: SendLimit | None) -> None:
+        """Set or lift the limit that all claims of a kind share."""
+        if limit is not None:
+            limit.check()
+        count = None if limit is None else limit.count
+        per_ms = None if limit is None else limit.per // MILLISECOND
+        await self._writer.do(
+            lambda db: run(db, "limit_kind", kind=kind, count=count, per_ms=per_ms)
+        )
+        self._wake.ring()
+
+    async def standings(self, kind: KindName) -> list[Standing]:
+        """How each tenant with work or history of this kind fares, least served first."""
+        now = self._options.clock()
+
+        def query(db: sqlite3.Connection) -> list[Standing]:
+            fairness = fairness_now(db, self._options.fairness)
+            rows = run(db, "standings", kind=kind, now=now, longest=LONGEST_HOLD_MS)
+            return [_standing(kind, row, fairness) for row in rows]
+
+        return await self._reader.ask(query)
+
+    async def add_key(self, tenant: TenantId, key_hash: str) -> None:
+        """Let the key with this hash speak for the tenant."""
+        clock = self._options.clock
+        await self._writer.do(
+            lambda db: run(db, "key_add", key_hash=key_hash, tenant=tenant, now=clock())
+        )
+
+    async def of_key(self, key_hash: str) -> TenantId | None:
+        """The tenant that the key with this hash speaks for."""
+        row = await self._reader.ask(
+            lambda db: run(db, "key_tenant", key_hash=key_hash).fetchone()
+        )
+        return None if row is None else TenantId(row[0])
+
+
+def fairness_now(db: sqlite3.Connection, configured: Fairness) -> Fairness:
+    """The fairness settings in force: changed at run time, else as configured."""
+    row = run(db, "override_get", name="fairness").fetchone()
+    return configured if row is None else Fairness(**orjson.loads(row[0]))
+
+
+def _tenant(row: Sequence[Any]) -> Tenant:
+    identity, name, tier, weight, cap, rate_per_second, paused = row
+    return Tenant(identity, name, tier, weight, cap, rate_per_second, bool(paused))
+
+
+def _define(db: sqlite3.Connection, tenant: Tenant, now: int) -> None:
+    before = run(db, "tenant_before", id=tenant.id).fetchone()
+    new_stride = stride(_weight(db, tenant))
+    keeps_rate = before is not None and before[1] == tenant.rate_per_second
+    run(
+        db,
+        "tenant_define",
+        id=tenant.id,
+        name=tenant.name,
+        tier=tenant.tier,
+        weight=tenant.weight,
+        stride=new_stride,
+        cap=tenant.cap,
+        rate_per_second=tenant.rate_per_second,
+        paused=tenant.paused,
+        next_token_us=before[2] if keeps_rate else 0,
+        now=now,
+    )
+    if before is not None:
+        _reseat(db, tenant, now, old=before[0], new=new_stride)
+
+
+def _weight(db: sqlite3.Connection, tenant: Tenant) -> float:
+    if tenant.weight is not None:
+        return tenant.weight
+    row = run(db, "tier_weight", tier=tenant.tier).fetchone()
+    return 1.0 if row is None else float(row[0])
+
+
+def _reseat(db: sqlite3.Connection, tenant: Tenant, now: int, *, old: int, new: int) -> None:
+    """Act on the waiting backlog at once: rescale, and look at the tenant again (or not, if it pauses)."""
+    for kind, vt, is_in_ring, v in run(db, "tenant_seats", tenant=tenant.id).fetchall():
+        wake_at = FAR if tenant.paused else None if is_in_ring else now
+        changed = rescaled(vt, v, old=old, new=new)
+        run(db, "tenant_reseat", kind=kind, tenant=tenant.id, vt=changed, wake_at=wake_at)
+
+
+def _standing(kind: KindName, row: Sequence[int], fairness: Fairness) -> Standing:
+    tenant, last_at, turn, last_turn, processed, consecutive, jobs, in_flight, seated = row
+    rounds = rounds_without(turn, last_turn, seated)
+    return Standing(
+        tenant=TenantId(str(tenant)),
+        kind=kind,
+        last_processed_at=maybe_moment(last_at),
+        rounds_without_processing=rounds,
+        current_priority=priority(rounds, fairness),
+        total_processed=processed,
+        consecutive_batch_count=consecutive,
+        waiting=jobs - in_flight,
+        in_flight=in_flight,
+    )

@@ -1,0 +1,260 @@
+"""JSON log lines on stderr, one function per event.
+
+Silent until `configure` is called, so that a program that embeds us decides itself. The functions
+take no free fields: no body and no key can reach a line, and addresses in any text are masked.
+"""
+
+import io
+import time
+import traceback
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from enum import IntEnum
+from typing import Any, Protocol
+
+import orjson
+import structlog
+from structlog.typing import EventDict, WrappedLogger
+
+from carteiro.errors import CarteiroError
+from carteiro.model import Dead, Failure, KindName, LeasedJob, Retry, State
+from carteiro.policy.addresses import mask_text
+
+_MILLISECOND = timedelta(milliseconds=1)
+
+
+class Stream(Protocol):
+    """Where lines go; unbuffered."""
+
+    def write(self, line: bytes, /) -> object:
+        """Write the whole line now."""
+        ...
+
+
+class Level(IntEnum):
+    """How urgent a line is; ``OFF`` is above all of them."""
+
+    DEBUG = 10
+    INFO = 20
+    WARN = 30
+    ERROR = 40
+    OFF = 100
+
+
+def configure(level: str, stream: Stream | None = None) -> None:
+    """Write lines of this level (a name of `Level`, in any case) and above to stderr, or to ``stream``."""
+    global _log, _level  # noqa: PLW0603 - the log of a process is one
+    _level = Level[level.upper()]
+    _log = _log_to(stream or _stderr())
+
+
+# --- what happens to a message ----------------------------------------------------------------
+
+
+def attempt_finished(
+    job: LeasedJob, *, attempt: int, state: State, duration: timedelta, provider: str
+) -> None:
+    """Write the one INFO line that each attempt leaves."""
+    if _level > Level.INFO:
+        return
+    more = {"durationMs": duration // _MILLISECOND, "provider": provider}
+    _log.write("info", "Attempt finished", "attempt.finished", _of(job, attempt, state) | more)
+
+
+def retry_scheduled(job: LeasedJob, retry: Retry, *, attempt: int, max_attempts: int) -> None:
+    """Tell that an attempt failed, and when the next one comes."""
+    if _level > Level.WARN:
+        return
+    fields = _of(job, attempt, State.RETRY_SCHEDULED) | _why(retry.failure)
+    more = {"maxAttempts": max_attempts, "nextRetryDelay": retry.after // _MILLISECOND}
+    _log.write("warn", "Job failed, scheduling retry", "retry.scheduled", fields | more)
+
+
+def message_died(job: LeasedJob, dead: Dead, *, attempt: int, state: State) -> None:
+    """Tell that a message was given up and waits for a human."""
+    if _level > Level.ERROR:
+        return
+    fields = _of(job, attempt, state) | _why(dead.failure) | {"reason": dead.reason}
+    said = "Message not delivered, kept as a dead letter: look into it, then redrive or purge it"
+    _log.write("error", said, "message.died", fields)
+
+
+def attempt_in_doubt(job: LeasedJob, failure: Failure, *, attempt: int) -> None:
+    """Tell that a message was handed over and nobody knows what came of it."""
+    if _level > Level.WARN:
+        return
+    fields = _of(job, attempt, State.SENT_ATTEMPT) | _why(failure)
+    said = "Handed over, but the answer is unknown: the recipient may or may not have it"
+    _log.write("warn", said, "attempt.in_doubt", fields)
+
+
+def result_late(job: LeasedJob, *, attempt: int, state: State | None) -> None:
+    """Tell that a worker was too slow; ``state`` is where the message stands now, if that is known."""
+    if _level > Level.WARN:
+        return
+    said = "Result came after the job went to another worker: kept as evidence"
+    _log.write("warn", said, "result.late", _of(job, attempt, state))
+
+
+# --- what happens to a process ----------------------------------------------------------------
+
+
+def worker_started(*, kinds: Sequence[KindName], slots: int) -> None:
+    """Tell what this worker takes on."""
+    if _level > Level.INFO:
+        return
+    _log.write("info", "Worker started", "worker.started", {"kinds": [*kinds], "slots": slots})
+
+
+def worker_stopping(*, in_flight: int, grace: timedelta) -> None:
+    """Tell that no more is claimed, and how long what is in flight may take."""
+    if _level > Level.INFO:
+        return
+    said = "Worker stops claiming and finishes what is in flight; a second signal stops it at once"
+    fields = {"inFlight": in_flight, "graceMs": grace // _MILLISECOND}
+    _log.write("info", said, "worker.stopping", fields)
+
+
+def worker_stopped(*, released: int) -> None:
+    """Tell that a worker is gone, and how much it gave back."""
+    if _level > Level.INFO:
+        return
+    _log.write("info", "Worker stopped", "worker.stopped", {"released": released})
+
+
+def store_failed(operation: str, error: BaseException, *, wait: timedelta) -> None:
+    """Tell that the store did not do it, and when it is asked again."""
+    if _level > Level.ERROR:
+        return
+    fields = {"operation": operation, "nextRetryDelay": wait // _MILLISECOND} | _of_error(error)
+    _log.write("error", "Store failed, trying again", "store.failed", fields)
+
+
+def upkeep_done(task: str, *, count: int) -> None:
+    """Tell how much a round of upkeep changed."""
+    if _level > Level.INFO:
+        return
+    _log.write("info", "Upkeep done", "upkeep.done", {"task": task, "count": count})
+
+
+def upkeep_failed(task: str, error: BaseException) -> None:
+    """Tell that a round of upkeep failed; the next one comes by itself."""
+    if _level > Level.ERROR:
+        return
+    said = "Upkeep failed, the next round will try again"
+    _log.write("error", said, "upkeep.failed", {"task": task} | _of_error(error))
+
+
+def unexpected(where: str, error: BaseException) -> None:
+    """Tell of an error that nobody planned for."""
+    if _level > Level.ERROR:
+        return
+    said = "Unexpected error, please report it"
+    _log.write("error", said, "unexpected", {"where": where} | _of_error(error))
+
+
+# --- fields -----------------------------------------------------------------------------------
+
+
+def _of(job: LeasedJob, attempt: int, state: State | None) -> dict[str, Any]:
+    """The ids that run through every line of a message."""
+    return {
+        "outboxId": job.lease.job,
+        "jobId": job.lease.job,
+        "requestId": job.request_id,
+        "companyId": job.tenant,
+        "attempt": attempt,
+        "state": state,
+    }
+
+
+def _why(failure: Failure) -> dict[str, Any]:
+    return {
+        "errorCode": failure.code,
+        "errorReason": failure.reason,
+        "isRetryable": failure.retryable,
+    }
+
+
+def _of_error(error: BaseException) -> dict[str, Any]:
+    """Type and place; the text only of errors whose texts are known to quote no content."""
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f"{frames[-1].name}:{frames[-1].lineno}" if frames else ""
+    reason = str(error) if isinstance(error, CarteiroError | OSError) else ""
+    return {"errorType": type(error).__name__, "errorReason": reason, "errorPlace": place}
+
+
+# --- lines ------------------------------------------------------------------------------------
+
+
+class _Lines:
+    """The end of the line: one unbuffered write each, so that threads and processes do not mix theirs."""
+
+    def __init__(self, stream: Stream) -> None:
+        self._stream = stream
+
+    def write(self, line: bytes) -> None:
+        try:
+            self._stream.write(line)
+        except (OSError, ValueError):
+            return  # a closed stderr must not fail a delivery
+
+
+class _Stamp:
+    """ISO 8601 in UTC with milliseconds; the part up to the second is made once a second."""
+
+    def __init__(self) -> None:
+        self._made = (-1, "")  # one value, so that threads never see half of it
+
+    def now(self) -> str:
+        second, millisecond = divmod(time.time_ns() // 1_000_000, 1000)
+        made, text = self._made
+        if made != second:
+            text = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(second))
+            self._made = (second, text)
+        return f"{text}.{millisecond:03d}Z"
+
+
+_stamp = _Stamp()
+
+
+def _render(_: WrappedLogger, __: str, line: EventDict) -> bytes:
+    try:
+        rendered = orjson.dumps(line)
+    except TypeError:  # half a surrogate pair, in what a provider or task said
+        return orjson.dumps(_cleaned(line))
+    return orjson.dumps(_cleaned(line)) if b"@" in rendered else rendered
+
+
+def _cleaned(line: EventDict) -> EventDict:
+    return {
+        name: mask_text(each.encode("utf-8", "replace").decode()) if isinstance(each, str) else each
+        for name, each in line.items()
+    }
+
+
+class _Log(structlog.BoundLoggerBase):
+    """Levels are asked for before a line's fields are made, so this one has none to filter."""
+
+    def write(self, level: str, message: str, event: str, fields: Mapping[str, Any]) -> None:
+        line = {
+            "level": level,
+            "message": message,
+            "timestamp": _stamp.now(),
+            "event": event,
+            **fields,
+        }
+        [rendered], _ = self._process_event(level, None, line)
+        self._logger.write(rendered + b"\n")
+
+
+def _log_to(stream: Stream) -> _Log:
+    return _Log(_Lines(stream), [_render], {})
+
+
+def _stderr() -> Stream:
+    return io.FileIO(2, "w", closefd=False)
+
+
+_level = Level.OFF
+_log = _log_to(io.BytesIO())

@@ -1,0 +1,56 @@
+"""The stores that the contract suite runs on: one line each."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from carteiro.ports import Backend, Store
+from support.builders import ACME, BRASA, tenants_named
+from support.clock import StoreClock
+from support.set_ups import Place, SetUp, in_memory, on_sqlite
+
+SET_UPS = (
+    SetUp("memory", in_memory),
+    SetUp("sqlite", on_sqlite, durable=True),
+)
+
+
+def _name(set_up: SetUp) -> str:
+    return set_up.name
+
+
+@pytest.fixture(scope="session", params=SET_UPS, ids=_name)
+def set_up(request: pytest.FixtureRequest) -> SetUp:
+    """Each store set-up in turn, for tests that open stores of their own."""
+    chosen: SetUp = request.param
+    return chosen
+
+
+@pytest.fixture
+def clock() -> StoreClock:
+    """The clock of the store under test."""
+    return StoreClock()
+
+
+@pytest.fixture
+async def backend(set_up: SetUp, clock: StoreClock) -> AsyncIterator[Backend]:
+    """All ports of a store that knows the tenants ACME and BRASA, and nothing else."""
+    async with set_up.opened(clock) as opened:
+        await opened.tenants.define(tenants_named([ACME, BRASA]))
+        yield opened
+
+
+@pytest.fixture
+def store(backend: Backend) -> Store:
+    """The store port of the backend."""
+    return backend.store
+
+
+@pytest.fixture(params=[each for each in SET_UPS if each.durable], ids=_name)
+async def place(request: pytest.FixtureRequest, tmp_path: Path, clock: StoreClock) -> Place:
+    """Where a durable store is kept that knows the tenants ACME and BRASA: `place.opened()`, as often as needed."""
+    kept = Place(request.param, tmp_path, clock)
+    async with kept.opened() as opened:
+        await opened.tenants.define(tenants_named([ACME, BRASA]))
+    return kept

@@ -1,0 +1,164 @@
+"""Store, exclusive: at any moment at most one live lease exists for a job."""
+
+import asyncio
+from collections.abc import Sequence
+from datetime import timedelta
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from carteiro.model import Lease, MessageId
+from carteiro.ports import Store
+from support.builders import ACME, a_message, messages, tenants_named
+from support.clock import MILLISECOND, StoreClock, past
+from support.set_ups import PROPERTY, SetUp
+from support.steps import (
+    HOLD,
+    LEASE,
+    accepted,
+    claimed,
+    claimed_alone,
+    claimed_and_declared,
+    claimed_ids,
+)
+
+
+async def test_a_leased_job_is_nobody_elses_until_the_lease_ends(
+    store: Store, clock: StoreClock
+) -> None:
+    """The last moment of a lease is still its own; then the job is free."""
+    [message] = await accepted(store, a_message())
+    await claimed_alone(store)
+
+    clock.advance(LEASE - MILLISECOND)
+    too_early = await claimed_ids(store)
+    clock.advance(MILLISECOND)
+    in_time = await claimed_ids(store)
+
+    assert too_early == []
+    assert in_time == [message]
+
+
+async def test_concurrent_claims_share_no_job(store: Store) -> None:
+    """Many workers asking at once get all jobs, each job once."""
+    expected = await accepted(store, *messages(60))
+
+    answers = await asyncio.gather(*(claimed_ids(store, limit=7) for _ in range(12)))
+
+    got = [job for answer in answers for job in answer]
+    assert sorted(got) == expected
+
+
+async def test_a_declared_attempt_is_exclusive_until_its_hold_ends(
+    store: Store, clock: StoreClock
+) -> None:
+    """The hold replaces the lease: the end of the lease frees nothing."""
+    [message] = await accepted(store, a_message())
+    await claimed_and_declared(store)
+
+    clock.advance(HOLD - MILLISECOND)
+    assert await store.reap(limit=10) == 0
+    assert await claimed_ids(store) == []
+    clock.advance(MILLISECOND)
+    assert await claimed_ids(store) == [message]
+
+
+async def test_an_extended_lease_lives_on(store: Store, clock: StoreClock) -> None:
+    """Extend counts from now, as often as asked."""
+    [message] = await accepted(store, a_message())
+    job = await claimed_alone(store)
+
+    for _ in range(3):
+        clock.advance(LEASE / 2)
+        assert await store.extend([job.lease], lease=LEASE) == [True]
+    clock.advance(LEASE - MILLISECOND)
+    assert await claimed_ids(store) == []
+    clock.advance(MILLISECOND)
+    assert await claimed_ids(store) == [message]
+
+
+async def test_extending_never_shortens(store: Store, clock: StoreClock) -> None:
+    """A short extension leaves a longer hold as it is."""
+    await accepted(store, a_message())
+    job = await claimed_and_declared(store)
+
+    assert await store.extend([job.lease], lease=timedelta(seconds=1)) == [True]
+
+    clock.advance(HOLD - MILLISECOND)
+    assert await claimed_ids(store) == []
+
+
+async def test_a_lost_or_settled_lease_cannot_be_extended(store: Store, clock: StoreClock) -> None:
+    """Extend tells a worker that its claim is no longer the job's, and changes nothing."""
+    [message] = await accepted(store, a_message())
+    lost = await claimed_alone(store)
+    clock.advance(past(LEASE))
+    new = await claimed_alone(store)
+    unknown = Lease(MessageId("no such job"), new.lease.claim)
+
+    answers = await store.extend([lost.lease, new.lease, unknown], lease=LEASE)
+
+    assert answers == [False, True, False]
+    clock.advance(LEASE)
+    assert await claimed_ids(store) == [message]
+
+
+async def test_reaping_leaves_live_leases_alone(store: Store, clock: StoreClock) -> None:
+    """Reap may run anywhere at any time: it readies what ran out, and nothing else."""
+    old = await accepted(store, *messages(2))
+    await claimed(store)
+    clock.advance(LEASE / 2)
+    await accepted(store, *messages(2))
+    await claimed(store)
+
+    clock.advance(LEASE / 2)
+    reaped = [await store.reap(limit=1) for _ in range(3)]
+
+    assert reaped == [1, 1, 0]
+    assert await claimed_ids(store) == old
+
+
+_MOVES = st.lists(
+    st.one_of(
+        st.tuples(st.just("claim"), st.integers(1, 4)),
+        st.tuples(st.just("wait"), st.integers(1, 40)),
+        st.tuples(st.just("extend"), st.integers(0, 5)),
+        st.tuples(st.just("reap"), st.integers(1, 3)),
+        st.tuples(st.just("release"), st.integers(0, 5)),
+    ),
+    max_size=25,
+)
+
+
+@PROPERTY
+@given(moves=_MOVES)
+async def test_no_job_is_ever_leased_twice(set_up: SetUp, moves: Sequence[tuple[str, int]]) -> None:
+    """Whatever workers do, a claim gets no job whose lease is live."""
+    clock = StoreClock()
+    async with set_up.opened(clock) as backend:
+        await backend.tenants.define(tenants_named([ACME]))
+        await accepted(backend.store, *messages(4))
+        await _play(backend.store, clock, moves)
+
+
+async def _play(store: Store, clock: StoreClock, moves: Sequence[tuple[str, int]]) -> None:
+    leases: list[Lease] = []
+    ends: dict[MessageId, int] = {}
+    for move, number in moves:
+        if move == "claim":
+            for job in await claimed(store, limit=number):
+                assert ends.get(job.lease.job, 0) <= clock()
+                ends[job.lease.job] = clock() + LEASE // MILLISECOND
+                leases.append(job.lease)
+        elif move == "wait":
+            clock.advance(timedelta(seconds=number))
+        elif move == "reap":
+            await store.reap(limit=number)
+        elif leases:
+            lease = leases[number % len(leases)]
+            is_extended = (await store.extend([lease], lease=LEASE)) == [True]
+            if is_extended and move == "extend":
+                ends[lease.job] = clock() + LEASE // MILLISECOND
+            if is_extended and move == "release":
+                await store.release([lease])
+                ends[lease.job] = clock()

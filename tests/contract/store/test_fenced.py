@@ -1,0 +1,311 @@
+"""Store, fenced: a worker whose claim was taken over changes no attempt of another; what it knows is kept."""
+
+from datetime import timedelta
+
+import pytest
+
+from carteiro.model import (
+    CancelAnswer,
+    EventType,
+    Late,
+    LeasedJob,
+    MessageId,
+    RedriveAnswer,
+    Refused,
+    RefusedWhy,
+    Settled,
+    Start,
+    State,
+    StoredMessage,
+    Verdict,
+)
+from carteiro.ports import Backend, Store
+from support.builders import ACME, TASK, a_message, a_task, dead, retry, sent
+from support.clock import MILLISECOND, StoreClock, past
+from support.steps import (
+    HOLD,
+    LEASE,
+    accepted,
+    attempted,
+    claimed_alone,
+    claimed_and_declared,
+    claimed_ids,
+    declare,
+    event_types,
+    everything_about,
+    settled,
+)
+
+
+async def _slow_worker(store: Store, clock: StoreClock) -> LeasedJob:
+    """A worker that declared an attempt and slept past its hold; nobody took the job over yet."""
+    await accepted(store, a_message())
+    slow = await claimed_and_declared(store)
+    clock.advance(past(HOLD))
+    return slow
+
+
+async def _read(backend: Backend, message: MessageId) -> StoredMessage:
+    row = await backend.reading.message(message)
+    assert row is not None
+    return row
+
+
+async def test_a_worker_that_comes_late_changes_nothing(store: Store, clock: StoreClock) -> None:
+    """A slow worker wakes after its claim went to another: its verdict must not count, but is kept."""
+    slow = await _slow_worker(store, clock)
+    quick = await claimed_and_declared(store)
+
+    assert isinstance(await settled(store, slow, sent("late")), Late)
+    assert isinstance(await settled(store, quick, sent("in time")), Settled)
+
+
+@pytest.mark.parametrize("verdict", [retry(), dead()], ids=["retry", "dead"])
+async def test_a_late_failure_is_no_news(
+    backend: Backend, clock: StoreClock, verdict: Verdict
+) -> None:
+    """Another attempt is under way already: that an earlier one failed changes and writes nothing."""
+    slow = await _slow_worker(backend.store, clock)
+    await claimed_and_declared(backend.store)
+    before = await everything_about(backend, slow.lease.job)
+
+    answer = await settled(backend.store, slow, verdict)
+
+    assert answer == Late(State.SENT_ATTEMPT)
+    assert await everything_about(backend, slow.lease.job) == before
+
+
+async def test_a_late_success_is_kept_beside_a_live_attempt(
+    backend: Backend, clock: StoreClock
+) -> None:
+    """The evidence is an event; the attempt under way keeps state, holder and hold."""
+    slow = await _slow_worker(backend.store, clock)
+    await claimed_and_declared(backend.store)
+    before = await _read(backend, slow.lease.job)
+
+    answer = await settled(backend.store, slow, sent("late"))
+
+    [*_, last] = await backend.reading.events(slow.lease.job)
+    assert answer == Late(State.SENT_ATTEMPT)
+    assert await _read(backend, slow.lease.job) == before
+    assert last.type is EventType.LATE_RESULT
+    assert last.metadata == {"outcome": "SENT", "sesMessageId": "late", "provider": "sandbox"}
+
+
+@pytest.mark.parametrize("verdict", [retry(), dead()], ids=["retry", "dead"])
+async def test_a_failure_after_a_late_success_ends_as_sent(
+    backend: Backend, clock: StoreClock, verdict: Verdict
+) -> None:
+    """What was delivered once is neither sent again nor buried, though the second attempt failed."""
+    slow = await _slow_worker(backend.store, clock)
+    quick = await claimed_and_declared(backend.store)
+    await settled(backend.store, slow, sent("late"))
+
+    answer = await settled(backend.store, quick, verdict)
+
+    row = await _read(backend, slow.lease.job)
+    [*_, last] = await backend.reading.events(slow.lease.job)
+    assert answer == Settled(State.SENT)
+    assert (row.provider_id, row.failure) == ("late", None)
+    assert last.metadata["late"] is True
+    assert await backend.dead_letters.show(slow.lease.job) is None
+
+
+async def test_a_success_of_its_own_wins_over_late_evidence(
+    backend: Backend, clock: StoreClock
+) -> None:
+    """The attempt that is settled under its claim names the provider's id."""
+    slow = await _slow_worker(backend.store, clock)
+    quick = await claimed_and_declared(backend.store)
+    await settled(backend.store, slow, sent("late"))
+
+    await settled(backend.store, quick, sent("in time"))
+
+    [*_, last] = await backend.reading.events(slow.lease.job)
+    assert (await _read(backend, slow.lease.job)).provider_id == "in time"
+    assert "late" not in last.metadata
+
+
+async def test_the_same_late_success_is_told_once(backend: Backend, clock: StoreClock) -> None:
+    """Evidence repeated is answered alike and writes nothing."""
+    slow = await _slow_worker(backend.store, clock)
+    await claimed_and_declared(backend.store)
+    await settled(backend.store, slow, sent("late"))
+    before = await everything_about(backend, slow.lease.job)
+
+    assert await settled(backend.store, slow, sent("late")) == Late(State.SENT_ATTEMPT)
+    assert await everything_about(backend, slow.lease.job) == before
+
+
+async def test_a_claim_that_ran_out_still_settles_while_nobody_took_the_job(
+    store: Store, clock: StoreClock
+) -> None:
+    """The claim decides, not the time: without another claimer there is nobody to protect."""
+    slow = await _slow_worker(store, clock)
+
+    assert await settled(store, slow, sent()) == Settled(State.SENT)
+
+
+async def test_a_late_success_ends_a_message_that_nobody_is_sending(
+    backend: Backend, clock: StoreClock
+) -> None:
+    """After reap the claim is gone, and no attempt is live: the evidence decides, the job leaves the queue."""
+    slow = await _slow_worker(backend.store, clock)
+    await backend.store.reap(limit=10)
+
+    answer = await settled(backend.store, slow, sent("late"))
+
+    assert answer == Late(State.SENT)
+    assert (await event_types(backend, slow.lease.job))[-2:] == [
+        EventType.LATE_RESULT,
+        EventType.SENT,
+    ]
+    assert await claimed_ids(backend.store) == []
+
+
+async def test_a_late_success_takes_the_job_from_one_that_only_claimed_it(
+    backend: Backend, clock: StoreClock
+) -> None:
+    """A claim without an attempt is no reason to send what was sent: its declare is refused."""
+    slow = await _slow_worker(backend.store, clock)
+    quick = await claimed_alone(backend.store)
+
+    answer = await settled(backend.store, slow, sent("late"))
+
+    assert answer == Late(State.SENT)
+    assert await declare(backend.store, quick) == Refused(RefusedWhy.FINISHED)
+    assert await settled(backend.store, quick, retry()) == Late(State.SENT)
+
+
+@pytest.mark.parametrize(
+    ("verdict", "state"),
+    [(dead(), State.FAILED), (retry(timedelta(minutes=5)), State.RETRY_SCHEDULED)],
+    ids=["FAILED", "RETRY_SCHEDULED"],
+)
+async def test_a_late_success_corrects_a_failure(
+    backend: Backend, clock: StoreClock, verdict: Verdict, state: State
+) -> None:
+    """What was given up or waits for another attempt was in fact delivered: SENT, and no dead letter."""
+    slow = await _slow_worker(backend.store, clock)
+    await attempted(backend.store, verdict)
+    assert (await _read(backend, slow.lease.job)).state is state
+
+    answer = await settled(backend.store, slow, sent("late"))
+
+    row = await _read(backend, slow.lease.job)
+    assert answer == Late(State.SENT)
+    assert (row.state, row.provider_id, row.failure) == (State.SENT, "late", None)
+    assert await backend.dead_letters.show(slow.lease.job) is None
+    clock.advance(timedelta(minutes=5))
+    assert await claimed_ids(backend.store) == []
+
+
+async def test_a_late_success_ends_a_redriven_message(backend: Backend, clock: StoreClock) -> None:
+    """Redriven and not yet claimed: delivered is delivered."""
+    slow = await _slow_worker(backend.store, clock)
+    await attempted(backend.store, dead())
+    answers = await backend.dead_letters.redrive([slow.lease.job], by="ana")
+
+    answer = await settled(backend.store, slow, sent("late"))
+
+    assert answers == [RedriveAnswer.REDRIVEN]
+    assert answer == Late(State.SENT)
+    assert await backend.dead_letters.show(slow.lease.job) is None
+    assert await claimed_ids(backend.store) == []
+
+
+async def test_a_late_success_ends_an_expired_message(backend: Backend, clock: StoreClock) -> None:
+    """EXPIRED gives way to evidence as FAILED does."""
+    slow = await _slow_worker(backend.store, clock)
+    await attempted(backend.store, retry(timedelta(days=2)))
+    assert (await _read(backend, slow.lease.job)).state is State.EXPIRED
+
+    assert await settled(backend.store, slow, sent("late")) == Late(State.SENT)
+
+
+async def test_a_late_success_leaves_what_was_sent_or_cancelled_as_it_is(
+    backend: Backend, clock: StoreClock
+) -> None:
+    """A second delivery of a finished message is an event, and nothing else."""
+    slow = await _slow_worker(backend.store, clock)
+    await attempted(backend.store, sent("in time"))
+    cancelled = await _slow_worker(backend.store, clock)
+    await attempted(backend.store, retry(timedelta(minutes=5)))
+    answers = await backend.store.cancel([cancelled.lease.job], tenant=ACME)
+    assert answers == [CancelAnswer.CANCELLED]
+
+    for job, state in ((slow, State.SENT), (cancelled, State.CANCELLED)):
+        before = await _read(backend, job.lease.job)
+        assert await settled(backend.store, job, sent("late")) == Late(state)
+        assert await _read(backend, job.lease.job) == before
+        assert (await event_types(backend, job.lease.job))[-1] is EventType.LATE_RESULT
+
+
+async def test_a_task_that_comes_late_is_sent_while_nobody_declared_it(
+    backend: Backend, clock: StoreClock
+) -> None:
+    """For kinds that do not declare a live lease protects nothing: the task was done."""
+    [message] = await accepted(backend.store, a_task())
+    slow = await claimed_alone(backend.store, kinds=[TASK])
+    clock.advance(past(LEASE))
+    quick = await claimed_alone(backend.store, kinds=[TASK])
+
+    late = await settled(backend.store, slow, sent("late"), attempted=True)
+    again = await settled(backend.store, quick, sent("again"), attempted=True)
+
+    assert late == Late(State.SENT)
+    assert again == Late(State.SENT)
+    assert (await _read(backend, message)).provider_id == "late"
+
+
+async def test_a_lost_claim_cannot_declare(backend: Backend, clock: StoreClock) -> None:
+    """The ledger decides who may attempt: only the job's present claim."""
+    [message] = await accepted(backend.store, a_message())
+    lost = await claimed_alone(backend.store)
+    clock.advance(past(LEASE))
+    await backend.store.reap(limit=10)
+    before = await everything_about(backend, message)
+
+    after_reap = await declare(backend.store, lost)
+    await claimed_alone(backend.store)
+    after_claim = await declare(backend.store, lost)
+
+    assert after_reap == after_claim == Refused(RefusedWhy.LOST)
+    assert await everything_about(backend, message) == before
+
+
+async def test_a_lost_claim_cannot_release(store: Store, clock: StoreClock) -> None:
+    """Giving back what another holds would lend it to a third."""
+    await accepted(store, a_message())
+    lost = await claimed_alone(store)
+    clock.advance(past(LEASE))
+    await claimed_alone(store)
+
+    await store.release([lost.lease])
+
+    assert await claimed_ids(store) == []
+
+
+async def test_both_must_agree_whether_an_attempt_is_open(store: Store, clock: StoreClock) -> None:
+    """A start that does not know of the doubt would send twice without a trace: refused."""
+    slow = await _slow_worker(store, clock)
+    job = await claimed_alone(store)
+    unaware = Start(job.lease, "sandbox", HOLD, open_attempt=False)
+
+    [answer] = await store.declare([unaware])
+
+    assert job.lease != slow.lease
+    assert answer == Refused(RefusedWhy.LOST)
+
+
+async def test_an_attempt_that_became_live_again_is_not_repeated(
+    store: Store, clock: StoreClock
+) -> None:
+    """The clock steps back into another's hold: the new claimer is told how long to wait."""
+    await _slow_worker(store, clock)
+    job = await claimed_alone(store)
+
+    clock.back(timedelta(seconds=10))
+    answer = await declare(store, job)
+
+    assert answer == Refused(RefusedWhy.HELD, timedelta(seconds=10) - MILLISECOND)

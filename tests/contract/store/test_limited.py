@@ -1,0 +1,367 @@
+"""Store, limited: caps, rates, pauses and the send limit hold, cost others nothing, and end by themselves."""
+
+from collections import Counter
+from datetime import timedelta
+
+import pytest
+
+from carteiro.model import EMAIL, SendLimit, Verdict
+from carteiro.ports import Backend
+from support.builders import (
+    ACME,
+    BRASA,
+    TASK,
+    a_message,
+    a_task,
+    a_tenant,
+    dead,
+    messages,
+    retry,
+    sent,
+)
+from support.clock import MILLISECOND, StoreClock
+from support.steps import (
+    HOLD,
+    LEASE,
+    accepted,
+    claim,
+    claimed,
+    claimed_ids,
+    claimed_tenants,
+    declare,
+    settled,
+)
+
+SECOND = timedelta(seconds=1)
+BOTH = (EMAIL, TASK)
+
+
+# --- caps -------------------------------------------------------------------------------------
+
+
+async def test_a_cap_bounds_what_is_in_flight(backend: Backend) -> None:
+    """However much is asked for, in one claim or in several, no more than the cap is leased."""
+    await backend.tenants.define([a_tenant(cap=4)])
+    await accepted(backend.store, *messages(20))
+
+    got = [len(await claimed(backend.store, limit=limit)) for limit in (3, 100, 100)]
+
+    assert got == [3, 1, 0]
+
+
+async def test_a_cap_costs_others_nothing(backend: Backend) -> None:
+    """While one tenant is at its cap the others get the whole batch."""
+    await backend.tenants.define([a_tenant(cap=2)])
+    await accepted(backend.store, *messages(20), *messages(20, BRASA))
+
+    served = Counter(await claimed_tenants(backend.store, limit=15))
+
+    assert served == {ACME: 2, BRASA: 13}
+
+
+async def test_a_cap_counts_all_kinds_together(backend: Backend) -> None:
+    """The slots are the tenant's, whichever kind fills them."""
+    await backend.tenants.define([a_tenant(cap=2)])
+    await accepted(backend.store, *messages(2), a_task(), a_task())
+
+    tasks = await claimed(backend.store, kinds=[TASK], limit=1)
+    emails = await claimed(backend.store, kinds=[EMAIL])
+    more = await claimed(backend.store, kinds=BOTH)
+
+    assert [len(tasks), len(emails), len(more)] == [1, 1, 0]
+
+
+@pytest.mark.parametrize(
+    "verdict", [sent(), retry(timedelta(hours=1)), dead()], ids=["sent", "retry", "dead"]
+)
+async def test_a_settled_job_frees_its_slot_at_once(backend: Backend, verdict: Verdict) -> None:
+    """The next claim fills the slot, whatever the verdict was."""
+    await backend.tenants.define([a_tenant(cap=1)])
+    _, second = await accepted(backend.store, *messages(2))
+    [job] = await claimed(backend.store)
+
+    await settled(backend.store, job, verdict)
+
+    assert await claimed_ids(backend.store) == [second]
+
+
+async def test_a_slot_freed_by_one_kind_is_open_to_the_others(backend: Backend) -> None:
+    """A tenant that waits at its cap for one kind wakes when another kind's job ends."""
+    await backend.tenants.define([a_tenant(cap=1)])
+    await accepted(backend.store, a_task())
+    [email] = await accepted(backend.store, a_message())
+    [task] = await claimed(backend.store, kinds=[TASK])
+    assert await claimed(backend.store) == []
+
+    await settled(backend.store, task, sent(), attempted=True)
+
+    assert await claimed_ids(backend.store) == [email]
+
+
+async def test_a_released_or_cancelled_job_frees_its_slot(backend: Backend) -> None:
+    """A slot belongs to what is in flight, and to nothing else."""
+    await backend.tenants.define([a_tenant(cap=1)])
+    first, second = await accepted(backend.store, *messages(2))
+    [job] = await claimed(backend.store)
+
+    await backend.store.release([job.lease])
+    again = await claimed_ids(backend.store)
+    await backend.store.cancel([first], tenant=ACME)
+    after_cancel = await claimed_ids(backend.store)
+
+    assert again == [first]
+    assert after_cancel == [second]
+
+
+@pytest.mark.parametrize("is_reaped", [True, False], ids=["reaped", "not reaped"])
+async def test_a_vanished_worker_leaks_no_slot(
+    backend: Backend, clock: StoreClock, *, is_reaped: bool
+) -> None:
+    """Slots are counted from live leases: when a lease ends its slot is free, with or without reap."""
+    await backend.tenants.define([a_tenant(cap=2)])
+    ids = await accepted(backend.store, *messages(4))
+    await claimed(backend.store)
+    waiting = await claim(backend.store)
+
+    clock.advance(LEASE)
+    if is_reaped:
+        await backend.store.reap(limit=10)
+
+    assert waiting.jobs == []
+    assert waiting.idle_for == LEASE
+    assert await claimed_ids(backend.store) == ids[:2]
+
+
+async def test_a_hold_keeps_its_slot_as_long_as_it_lasts(
+    backend: Backend, clock: StoreClock
+) -> None:
+    """A declared attempt is in flight until it is settled or its hold ends."""
+    await backend.tenants.define([a_tenant(cap=1)])
+    await accepted(backend.store, *messages(2))
+    [job] = await claimed(backend.store)
+    await declare(backend.store, job)
+
+    clock.advance(HOLD - MILLISECOND)
+    held = await claimed(backend.store)
+    clock.advance(MILLISECOND)
+    free = await claimed(backend.store)
+
+    assert held == []
+    assert len(free) == 1
+
+
+# --- rates ------------------------------------------------------------------------------------
+
+
+async def test_a_rate_gives_a_second_at_once_and_then_its_pace(
+    backend: Backend, clock: StoreClock
+) -> None:
+    """Two a second: two now, then one every half second, and the claim says when."""
+    await backend.tenants.define([a_tenant(rate_per_second=2.0)])
+    await accepted(backend.store, *messages(10))
+
+    got, waits = [], []
+    for _ in range(4):
+        answer = await claim(backend.store)
+        assert answer.idle_for is not None
+        got.append(len(answer.jobs))
+        waits.append(answer.idle_for)
+        clock.advance(answer.idle_for)
+
+    assert got == [2, 1, 1, 1]
+    assert waits == [SECOND / 2] * 4
+
+
+async def test_a_rate_below_one_a_second_still_lets_one_through(
+    backend: Backend, clock: StoreClock
+) -> None:
+    """One in four seconds: one now, the next after four seconds."""
+    await backend.tenants.define([a_tenant(rate_per_second=0.25)])
+    await accepted(backend.store, *messages(3))
+
+    first = await claim(backend.store)
+    clock.advance(4 * SECOND - MILLISECOND)
+    too_early = await claimed(backend.store)
+    clock.advance(MILLISECOND)
+    second = await claimed(backend.store)
+
+    assert len(first.jobs) == 1
+    assert first.idle_for == 4 * SECOND
+    assert too_early == []
+    assert len(second) == 1
+
+
+async def test_unused_tokens_do_not_pile_up(backend: Backend, clock: StoreClock) -> None:
+    """After an hour of silence there is still only one second's worth."""
+    await backend.tenants.define([a_tenant(rate_per_second=3.0)])
+    await accepted(backend.store, *messages(20))
+    await claimed(backend.store)
+
+    clock.advance(timedelta(hours=1))
+
+    assert len(await claimed(backend.store, lease=timedelta(minutes=1))) == 3
+
+
+async def test_a_rate_counts_all_kinds_together_and_costs_others_nothing(backend: Backend) -> None:
+    """The tokens are the tenant's; another tenant gets the rest of the batch."""
+    await backend.tenants.define([a_tenant(rate_per_second=2.0)])
+    tasks = [a_task() for _ in range(5)]
+    await accepted(backend.store, *messages(5), *tasks, *messages(10, BRASA))
+
+    served = Counter(await claimed_tenants(backend.store, kinds=BOTH, limit=10))
+
+    assert served == {ACME: 2, BRASA: 8}
+
+
+async def test_a_release_gives_the_token_back(backend: Backend) -> None:
+    """What was given back was never sent."""
+    await backend.tenants.define([a_tenant(rate_per_second=1.0)])
+    await accepted(backend.store, *messages(2))
+    [job] = await claimed(backend.store)
+    assert await claimed(backend.store) == []
+
+    await backend.store.release([job.lease])
+
+    assert len(await claimed(backend.store)) == 1
+
+
+async def test_a_clock_that_steps_back_does_not_stop_a_limited_tenant(
+    backend: Backend, clock: StoreClock
+) -> None:
+    """A token due far ahead is the work of a clock: the wait is never longer than the pace."""
+    await backend.tenants.define([a_tenant(rate_per_second=1.0)])
+    await accepted(backend.store, *messages(5))
+    await claimed(backend.store, lease=SECOND)
+
+    clock.back(timedelta(days=1))
+    await claim(backend.store)
+    clock.advance(2 * SECOND)
+
+    assert len(await claimed(backend.store)) == 1
+
+
+# --- pauses -----------------------------------------------------------------------------------
+
+
+async def test_a_paused_tenant_is_not_served_and_costs_others_nothing(backend: Backend) -> None:
+    """Neither its backlog nor what it adds is claimed; the others go on."""
+    await accepted(backend.store, *messages(5), *messages(5, BRASA))
+    assert len(await claimed(backend.store, limit=3)) == 3
+
+    await backend.tenants.define([a_tenant(paused=True)])
+    await accepted(backend.store, *messages(5))
+    served = Counter(await claimed_tenants(backend.store))
+
+    assert served == {BRASA: 5}
+
+
+async def test_a_pause_alone_is_nothing_to_wait_for(backend: Backend) -> None:
+    """Only a resume ends a pause, and a resume wakes: there is no time to sleep until."""
+    await accepted(backend.store, *messages(5))
+    await backend.tenants.define([a_tenant(paused=True)])
+
+    answer = await claim(backend.store)
+
+    assert answer.jobs == []
+    assert answer.idle_for is None
+
+
+async def test_what_is_in_flight_when_the_pause_comes_still_settles(backend: Backend) -> None:
+    """A pause stops claims, not ends; what failed waits for the resume."""
+    await accepted(backend.store, *messages(2))
+    done, failed = await claimed(backend.store)
+    await backend.tenants.define([a_tenant(paused=True)])
+
+    await settled(backend.store, done, sent())
+    await settled(backend.store, failed, retry())
+    paused = await claimed(backend.store)
+    await backend.tenants.define([a_tenant()])
+
+    assert paused == []
+    assert await claimed_ids(backend.store) == [failed.lease.job]
+
+
+async def test_a_resumed_tenant_has_no_credit_for_its_absence(backend: Backend) -> None:
+    """After the pause it takes turns like the others, and does not catch up."""
+    await accepted(backend.store, *messages(60), *messages(60, BRASA))
+    await backend.tenants.define([a_tenant(paused=True)])
+    await claimed(backend.store, limit=30)
+
+    await backend.tenants.define([a_tenant()])
+    served = Counter(await claimed_tenants(backend.store, limit=30))
+
+    assert served == {ACME: 15, BRASA: 15}
+
+
+# --- the send limit ---------------------------------------------------------------------------
+
+
+async def test_the_send_limit_is_shared_by_all_claims(backend: Backend, clock: StoreClock) -> None:
+    """Six a minute: six at once whoever claims them, then one every ten seconds."""
+    await backend.tenants.limit(EMAIL, SendLimit(6, timedelta(minutes=1)))
+    await accepted(backend.store, *messages(10), *messages(10, BRASA))
+
+    got = [len(await claimed(backend.store, limit=4)) for _ in range(3)]
+    blocked = await claim(backend.store)
+    clock.advance(10 * SECOND)
+    after_a_wait = await claim(backend.store)
+
+    assert got == [4, 2, 0]
+    assert blocked.idle_for == 10 * SECOND
+    assert len(after_a_wait.jobs) == 1
+    assert after_a_wait.idle_for == 10 * SECOND
+
+
+async def test_the_send_limit_of_one_kind_leaves_the_others_alone(backend: Backend) -> None:
+    """A claim of several kinds gets what is not limited."""
+    await backend.tenants.limit(EMAIL, SendLimit(1, timedelta(minutes=1)))
+    await accepted(backend.store, *messages(5), *[a_task() for _ in range(5)])
+
+    served = Counter(job.kind for job in await claimed(backend.store, kinds=BOTH))
+
+    assert served == {EMAIL: 1, TASK: 5}
+
+
+async def test_a_lifted_send_limit_limits_no_more(backend: Backend) -> None:
+    """Lifting it lets the whole backlog through at once."""
+    await backend.tenants.limit(EMAIL, SendLimit(1, timedelta(hours=1)))
+    await accepted(backend.store, *messages(5))
+    await claimed(backend.store)
+
+    await backend.tenants.limit(EMAIL, None)
+
+    assert len(await claimed(backend.store)) == 4
+
+
+async def test_a_release_gives_the_send_limits_token_back(backend: Backend) -> None:
+    """What was given back was never sent."""
+    await backend.tenants.limit(EMAIL, SendLimit(1, timedelta(hours=1)))
+    await accepted(backend.store, *messages(2))
+    [job] = await claimed(backend.store)
+
+    await backend.store.release([job.lease])
+
+    assert await claimed_ids(backend.store) == [job.lease.job]
+
+
+async def test_the_send_limit_keeps_turns_fair(backend: Backend, clock: StoreClock) -> None:
+    """Those held up by the shared limit stay in the ring and take turns as tokens come."""
+    await backend.tenants.limit(EMAIL, SendLimit(60, timedelta(minutes=1)))
+    await accepted(backend.store, *messages(60), *messages(60, BRASA))
+    served = Counter(await claimed_tenants(backend.store))
+
+    for _ in range(12):
+        clock.advance(SECOND)
+        served.update(await claimed_tenants(backend.store, lease=timedelta(minutes=9)))
+
+    assert sum(served.values()) == 72
+    assert abs(served[ACME] - served[BRASA]) <= 3
+
+
+async def test_no_limit_is_taken_for_nothing(backend: Backend) -> None:
+    """A claim of no jobs draws no token and fills no slot."""
+    await backend.tenants.define([a_tenant(cap=1, rate_per_second=1.0)])
+    await accepted(backend.store, *messages(2))
+
+    assert await claimed(backend.store, limit=0) == []
+    assert len(await claimed(backend.store)) == 1

@@ -1,0 +1,368 @@
+"""What becomes of a message after an attempt, and what a claimer decides before one."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from carteiro.model import (
+    EMAIL,
+    ZERO,
+    Category,
+    ClaimId,
+    Dead,
+    DeadReason,
+    Deferred,
+    Delivery,
+    Failure,
+    Lease,
+    LeasedJob,
+    MessageId,
+    NotMade,
+    Outcome,
+    Rejected,
+    Retry,
+    Scope,
+    Sent,
+    Taken,
+    TenantId,
+    Unknown,
+    Verdict,
+)
+from carteiro.path.judge import MOST_CLAIMS, doubts, judge, judge_claim
+from carteiro.policy.retry import PRESETS, RetryPolicy
+
+DAY = timedelta(days=1)
+SECOND = timedelta(seconds=1)
+GATEWAY = PRESETS["gateway"]
+
+
+def a_failure(scope: Scope = Scope.MESSAGE) -> Failure:
+    """What a provider complained of."""
+    return Failure(
+        code="421",
+        category=Category.TRANSIENT_ERROR,
+        retryable=True,
+        scope=scope,
+        reason="421 not now",
+        rule="smtp.code.421",
+    )
+
+
+def judged(outcome: Outcome, **facts: Any) -> Verdict:
+    """The verdict on a first attempt with the gateway preset, unless the facts say otherwise."""
+    usual: dict[str, Any] = {
+        "provider": "ses",
+        "charged_before": 0,
+        "in_doubt_before": 0,
+        "delivery": Delivery.AT_LEAST_ONCE,
+        "policy": GATEWAY,
+        "expires_in": DAY,
+        "chance": 0.5,
+    }
+    return judge(outcome, **usual | facts)
+
+
+def a_job(**facts: Any) -> LeasedJob:
+    """A job claimed for the first time, unless the facts say otherwise."""
+    usual: dict[str, Any] = {
+        "lease": Lease(MessageId("m"), ClaimId("c")),
+        "kind": EMAIL,
+        "tenant": TenantId("acme"),
+        "claims": 1,
+        "content": "{}",
+        "ledger_tenant": TenantId("acme"),
+        "request_id": "r",
+        "delivery": Delivery.AT_LEAST_ONCE,
+        "attempts": 0,
+        "charged": 0,
+        "in_doubt": 0,
+        "revision": 1,
+        "open_attempt": False,
+        "expires_in": DAY,
+    }
+    return LeasedJob(**usual | facts)
+
+
+def reason_of(verdict: Verdict | None) -> DeadReason | None:
+    """Why it is dead; None if it is not."""
+    return verdict.reason if isinstance(verdict, Dead) else None
+
+
+# --- after an attempt -------------------------------------------------------------------------
+
+
+def test_taken_is_sent() -> None:
+    """The provider's id is kept with its name."""
+    assert judged(Taken("0100018c")) == Sent("ses", "0100018c")
+
+
+def test_rejected_is_dead_at_once_and_charged() -> None:
+    """A permanent error has at least one failed attempt, whoever is to blame."""
+    failure = a_failure(Scope.PROVIDER)
+    policy = RetryPolicy(max_attempts=5, charge="message")
+
+    verdict = judged(Rejected(failure), policy=policy)
+
+    assert verdict == Dead(DeadReason.PERMANENT_ERROR, failure, charged=True)
+
+
+@pytest.mark.parametrize(("charged_before", "seconds"), [(0, 1), (1, 2), (2, 4), (3, 8)])
+def test_deferred_is_retried_after_the_wait_of_its_failure(
+    charged_before: int, seconds: int
+) -> None:
+    """The wait is that of the attempt that just failed."""
+    verdict = judged(Deferred(a_failure()), charged_before=charged_before)
+
+    assert verdict == Retry(seconds * SECOND, charged=True, failure=a_failure())
+
+
+@pytest.mark.parametrize(
+    ("preset", "last"),
+    [
+        ("gateway", 5),
+        ("classic", 5),
+        ("development", 3),
+        ("pipeline", 5),
+        ("transactional", 4),
+        ("tickets", 3),
+    ],
+)
+def test_the_last_attempt_schedules_nothing(preset: Any, last: int) -> None:
+    """So many failures end in the dead letters, and one less does not."""
+    policy = PRESETS[preset]
+
+    last_but_one = judged(Deferred(a_failure()), policy=policy, charged_before=last - 2)
+    verdict = judged(Deferred(a_failure()), policy=policy, charged_before=last - 1)
+
+    assert isinstance(last_but_one, Retry)
+    assert verdict == Dead(DeadReason.MAX_ATTEMPTS_EXCEEDED, a_failure(), charged=True)
+
+
+def test_a_failure_that_is_not_charged_never_uses_up_the_attempts() -> None:
+    """With charge "message" a provider's trouble leaves the count as it was."""
+    policy = RetryPolicy(max_attempts=5, base=SECOND, charge="message")
+
+    verdict = judged(Deferred(a_failure(Scope.PROVIDER)), policy=policy, charged_before=4)
+
+    assert verdict == Retry(8 * SECOND, charged=False, failure=a_failure(Scope.PROVIDER))
+
+
+def test_a_policy_that_shrank_is_obeyed_at_the_next_failure() -> None:
+    """The policy is read at each failure; more failures than it allows are too many, charged or not."""
+    policy = RetryPolicy(max_attempts=3, charge="message")
+
+    verdict = judged(Deferred(a_failure(Scope.PROVIDER)), policy=policy, charged_before=4)
+
+    assert reason_of(verdict) is DeadReason.MAX_ATTEMPTS_EXCEEDED
+
+
+@pytest.mark.parametrize(("retry_after", "seconds"), [(30, 30), (1, 4), (0, 4)])
+def test_retry_after_only_lengthens(retry_after: int, seconds: int) -> None:
+    """What the provider asks for is granted when it is more than the policy's own wait."""
+    outcome = Deferred(a_failure(), retry_after * SECOND)
+
+    verdict = judged(outcome, charged_before=2)
+
+    assert verdict == Retry(seconds * SECOND, charged=True, failure=a_failure())
+
+
+def test_what_was_not_made_is_retried_uncharged_after_its_own_wait() -> None:
+    """Being held back before a call is nobody's failure, even after the last but one."""
+    verdict = judged(NotMade(a_failure(), 7 * SECOND), charged_before=4)
+
+    assert verdict == Retry(7 * SECOND, charged=False, failure=a_failure())
+
+
+@pytest.mark.parametrize(
+    ("outcome", "charged"),
+    [
+        (Deferred(a_failure()), True),
+        (Deferred(a_failure(), SECOND), True),
+        (NotMade(a_failure(), SECOND), False),
+        (Unknown(a_failure()), False),
+    ],
+)
+def test_a_retry_that_would_come_too_late_expires_now(outcome: Outcome, charged: bool) -> None:
+    """Waiting for the very moment of expiry is too late, one millisecond less is not."""
+    in_time = judged(outcome, expires_in=SECOND + timedelta(milliseconds=1))
+    too_late = judged(outcome, expires_in=SECOND)
+
+    assert in_time == Retry(SECOND, charged, a_failure())
+    assert too_late == Dead(DeadReason.EXPIRED, a_failure(), charged=charged)
+
+
+@pytest.mark.parametrize("outcome", [Taken("id"), Rejected(a_failure())])
+def test_a_final_answer_stands_also_after_expiry(outcome: Outcome) -> None:
+    """A running send is not expired under its feet."""
+    assert judged(outcome, expires_in=-DAY) == judged(outcome)
+
+
+def test_an_unknown_outcome_is_resent_once_and_then_dead() -> None:
+    """At least once: one resend, uncharged; the second doubt is for people."""
+    first = judged(Unknown(a_failure()), charged_before=2)
+    second = judged(Unknown(a_failure()), charged_before=2, in_doubt_before=1)
+
+    assert first == Retry(2 * SECOND, charged=False, failure=a_failure())
+    assert second == Dead(DeadReason.IN_DOUBT, a_failure())
+
+
+def test_the_policy_says_how_often_a_doubt_is_resent() -> None:
+    """None at all, or many."""
+    never = RetryPolicy(max_attempts=5, max_in_doubt_resends=0)
+    thrice = RetryPolicy(max_attempts=5, max_in_doubt_resends=3)
+
+    assert reason_of(judged(Unknown(a_failure()), policy=never)) is DeadReason.IN_DOUBT
+    assert isinstance(judged(Unknown(a_failure()), policy=thrice, in_doubt_before=2), Retry)
+    last = judged(Unknown(a_failure()), policy=thrice, in_doubt_before=3)
+    assert reason_of(last) is DeadReason.IN_DOUBT
+
+
+@pytest.mark.parametrize("expires_in", [DAY, ZERO])
+def test_at_most_once_never_resends_an_unknown_outcome(expires_in: timedelta) -> None:
+    """It is in doubt, not expired: that is what people must know."""
+    verdict = judged(Unknown(a_failure()), delivery=Delivery.AT_MOST_ONCE, expires_in=expires_in)
+
+    assert verdict == Dead(DeadReason.IN_DOUBT, a_failure())
+
+
+@pytest.mark.parametrize("outcome", [Deferred(a_failure()), NotMade(a_failure())])
+def test_at_most_once_retries_on_proof_that_nothing_was_handed_over(outcome: Outcome) -> None:
+    """An answer that says no, and a call that never began, are such proof."""
+    assert isinstance(judged(outcome, delivery=Delivery.AT_MOST_ONCE), Retry)
+
+
+def test_what_is_no_outcome_is_refused() -> None:
+    """A new kind of outcome must be thought through here, not fall into an old one."""
+    nothing: Any = object()
+
+    with pytest.raises(AssertionError):
+        judged(nothing)
+
+
+@given(
+    outcome=st.sampled_from(
+        [
+            Taken("id"),
+            Rejected(a_failure()),
+            Deferred(a_failure(), SECOND),
+            Deferred(a_failure(Scope.PROVIDER)),
+            NotMade(a_failure()),
+            Unknown(a_failure()),
+        ]
+    ),
+    policy=st.sampled_from([*PRESETS.values(), RetryPolicy(max_attempts=5, charge="message")]),
+    delivery=st.sampled_from(Delivery),
+    charged_before=st.integers(0, 20),
+    in_doubt_before=st.integers(0, 5),
+    expires_in=st.timedeltas(-DAY, DAY),
+    chance=st.floats(0, 1, exclude_max=True),
+)
+def test_a_retry_keeps_every_limit(outcome: Outcome, policy: RetryPolicy, **facts: Any) -> None:
+    """A retry comes before expiry, leaves an attempt to make, and never repeats what may not be."""
+    verdict = judged(outcome, policy=policy, **facts)
+
+    if isinstance(verdict, Retry):
+        assert ZERO <= verdict.after < facts["expires_in"]
+        assert not isinstance(outcome, Taken | Rejected)
+        if isinstance(outcome, Deferred):
+            assert facts["charged_before"] + verdict.charged < policy.max_attempts
+        if isinstance(outcome, Unknown):
+            assert facts["delivery"] is Delivery.AT_LEAST_ONCE
+            assert facts["in_doubt_before"] < policy.max_in_doubt_resends
+
+
+# --- before an attempt ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("facts", "reason"),
+    [
+        ({}, None),
+        ({"claims": MOST_CLAIMS}, None),
+        ({"claims": MOST_CLAIMS + 1}, DeadReason.CRASHES_WORKER),
+        ({"claims": MOST_CLAIMS + 1, "expires_in": ZERO}, DeadReason.CRASHES_WORKER),
+        ({"expires_in": ZERO}, DeadReason.EXPIRED),
+        ({"expires_in": -SECOND}, DeadReason.EXPIRED),
+        ({"expires_in": timedelta(milliseconds=1)}, None),
+        ({"in_doubt": 1}, None),
+        ({"in_doubt": 1, "claims": MOST_CLAIMS + 1}, DeadReason.CRASHES_WORKER),
+        ({"delivery": Delivery.AT_MOST_ONCE}, None),
+    ],
+)
+def test_a_claimer_without_an_open_attempt(
+    facts: dict[str, Any], reason: DeadReason | None
+) -> None:
+    """It runs the job, unless that killed too many workers or its time is over."""
+    assert reason_of(judge_claim(a_job(**facts), GATEWAY)) is reason
+
+
+@pytest.mark.parametrize(
+    ("facts", "reason"),
+    [
+        ({}, None),
+        ({"in_doubt": 1}, DeadReason.IN_DOUBT),
+        ({"delivery": Delivery.AT_MOST_ONCE}, DeadReason.IN_DOUBT),
+        ({"delivery": Delivery.AT_MOST_ONCE, "expires_in": ZERO}, DeadReason.IN_DOUBT),
+        ({"delivery": Delivery.AT_MOST_ONCE, "claims": 99}, DeadReason.IN_DOUBT),
+        ({"in_doubt": 1, "expires_in": ZERO, "claims": 99}, DeadReason.IN_DOUBT),
+        ({"expires_in": ZERO}, DeadReason.EXPIRED),
+        ({"claims": MOST_CLAIMS + 1}, None),
+        ({"claims": MOST_CLAIMS + 2}, DeadReason.CRASHES_WORKER),
+    ],
+)
+def test_a_claimer_that_finds_an_open_attempt(
+    facts: dict[str, Any], reason: DeadReason | None
+) -> None:
+    """It resends at once while the policy allows; a resend that keeps killing workers ends too."""
+    job = a_job(open_attempt=True, **{"claims": 2} | facts)
+
+    assert reason_of(judge_claim(job, GATEWAY)) is reason
+
+
+def test_attempts_in_doubt_are_not_taken_for_crashes_before_an_attempt() -> None:
+    """A policy that allows many resends is not cut short by the count of claims."""
+    patient = RetryPolicy(max_attempts=5, max_in_doubt_resends=20)
+
+    verdict = judge_claim(a_job(open_attempt=True, in_doubt=9, claims=11), patient)
+
+    assert verdict is None
+
+
+def test_a_message_that_kills_workers_says_how_many() -> None:
+    """The dead letter tells people not to send it round again without a look."""
+    verdict = judge_claim(a_job(claims=6), GATEWAY)
+
+    assert isinstance(verdict, Dead)
+    assert verdict.failure.code == "CRASHES_WORKER"
+    assert verdict.failure.category is Category.PERMANENT_ERROR
+    assert "5 claims" in verdict.failure.reason
+    assert not verdict.charged
+
+
+@given(
+    claims=st.integers(1, 20),
+    in_doubt=st.integers(0, 5),
+    open_attempt=st.booleans(),
+    delivery=st.sampled_from(Delivery),
+    expires_in=st.timedeltas(-DAY, DAY),
+)
+def test_a_job_that_runs_has_every_right_to(**facts: Any) -> None:
+    """Going on means: not expired, not at most once in doubt, not too often in doubt or claimed."""
+    job = a_job(**facts)
+
+    if judge_claim(job, GATEWAY) is None:
+        assert job.expires_in > ZERO
+        assert job.claims <= MOST_CLAIMS + doubts(job)
+        assert not (job.open_attempt and job.delivery is Delivery.AT_MOST_ONCE)
+        assert not (job.open_attempt and doubts(job) > GATEWAY.max_in_doubt_resends)
+
+
+@pytest.mark.parametrize(
+    ("in_doubt", "open_attempt", "expected"), [(0, False, 0), (0, True, 1), (2, True, 3)]
+)
+def test_an_open_attempt_is_a_doubt(in_doubt: int, open_attempt: bool, expected: int) -> None:
+    """The ledger counts it only when the next attempt or the verdict is written."""
+    assert doubts(a_job(in_doubt=in_doubt, open_attempt=open_attempt)) == expected

@@ -1,0 +1,459 @@
+"""What went wrong: the documented tables, the ambiguous codes, and texts of any kind."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from carteiro.model import Category, Failure, Scope
+from carteiro.policy import classify, rules
+from carteiro.policy.classify import LONGEST_REASON, classify_ses, classify_smtp, classify_text
+
+LATER, NEVER = True, False
+
+PERMANENT = Category.PERMANENT_ERROR
+TRANSIENT = Category.TRANSIENT_ERROR
+QUOTA = Category.QUOTA_ERROR
+CONFIGURATION = Category.CONFIGURATION_ERROR
+TIMEOUT = Category.TIMEOUT_ERROR
+
+
+def is_well_formed(failure: Failure) -> bool:
+    """Whether every store, log and terminal can take it, and people can read why."""
+    words = [failure.code, failure.reason, failure.rule, failure.original_code or "-"]
+    return (
+        all(word.strip() and word.isprintable() for word in words)
+        and len(failure.reason) <= LONGEST_REASON
+    )
+
+
+# --- SMTP -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("code", "retryable"),
+    [
+        ("421", LATER),
+        ("450", LATER),
+        ("451", LATER),
+        ("452", LATER),
+        ("454", LATER),
+        ("498", LATER),
+        ("500", NEVER),
+        ("501", NEVER),
+        ("502", NEVER),
+        ("503", NEVER),
+        ("535", NEVER),
+        ("550", NEVER),
+        ("551", NEVER),
+        ("552", NEVER),
+        ("553", NEVER),
+        ("554", NEVER),
+        ("585", NEVER),
+        ("250", LATER),
+        ("354", LATER),
+    ],
+)
+def test_a_bare_code_decides_by_its_table_or_class(code: str, *, retryable: bool) -> None:
+    """4xx may pass, 5xx may not; a success in place of an error is a fault that may pass."""
+    failure = classify_smtp(code)
+
+    assert (failure.code, failure.original_code) == (code, code)
+    assert (failure.retryable, failure.reason) == (retryable, code)
+
+
+@pytest.mark.parametrize(
+    ("reply", "retryable", "category", "scope", "rule"),
+    [
+        (
+            "451 4.7.1 Greylisted, try later",
+            LATER,
+            TRANSIENT,
+            Scope.DESTINATION,
+            "smtp.text.greylisted",
+        ),
+        (
+            "421 Service not available",
+            LATER,
+            TRANSIENT,
+            Scope.DESTINATION,
+            "smtp.code.421",
+        ),
+        (
+            "421-4.7.28 unusual rate of mail",
+            LATER,
+            QUOTA,
+            Scope.DESTINATION,
+            "smtp.enhanced.4.7.28",
+        ),
+        (
+            "454 Throttling failure: Maximum sending rate exceeded",
+            LATER,
+            QUOTA,
+            Scope.PROVIDER,
+            "smtp.text.throttled_by_provider",
+        ),
+        ("452 4.3.9 no room", LATER, TRANSIENT, Scope.DESTINATION, "smtp.subject.4.3"),
+        ("550 5.1.1 User unknown", NEVER, PERMANENT, Scope.RECIPIENT, "smtp.enhanced.5.1.1"),
+        ("550 #5.1.1 rejected", NEVER, PERMANENT, Scope.RECIPIENT, "smtp.enhanced.5.1.1"),
+        ("554 5.7.1 no", NEVER, PERMANENT, Scope.MESSAGE, "smtp.subject.5.7"),
+        ("550 5.7.26 no SPF", NEVER, CONFIGURATION, Scope.SENDER, "smtp.enhanced.5.7.26"),
+        ("535 5.7.8 bad password", NEVER, CONFIGURATION, Scope.PROVIDER, "smtp.enhanced.5.7.8"),
+        ("550 5.0.0 no", NEVER, PERMANENT, Scope.RECIPIENT, "smtp.code.550"),
+    ],
+)
+def test_a_reply_is_classified_by_its_most_telling_part(
+    reply: str, category: Category, scope: Scope, rule: str, *, retryable: bool
+) -> None:
+    """A specific enhanced code first, then the text, then subject, code and class."""
+    failure = classify_smtp(reply)
+
+    assert failure.rule == rule
+    assert (failure.retryable, failure.category, failure.scope) == (retryable, category, scope)
+
+
+@pytest.mark.parametrize(
+    ("reply", "retryable", "rule"),
+    [
+        ("552 4.2.2 Mailbox full", LATER, "smtp.enhanced.4.2.2"),
+        ("550 4.7.1 no such user", LATER, "smtp.subject.4.7"),
+        ("450 5.1.1 User unknown", NEVER, "smtp.enhanced.5.1.1"),
+        ("451 5.5.1 no", NEVER, "smtp.subject.5.5"),
+        ("450 5.0.0 no", NEVER, "smtp.class.5"),
+        ("550 4.0.0 no", LATER, "smtp.class.4"),
+    ],
+)
+def test_the_enhanced_code_wins_over_the_basic_one(
+    reply: str, rule: str, *, retryable: bool
+) -> None:
+    """Where their classes differ, the enhanced one is believed."""
+    failure = classify_smtp(reply)
+
+    assert (failure.retryable, failure.rule) == (retryable, rule)
+    assert (failure.code, failure.original_code) == (reply[:3], reply[4:9])
+
+
+@pytest.mark.parametrize(
+    ("reply", "retryable", "rule"),
+    [
+        ("550 Mailbox unavailable", NEVER, "smtp.code.550"),
+        ("552 Requested action aborted", NEVER, "smtp.code.552"),
+        ("550 No such user here, try again later", NEVER, "smtp.text.user_unknown"),
+        ("550 5.2.1 This account has been disabled", NEVER, "smtp.text.mailbox_disabled"),
+        ("552 Message size exceeds maximum", NEVER, "smtp.text.message_too_big"),
+        ("552 5.3.4 Message too big, try later", NEVER, "smtp.enhanced.5.3.4"),
+        ("550 5.7.1 Unauthenticated email refused", NEVER, "smtp.text.sender_not_authenticated"),
+        ("550 Relaying denied", NEVER, "smtp.text.relay_denied"),
+        ("550 5.7.1 This looks like spam", NEVER, "smtp.text.content_refused"),
+        ("550 5.7.1 Recipient address rejected: Greylisted", LATER, "smtp.text.greylisted"),
+        ("552 5.2.2 Over quota", LATER, "smtp.enhanced.5.2.2"),
+        ("554 5.2.2 Over quota", LATER, "smtp.enhanced.5.2.2"),
+        ("552 Mailbox is full", LATER, "smtp.text.mailbox_full"),
+        ("552 exceeded storage allocation", LATER, "smtp.text.mailbox_full"),
+        ("550 Connection frequency limited", LATER, "smtp.text.rate"),
+        ("550 too many concurrent connections", LATER, "smtp.text.rate"),
+        ("550 5.2.1 receiving mail too quickly", LATER, "smtp.text.rate"),
+        ("550 Temporarily refused", LATER, "smtp.text.come_back"),
+        ("554 Temporarily refused", NEVER, "smtp.code.554"),
+        ("450 user unknown", LATER, "smtp.code.450"),
+    ],
+)
+def test_ambiguous_codes_are_permanent_unless_code_or_text_says_otherwise(
+    reply: str, rule: str, *, retryable: bool
+) -> None:
+    """550 and 552 are both "never" and "not now": greylisting, a full mailbox and rates may pass."""
+    failure = classify_smtp(reply)
+
+    assert (failure.retryable, failure.rule) == (retryable, rule)
+
+
+def test_the_lines_of_a_reply_are_read_as_one() -> None:
+    """Codes repeated on each line are not text, and the enhanced one may come late."""
+    failure = classify_smtp("550-Sorry, this mailbox\r\n550-is\r\n550 5.2.2 full\r\nSee 421\r\n")
+
+    assert (failure.code, failure.original_code) == ("550", "5.2.2")
+    assert failure.reason == "550-Sorry, this mailbox 550-is 550 5.2.2 full See 421"
+
+
+def test_words_that_run_over_lines_are_found() -> None:
+    """A server breaks its lines where it likes."""
+    assert classify_smtp("550-the mailbox is\r\n550 full").rule == "smtp.text.mailbox_full"
+
+
+def test_an_address_is_no_enhanced_code() -> None:
+    """Four numbers with dots between are a host."""
+    failure = classify_smtp("550 5.61.2.14 is blocked")
+
+    assert failure.original_code == "550"
+
+
+@pytest.mark.parametrize("reply", ["", "  \r\n", "hello", "5500 no", "42 1", "4210", "999 what"])
+def test_a_reply_without_a_code_is_unknown(reply: str) -> None:
+    """Garbage may pass."""
+    failure = classify_smtp(reply)
+
+    assert (failure.code, failure.category, failure.retryable) == ("UNKNOWN", TRANSIENT, True)
+    assert failure.reason.strip()
+
+
+# --- SES --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "category", "retryable"),
+    [
+        ("MessageRejected", "SES_MESSAGE_REJECTED", PERMANENT, NEVER),
+        (
+            "MailFromDomainNotVerified",
+            "SES_MAIL_FROM_DOMAIN_NOT_VERIFIED",
+            CONFIGURATION,
+            NEVER,
+        ),
+        (
+            "ConfigurationSetDoesNotExist",
+            "SES_CONFIGURATION_SET_DOES_NOT_EXIST",
+            CONFIGURATION,
+            NEVER,
+        ),
+        ("AccountSendingPausedException", "SES_ACCOUNT_SENDING_PAUSED", PERMANENT, NEVER),
+        ("Throttling", "SES_THROTTLING", QUOTA, LATER),
+        ("MaxSendRateExceeded", "SES_MAX_SEND_RATE_EXCEEDED", QUOTA, LATER),
+        ("DailyQuotaExceeded", "SES_DAILY_QUOTA_EXCEEDED", QUOTA, LATER),
+        ("ServiceUnavailable", "SES_SERVICE_UNAVAILABLE", TRANSIENT, LATER),
+        ("RequestTimeout", "SES_TIMEOUT", TIMEOUT, LATER),
+        ("NetworkingError", "NETWORK_ERROR", TRANSIENT, LATER),
+        ("TooManyRequestsException", "SES_TOO_MANY_REQUESTS", QUOTA, LATER),
+        ("AccountSuspendedException", "SES_ACCOUNT_SUSPENDED", PERMANENT, NEVER),
+        ("BadRequestException", "SES_BAD_REQUEST", PERMANENT, NEVER),
+        ("NotFoundException", "SES_NOT_FOUND", CONFIGURATION, NEVER),
+        ("InternalServiceErrorException", "SES_INTERNAL_SERVICE_ERROR", TRANSIENT, LATER),
+        ("InvalidClientTokenId", "SES_INVALID_CLIENT_TOKEN_ID", CONFIGURATION, NEVER),
+        ("ASNewErrorException", "SES_AS_NEW_ERROR", TRANSIENT, LATER),
+    ],
+)
+def test_an_error_of_ses_has_its_documented_code(
+    name: str, code: str, category: Category, *, retryable: bool
+) -> None:
+    """The names that SES gives become codes of our own; a name that nobody knows may pass."""
+    failure = classify_ses(name, "what it said")
+
+    assert (failure.code, failure.category, failure.retryable) == (code, category, retryable)
+    assert (failure.original_code, failure.reason) == (name, "what it said")
+
+
+@pytest.mark.parametrize("name", [*rules.SES, *rules.SES_COMMON])
+def test_an_error_of_ses_is_known_with_and_without_prefix_and_suffix(name: str) -> None:
+    """The same error comes as name, as exception, with a service before it or a shape."""
+    spellings = [
+        name,
+        f"{name}Exception",
+        f"AWS.SimpleEmailService.{name}",
+        f"com.amazonaws.sesv2#{name}Exception",
+    ]
+
+    assert {classify_ses(each, "no").rule for each in spellings} == {f"ses.{name}"}
+
+
+@pytest.mark.parametrize(
+    ("name", "message", "code", "reason"),
+    [
+        ("Throttling", " ", "SES_THROTTLING", "Throttling"),
+        ("", "", "SES_UNKNOWN", "No reason was given"),
+        ("§", "said", "SES_UNKNOWN", "said"),
+    ],
+)
+def test_an_error_of_ses_always_has_code_and_reason(
+    name: str, message: str, code: str, reason: str
+) -> None:
+    """Without a message the name is the reason, without both we say so."""
+    failure = classify_ses(name, message)
+
+    assert (failure.code, failure.reason) == (code, reason)
+    assert is_well_formed(failure)
+
+
+# --- any text ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "retryable"),
+    [
+        ("421 Service not available", "421", LATER),
+        ("  450 mailbox busy", "450", LATER),
+        ("550", "550", NEVER),
+        ("550-5.1.1 gone", "550", NEVER),
+        ("SMTP Error 421: try later", "421", LATER),
+        ("SMTP error: 451 4.7.1 Greylisted", "451", LATER),
+        ("smtp reply code 554", "554", NEVER),
+        ("SMTP 550: Mailbox not found", "550", NEVER),
+        ("SMTP Error 552: 5.2.2 over quota", "552", LATER),
+        ("host mx.example.test said: 550 5.1.1 <x>: no", "550", NEVER),
+        ("Throttling", "SES_THROTTLING", LATER),
+        ("MessageRejected: not verified", "SES_MESSAGE_REJECTED", NEVER),
+        ("AWS.SimpleEmailService.Throttling", "SES_THROTTLING", LATER),
+        ("it was AWS.SimpleEmailService.MessageRejected.", "SES_MESSAGE_REJECTED", NEVER),
+        (
+            "An error occurred (BadRequestException) when calling the SendEmail operation: no",
+            "SES_BAD_REQUEST",
+            NEVER,
+        ),
+    ],
+)
+def test_a_code_counts_at_the_start_and_behind_a_known_prefix(
+    text: str, code: str, *, retryable: bool
+) -> None:
+    """The code is found, and the whole text is the reason."""
+    failure = classify_text(text)
+
+    assert (failure.code, failure.retryable) == (code, retryable)
+    assert failure.reason == text.strip()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "connection lost in 421 ms",
+        "421 ms passed",
+        "550 bytes read",
+        "550KB read",
+        "SMTP error 4210",
+        "SMTP error 421.5",
+        "SMTP took 550 ms",
+        "ticket 550 refused",
+        "room 5.1.1",
+        "503 Service Unavailable",
+        "500 Internal Server Error",
+        "200 OK",
+        "Throttling of tenants is on",
+        "MessageRejectedTwice",
+        "ValidationError: 1 validation error for Model",
+        "An error occurred (404) when calling the SendEmail operation",
+        "a MessageRejected b",
+    ],
+)
+def test_numbers_and_names_elsewhere_mean_nothing(text: str) -> None:
+    """Three digits are not a code, and what is unknown may pass."""
+    failure = classify_text(text)
+
+    assert (failure.code, failure.category, failure.retryable) == ("UNKNOWN", TRANSIENT, True)
+    assert (failure.rule, failure.reason) == ("unknown", text)
+
+
+@given(st.text())
+def test_every_text_has_a_verdict_with_a_reason(text: str) -> None:
+    """No server can say anything that breaks us, or leaves people without a reason."""
+    for failure in (classify_text(text), classify_smtp(text), classify.network(text)):
+        assert is_well_formed(failure)
+    assert is_well_formed(classify_ses(text, ""))
+    assert is_well_formed(classify_ses("", text))
+
+
+@given(
+    st.from_regex(
+        r"[2-5][0-9]{2}[ -]([245]\.[0-9]{1,3}\.[0-9]{1,3} )?(\w|\s){0,40}", fullmatch=True
+    )
+)
+def test_every_reply_is_judged_by_a_named_rule(reply: str) -> None:
+    """A reply with a code is never unknown, and keeps its code."""
+    failure = classify_smtp(reply)
+
+    assert is_well_formed(failure)
+    assert failure.code == reply[:3]
+    assert failure.rule.startswith("smtp.")
+
+
+@given(st.integers(400, 499), st.text())
+def test_a_temporary_code_is_never_hardened_by_words(code: int, text: str) -> None:
+    """Without an enhanced code a 4xx may pass, whatever it says."""
+    assert classify_smtp(f"{code} text {text}").retryable
+
+
+def test_a_reason_is_short_and_safe_to_show() -> None:
+    """What comes from outside is cut, and stripped of what a terminal or a store would choke on."""
+    failure = classify.network("a\x00b\x1b[31m\ud800\n" + "c" * 5_000)
+
+    assert failure.reason.startswith("a b [31m ccc")
+    assert len(failure.reason) == LONGEST_REASON
+    assert failure.reason.endswith("…")
+
+
+# --- failures of our own ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("provider", "code"),
+    [("ses", "SES_TIMEOUT"), ("smtp", "SMTP_TIMEOUT"), ("my-relay", "MY_RELAY_TIMEOUT")],
+)
+def test_a_timeout_is_the_providers(provider: str, code: str) -> None:
+    """Each provider has its own code, and the call may be made again."""
+    failure = classify.timeout(provider)
+
+    assert (failure.code, failure.category, failure.retryable) == (code, TIMEOUT, True)
+    assert failure.scope is Scope.PROVIDER
+
+
+def test_an_unreachable_provider_is_a_network_error() -> None:
+    """It may pass."""
+    failure = classify.network("connection refused")
+
+    assert (failure.code, failure.category) == ("NETWORK_ERROR", TRANSIENT)
+    assert (failure.retryable, failure.reason) == (True, "connection refused")
+
+
+def test_a_failed_validation_is_never_retried() -> None:
+    """What is malformed stays so."""
+    failure = classify.validation("INVALID_EMAIL", "no @ in it")
+
+    assert (failure.code, failure.category) == ("INVALID_EMAIL", Category.VALIDATION_ERROR)
+    assert (failure.retryable, failure.reason) == (False, "no @ in it")
+    assert failure.rule == "validation.INVALID_EMAIL"
+
+
+@pytest.mark.parametrize(
+    ("exception", "reason"),
+    [
+        (ValueError("bad\nthing"), "ValueError: bad thing"),
+        (KeyError(), "KeyError"),
+        (ZeroDivisionError("421 ms"), "ZeroDivisionError: 421 ms"),
+    ],
+)
+def test_an_error_of_a_task_may_pass(exception: Exception, reason: str) -> None:
+    """What a task did not classify itself is retried, and named by its class."""
+    failure = classify.task_error(exception)
+
+    assert (failure.code, failure.category, failure.retryable) == ("TASK_ERROR", TRANSIENT, True)
+    assert (failure.original_code, failure.reason) == (type(exception).__name__, reason)
+
+
+def test_an_error_that_cannot_be_printed_still_has_a_reason() -> None:
+    """A broken exception of a task must not break the worker that tells of it."""
+
+    class Broken(Exception):
+        def __str__(self) -> str:
+            raise RuntimeError
+
+    failure = classify.task_error(Broken())
+
+    assert failure.reason == "Broken"
+
+
+def test_a_long_error_of_a_task_is_cut() -> None:
+    """Five hundred characters say enough."""
+    assert len(classify.task_error(ValueError("x" * 10_000)).reason) == 500
+
+
+def test_an_open_attempt_and_a_deadly_message_have_reasons_of_their_own() -> None:
+    """Both are known by their codes."""
+    in_doubt, deadly = classify.in_doubt(), classify.crashes_worker(5)
+
+    assert (in_doubt.code, in_doubt.retryable) == ("IN_DOUBT", True)
+    assert (deadly.code, deadly.category) == ("CRASHES_WORKER", PERMANENT)
+    assert is_well_formed(in_doubt)
+    assert is_well_formed(deadly)
+
+
+@pytest.mark.parametrize(
+    "table", [rules.ENHANCED, rules.SUBJECTS, rules.CODES, rules.CLASSES], ids=len
+)
+def test_no_table_makes_a_temporary_code_permanent(table: dict[str, rules.Ruling]) -> None:
+    """All that begins with a 4 may pass."""
+    assert all(ruling.retryable for code, ruling in table.items() if code[0] == "4")

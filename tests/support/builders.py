@@ -1,0 +1,117 @@
+"""What tests are about, with every field that does not matter filled in."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from itertools import count
+from typing import Any
+
+from carteiro.model import (
+    EMAIL,
+    ZERO,
+    Category,
+    ClaimId,
+    Dead,
+    DeadReason,
+    Event,
+    EventType,
+    Failure,
+    KindName,
+    MessageId,
+    NewMessage,
+    Retry,
+    Scope,
+    Sent,
+    Tenant,
+    TenantId,
+)
+
+ACME = TenantId("acme")
+BRASA = TenantId("brasa")
+TASK = KindName("task:tidy")
+TTL = timedelta(days=1)
+
+_numbers = count(1)
+
+
+def an_id() -> MessageId:
+    """A new message id, greater than all before it."""
+    return MessageId(f"01900000-0000-7000-8000-{next(_numbers):012x}")
+
+
+def a_claim_id() -> ClaimId:
+    """A new claim id."""
+    return ClaimId(f"01900000-0000-7000-9000-{next(_numbers):012x}")
+
+
+def a_message(
+    tenant: str = ACME,
+    *,
+    kind: KindName = EMAIL,
+    priority: int = 5,
+    due: datetime | None = None,
+    ttl: timedelta = TTL,
+    **changes: Any,
+) -> NewMessage:
+    """An e-mail that is ready to be committed; ``changes`` are fields of `NewMessage`."""
+    fields: dict[str, Any] = {
+        "id": an_id(),
+        "content": '{"html":"<p>Bom dia</p>"}',
+        "request_id": "request-1",
+        "to": "ana@example.com",
+        "subject": "Bom dia",
+        "events": (Event(EventType.ENQUEUED, {}),),
+    }
+    fields.update(changes)
+    return NewMessage(
+        tenant=TenantId(tenant), kind=kind, priority=priority, due=due, ttl=ttl, **fields
+    )
+
+
+def a_task(tenant: str = ACME, **changes: Any) -> NewMessage:
+    """A task: a message of a kind that does not declare."""
+    fields: dict[str, Any] = {"kind": TASK, "declares": False, "to": None, "subject": None}
+    return a_message(tenant, **(fields | changes))
+
+
+def messages(number: int, tenant: str = ACME, **changes: Any) -> list[NewMessage]:
+    """So many messages of a tenant."""
+    return [a_message(tenant, **changes) for _ in range(number)]
+
+
+def a_tenant(id: str = ACME, **changes: Any) -> Tenant:  # noqa: A002  # the field's own name
+    """A tenant without any limit; ``changes`` are fields of `Tenant`."""
+    return Tenant(TenantId(id), **changes)
+
+
+def tenants_named(names: Sequence[str]) -> list[Tenant]:
+    """Tenants of equal weight."""
+    return [a_tenant(name) for name in names]
+
+
+def a_failure(code: str = "421", **changes: Any) -> Failure:
+    """A failure that another attempt may cure; ``changes`` are fields of `Failure`."""
+    fields: dict[str, Any] = {
+        "category": Category.TRANSIENT_ERROR,
+        "retryable": True,
+        "scope": Scope.DESTINATION,
+        "reason": "Service not available, try later",
+        "rule": "smtp.421",
+        "original_code": "421 4.3.2",
+    }
+    return Failure(code=code, **(fields | changes))
+
+
+def sent(provider_id: str = "provider-1") -> Sent:
+    """The verdict on a message that the sandbox took over."""
+    return Sent("sandbox", provider_id)
+
+
+def retry(after: timedelta = ZERO, *, charged: bool = True) -> Retry:
+    """The verdict that another attempt is worth it."""
+    return Retry(after, charged=charged, failure=a_failure())
+
+
+def dead(reason: DeadReason = DeadReason.PERMANENT_ERROR, *, charged: bool = True) -> Dead:
+    """The verdict that no other attempt is worth it."""
+    failure = a_failure("550", retryable=False, category=Category.PERMANENT_ERROR)
+    return Dead(reason, failure, charged=charged)

@@ -1,0 +1,146 @@
+"""The steps of a message's path, taken on a store as a worker takes them."""
+
+from collections.abc import Collection
+from datetime import timedelta
+from typing import Any
+
+from carteiro.model import (
+    EMAIL,
+    ZERO,
+    Accepted,
+    Begun,
+    ClaimId,
+    Claimed,
+    End,
+    Event,
+    EventType,
+    KindName,
+    Late,
+    LeasedJob,
+    MessageId,
+    NewMessage,
+    Refused,
+    Settled,
+    Start,
+    Verdict,
+)
+from carteiro.ports import Backend, Store
+from support.builders import a_claim_id
+
+LEASE = timedelta(seconds=30)
+HOLD = timedelta(seconds=40)
+
+RECEIVED = Event(EventType.RECEIVED, {})
+VALIDATED = Event(EventType.VALIDATED, {"validations": ["INTEGRITY"]})
+VALIDATION_FAILED = Event(EventType.VALIDATION_FAILED, {"validation": "INTEGRITY"})
+IN_DOUBT = Event(EventType.IN_DOUBT, {"attempt": 1})
+
+
+async def accepted(store: Store, *new: NewMessage) -> list[MessageId]:
+    """Accept messages that are new to the store."""
+    answers = await store.accept(new)
+    assert all(isinstance(answer, Accepted) for answer in answers), answers
+    return [each.id for each in new]
+
+
+async def claim(
+    store: Store,
+    *,
+    limit: int = 100,
+    kinds: Collection[KindName] = (EMAIL,),
+    lease: timedelta = LEASE,
+    claim_id: ClaimId | None = None,
+) -> Claimed:
+    """Claim as a worker with so many free slots does."""
+    return await store.claim(
+        claim_id=claim_id or a_claim_id(), kinds=kinds, limit=limit, lease=lease
+    )
+
+
+async def claimed(store: Store, **options: Any) -> list[LeasedJob]:
+    """The jobs that a claim gets; ``options`` are those of `claim`."""
+    return (await claim(store, **options)).jobs
+
+
+async def claimed_ids(store: Store, **options: Any) -> list[MessageId]:
+    """The messages whose jobs a claim gets, in claim order."""
+    return [job.lease.job for job in await claimed(store, **options)]
+
+
+async def claimed_tenants(store: Store, **options: Any) -> list[str]:
+    """The tenants that a claim serves, job by job."""
+    return [job.tenant for job in await claimed(store, **options)]
+
+
+async def claimed_alone(store: Store, **options: Any) -> LeasedJob:
+    """The one job that there is to be claimed."""
+    [job] = await claimed(store, **options)
+    return job
+
+
+async def declare(
+    store: Store,
+    job: LeasedJob,
+    *,
+    hold: timedelta = HOLD,
+    events: tuple[Event, ...] | None = None,
+) -> Begun | Refused:
+    """Declare an attempt with the events of the stages before it; what is open is in doubt."""
+    if events is None:
+        events = (*((IN_DOUBT,) if job.open_attempt else ()), RECEIVED, VALIDATED)
+    start = Start(job.lease, "sandbox", hold, open_attempt=job.open_attempt, events=events)
+    [answer] = await store.declare([start])
+    return answer
+
+
+async def claimed_and_declared(store: Store, **options: Any) -> LeasedJob:
+    """The one job that there is, with its attempt begun."""
+    job = await claimed_alone(store, **options)
+    answer = await declare(store, job)
+    assert isinstance(answer, Begun), answer
+    return job
+
+
+async def settled(
+    store: Store,
+    job: LeasedJob,
+    verdict: Verdict,
+    *,
+    events: tuple[Event, ...] = (),
+    duration: timedelta = ZERO,
+    in_doubt: int = 0,
+    attempted: bool = False,
+) -> Settled | Late:
+    """Settle one job."""
+    end = End(
+        job.lease,
+        verdict,
+        events=events,
+        duration=duration,
+        in_doubt=in_doubt,
+        attempted=attempted,
+    )
+    [answer] = await store.settle([end])
+    return answer
+
+
+async def attempted(store: Store, verdict: Verdict, **options: Any) -> LeasedJob:
+    """Claim the one job that there is, declare its attempt and settle it so."""
+    job = await claimed_and_declared(store, **options)
+    answer = await settled(store, job, verdict)
+    assert isinstance(answer, Settled), answer
+    return job
+
+
+async def everything_about(backend: Backend, message: MessageId) -> tuple[object, ...]:
+    """All that can be read of a message: equal before and after means that nothing was written."""
+    return (
+        await backend.reading.message(message),
+        await backend.reading.events(message),
+        await backend.dead_letters.show(message),
+    )
+
+
+async def event_types(backend: Backend, message: MessageId) -> list[EventType]:
+    """The timeline of a message, types only."""
+    return [event.type for event in await backend.reading.events(message)]

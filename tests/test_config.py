@@ -1,0 +1,328 @@
+"""Settings: their layers, their origins, and what is said when one is wrong."""
+
+import re
+import tomllib
+from collections.abc import Mapping
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+
+from carteiro import config
+from carteiro.config import Settings, load
+from carteiro.errors import ConfigError
+from carteiro.model import Fairness, SendLimit
+
+
+@pytest.fixture(autouse=True)
+def _in_an_empty_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A carteiro.toml lying about must not decide a test."""
+    monkeypatch.chdir(tmp_path)
+
+
+def loaded(
+    *,
+    file: str | Path | None = None,
+    environ: Mapping[str, str] | None = None,
+    **overrides: object,
+) -> Settings:
+    """Settings from nothing but what the test says; ``delivery__lease_ms`` is a key with a dot."""
+    flags = {key.replace("__", "."): raw for key, raw in overrides.items()}
+    return load(file=file, environ=environ or {}, overrides=flags)
+
+
+def a_file(text: str, name: str = "carteiro.toml") -> Path:
+    """A settings file in the current directory."""
+    path = Path(name)
+    path.write_text(text, "utf-8")
+    return path
+
+
+def keys_of(table: Mapping[str, Any], prefix: str = "") -> list[str]:
+    """The keys of a TOML table, dotted, in order."""
+    return [
+        key
+        for name, raw in table.items()
+        for key in (keys_of(raw, f"{name}.") if isinstance(raw, dict) else [prefix + name])
+    ]
+
+
+def comment_of(key: str) -> str:
+    """The comment above a key in the default file."""
+    section, _, name = key.rpartition(".")
+    text = config.default_text()
+    if section:
+        text = text.split(f"[{section}]\n")[1]
+    found = re.search(rf"((?:^#.*\n)+){name} = ", text, re.MULTILINE)
+    return found[1] if found else ""
+
+
+# --- the default file -------------------------------------------------------------------------
+
+
+def test_the_default_file_and_the_settings_name_the_same_keys_in_the_same_order() -> None:
+    """The default file is the only source of defaults, so neither side may know a key alone."""
+    in_file = [key for key in keys_of(tomllib.loads(config.default_text())) if "tiers." not in key]
+
+    assert in_file == list(config.KEYS)
+
+
+@pytest.mark.parametrize("key", [*config.KEYS, "tiers.standard"])
+def test_every_setting_says_why_it_exists(key: str) -> None:
+    """The default file is the reference page: each key has a comment right above it."""
+    assert comment_of(key)
+
+
+@pytest.mark.parametrize("section", ["environment", "retry.preset", "retry.charge", "log.level"])
+def test_a_choice_is_explained_with_all_its_values(section: str) -> None:
+    """What the code enumerates, the comment must enumerate too."""
+    model, name = Settings, section
+    if "." in section:
+        outer, name = section.split(".")
+        model = Settings.model_fields[outer].annotation  # type: ignore[assignment]
+
+    for choice in get_args(model.model_fields[name].annotation):
+        assert re.search(rf"\b{choice}\b" if choice else "empty", comment_of(section))
+
+
+def test_durations_lose_their_suffix_and_gain_a_type() -> None:
+    """Units live in the name at the edge and in the type inside."""
+    settings = loaded()
+
+    assert settings.delivery.call_limit == timedelta(seconds=30)
+    assert settings.delivery.hold == timedelta(seconds=40)
+    assert settings.dead_letters.ttl == timedelta(days=7)
+
+
+def test_the_fairness_defaults_are_those_of_the_model() -> None:
+    """The model's Fairness claims the settings' own defaults."""
+    assert loaded().fairness.as_value() == Fairness()
+
+
+def test_zero_retention_keeps_for_good() -> None:
+    """Retention 0 means none."""
+    assert loaded().retention.bodies is None
+    assert loaded(retention__bodies_ms=5).retention.bodies == timedelta(milliseconds=5)
+
+
+def test_a_send_limit_of_zero_is_no_limit() -> None:
+    """The global limiter exists and is off by default."""
+    assert loaded().send_limit.as_value() is None
+    assert loaded(send_limit__count=100).send_limit.as_value() == SendLimit(
+        100, timedelta(seconds=60)
+    )
+
+
+@pytest.mark.parametrize(
+    ("environment", "preset", "chosen"),
+    [
+        ("production", "", "gateway"),
+        ("development", "", "development"),
+        ("development", "pipeline", "pipeline"),
+    ],
+)
+def test_the_environment_picks_the_preset_unless_one_is_named(
+    environment: str, preset: str, chosen: str
+) -> None:
+    """A named preset wins over the environment's."""
+    assert loaded(environment=environment, retry__preset=preset).retry_preset == chosen
+
+
+@pytest.mark.parametrize(
+    ("slots", "network", "used"), [(0, True, 5), (0, False, 200), (7, True, 7), (7, False, 7)]
+)
+def test_email_slots_follow_the_provider_unless_given(slots: int, network: bool, used: int) -> None:
+    """A network provider gets few slots, a local one many."""
+    assert loaded(workers__email_slots=slots).workers.email_slots_for(network=network) == used
+
+
+def test_settings_cannot_be_changed() -> None:
+    """Settings are values."""
+    with pytest.raises(ValueError, match="frozen"):
+        loaded().api.port = 1  # type: ignore[misc]
+
+
+# --- layers and origins -----------------------------------------------------------------------
+
+
+def test_each_layer_wins_over_the_one_below_and_leaves_its_name() -> None:
+    """Default < file < environment < flag."""
+    a_file("[api]\nhost = 'file'\nport = 1\n[log]\nlevel = 'warn'")
+    environ = {"CARTEIRO_API_HOST": "env", "CARTEIRO_API_PORT": "2"}
+
+    settings = loaded(environ=environ, api__port="3")
+
+    assert (settings.api.host, settings.api.port, settings.log.level) == ("env", 3, "warn")
+    assert settings.origin("api.port") == "flag"
+    assert settings.origin("api.host") == "environment variable CARTEIRO_API_HOST"
+    assert settings.origin("log.level") == "carteiro.toml"
+    assert settings.origin("store") == "default"
+
+
+def test_everything_given_is_listed_in_the_order_of_the_default_file() -> None:
+    """What `config show` prints: each key once, the value that counts, its origin."""
+    given = loaded(store="memory://").given()
+
+    assert [each.key for each in given if each.key != "tiers.standard"] == list(config.KEYS)
+    assert (given[0].key, given[0].raw, given[0].origin) == ("store", "memory://", "flag")
+
+
+def test_a_named_file_is_read_instead_of_the_one_that_lies_about(tmp_path: Path) -> None:
+    """A path given by flag wins over CARTEIRO_CONFIG, which wins over ./carteiro.toml."""
+    a_file("provider = 'lying-about'")
+    by_env = a_file("provider = 'by-env'", "env.toml")
+    by_flag = a_file("provider = 'by-flag'", "flag.toml")
+    environ = {"CARTEIRO_CONFIG": str(tmp_path / by_env)}
+
+    assert loaded().provider == "lying-about"
+    assert loaded(environ=environ).provider == "by-env"
+    assert loaded(environ=environ, file=by_flag).provider == "by-flag"
+
+
+def test_a_flag_that_was_not_given_changes_nothing() -> None:
+    """Command lines hand None through for what nobody typed."""
+    assert loaded(store=None).origin("store") == "default"
+
+
+def test_top_level_settings_have_short_variables() -> None:
+    """The three that everybody needs are named without a section."""
+    environ = {
+        "CARTEIRO_STORE": "memory://",
+        "CARTEIRO_PROVIDER": "noop",
+        "CARTEIRO_ENVIRONMENT": "development",
+    }
+
+    settings = loaded(environ=environ)
+
+    assert (settings.store, settings.provider) == ("memory://", "noop")
+    assert settings.environment == "development"
+
+
+def test_tiers_are_the_users_own() -> None:
+    """The tiers table is free: files and variables add to it."""
+    a_file("[tiers]\ngold = 4")
+
+    settings = loaded(environ={"CARTEIRO_TIERS_SILVER": "2.5"})
+
+    assert settings.tiers == {"standard": 1.0, "gold": 4.0, "silver": 2.5}
+
+
+def test_variables_of_others_are_left_alone() -> None:
+    """Kubernetes names a service's address CARTEIRO_...; that is no typo of ours."""
+    environ = {
+        "PATH": "/bin",
+        "CARTEIRO_PORT": "tcp://10.0.0.1:8025",
+        "CARTEIRO_SERVICE_HOST": "10.0.0.1",
+        "CARTEIRO_PORT_8025_TCP_ADDR": "10.0.0.1",
+    }
+
+    assert loaded(environ=environ).api.port == 8025
+
+
+# --- what is wrong, and how it is said --------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("stroe = 'x'", "stroe (from carteiro.toml): no such setting; did you mean store?"),
+        ("[delivery]\ncall_limit = 3", "did you mean delivery.call_limit_ms?"),
+        ("[deliveri]\nlease_ms = 3", "did you mean delivery.lease_ms?"),
+        ("delivery = 3", "delivery (from carteiro.toml): no such setting"),
+        ("tiers = 3", "tiers (from carteiro.toml): no such setting"),
+        ("[tiers.gold]\nweight = 3", "tiers.gold.weight (from carteiro.toml): no such setting"),
+        ("qqqqqq = 3", "qqqqqq (from carteiro.toml): no such setting"),
+    ],
+)
+def test_an_unknown_key_is_refused_with_the_nearest_known_one(text: str, said: str) -> None:
+    """A typo must not be a setting that silently does nothing."""
+    a_file(text)
+
+    with pytest.raises(ConfigError, match=re.escape(said)):
+        loaded()
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("CARTEIRO_STOER", "did you mean CARTEIRO_STORE?"),
+        ("CARTEIRO_DELIVERY_LEASE", "did you mean CARTEIRO_DELIVERY_LEASE_MS?"),
+        ("CARTEIRO_TIERS_", "no such setting"),
+    ],
+)
+def test_an_unknown_variable_is_refused_with_the_nearest_known_one(name: str, said: str) -> None:
+    """The environment is no place for silent typos either."""
+    with pytest.raises(ConfigError, match=re.escape(said)):
+        loaded(environ={name: "1"})
+
+
+def test_an_unknown_flag_is_refused() -> None:
+    """Overrides are held to the same keys."""
+    with pytest.raises(ConfigError, match=r"api\.prt \(from flag\).*did you mean api\.port\?"):
+        loaded(api__prt=1)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            "[api]\nport = 'http'",
+            "api.port = 'http' (from carteiro.toml): should be a valid integer",
+        ),
+        ("[api]\nport = 70000", "less than or equal to 65535"),
+        (
+            "[retry]\ncharge = 'some'",
+            "retry.charge = 'some' (from carteiro.toml): should be 'all' or",
+        ),
+        ("[retry]\npreset = 'fast'", "'transactional'"),
+        ("[delivery]\nlease_ms = 0", "delivery.lease_ms = 0 (from carteiro.toml): should be whole"),
+        ("[delivery]\nlease_ms = 1.5", "whole milliseconds, 0 or more"),
+        ("[delivery]\ngrace_ms = -1", "whole milliseconds, 0 or more"),
+        ("[delivery]\ngrace_ms = 1000000000000000000000", "whole milliseconds"),
+        ("[delivery]\ngrace_ms = true", "whole milliseconds"),
+        ("[fairness]\nmax_jobs_per_tenant_batch = 0", "greater than or equal to 1"),
+        ("[tiers]\ngold = 0", "tiers.gold = 0 (from carteiro.toml): should be greater than 0"),
+        ("[tiers]\ngold = inf", "should be a finite number"),
+        ("store = ''", "store = '' (from carteiro.toml)"),
+        ("environment = 'staging'", "should be 'development' or 'production'"),
+    ],
+)
+def test_a_wrong_value_says_which_where_from_and_what_is_allowed(text: str, said: str) -> None:
+    """Whoever reads the message can mend it without opening the docs."""
+    a_file(text)
+
+    with pytest.raises(ConfigError, match=re.escape(said)):
+        loaded()
+
+
+def test_a_wrong_variable_is_named() -> None:
+    """The origin of a wrong value is the place to mend it."""
+    with pytest.raises(ConfigError, match="environment variable CARTEIRO_LOG_LEVEL"):
+        loaded(environ={"CARTEIRO_LOG_LEVEL": "loud"})
+
+
+def test_all_wrong_values_are_told_at_once() -> None:
+    """Nobody likes to mend a file line by line, start by start."""
+    a_file("[api]\nport = -1\n[log]\nlevel = 'loud'")
+
+    with pytest.raises(ConfigError) as raised:
+        loaded()
+
+    assert len(str(raised.value).splitlines()) == 2
+
+
+@pytest.mark.parametrize("environ", [{}, {"CARTEIRO_CONFIG": "missing.toml"}])
+def test_a_named_file_must_exist(environ: Mapping[str, str]) -> None:
+    """Asking for a file and running without it would be a surprise."""
+    with pytest.raises(ConfigError, match=r"missing\.toml: cannot be read"):
+        loaded(file=None if environ else "missing.toml", environ=environ)
+
+
+@pytest.mark.parametrize("written", [b"store = ", b"store = '\xff'"])
+def test_a_file_that_is_not_toml_is_named(written: bytes) -> None:
+    """A broken file is told by name and line, not by a traceback."""
+    Path("carteiro.toml").write_bytes(written)
+
+    with pytest.raises(ConfigError, match=r"carteiro\.toml: is not a TOML file"):
+        loaded()
