@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Annotated, Any
 
+import orjson
 from pydantic import (
     AwareDatetime,
     BaseModel,
@@ -33,8 +34,6 @@ MAX_TTL = timedelta(days=30)
 # Normal forms may be a little longer than what was sent; nothing accepted comes near twice.
 _MAX_STORED_BYTES = 2 * MAX_REQUEST_BYTES
 _LONGEST_UTF8 = 4  # bytes of a character
-_LONGEST_JSON = 6  # bytes of a character, as in \u0001
-_SMALL_FIELDS_BYTES = 256 * 1024  # more than all fields but the bodies and attachments can take
 
 _CONTROL = r"\x00-\x1f\x7f-\x9f\u2028\u2029"
 _CONTROL_CHARACTER = re.compile(f"[{_CONTROL}]")
@@ -134,31 +133,35 @@ class Email(_Document):
     delivery: Delivery = Delivery.AT_LEAST_ONCE
 
 
+_VALIDATOR = Email.__pydantic_validator__
+
+
 def read_email(body: bytes | str) -> Email:
     """The e-mail that a JSON request asks for; `InvalidMessage` is all that it raises."""
-    if len(body) > MAX_REQUEST_BYTES:
-        raise _too_large()
     try:
         encoded = body.encode() if isinstance(body, str) else body
-        if len(encoded) > MAX_REQUEST_BYTES:
-            raise _too_large()
-        return _judged(Email.__pydantic_validator__.validate_json(encoded))
-    except ValidationError as error:
-        raise _plainly(error) from None
     except UnicodeEncodeError:
-        raise InvalidMessage([FieldError("body", "is not valid Unicode")]) from None
+        raise _not_unicode() from None
+    return _read(encoded, by_name=False)
 
 
 def make_email(fields: Mapping[str, Any]) -> Email:
     """The e-mail with these fields, by their JSON or Python names, judged as a request is."""
     try:
-        given = Email.model_validate(dict(fields), by_alias=True, by_name=True)
+        body = orjson.dumps(dict(fields))
+    except TypeError:
+        raise InvalidMessage([FieldError("body", "has values that JSON cannot hold")]) from None
+    return _read(body, by_name=True)
+
+
+def _read(body: bytes, *, by_name: bool) -> Email:
+    if len(body) > MAX_REQUEST_BYTES:
+        raise _too_large()
+    try:
+        given = _VALIDATOR.validate_json(body, by_alias=True, by_name=by_name)
     except ValidationError as error:
         raise _plainly(error) from None
-    email = _judged(given)
-    if _may_be_too_large(email) and len(stored_content(email).encode()) > MAX_REQUEST_BYTES:
-        raise _too_large()
-    return email
+    return _judged(given)
 
 
 def stored_content(email: Email) -> str:
@@ -171,11 +174,11 @@ def restore_email(content: str) -> Email:
     try:
         if len(content) * _LONGEST_UTF8 > _MAX_STORED_BYTES < len(content.encode()):
             raise _too_large()
-        email: Email = Email.__pydantic_validator__.validate_json(content)
+        email: Email = _VALIDATOR.validate_json(content)
     except ValidationError as error:
         raise _plainly(error) from None
     except UnicodeEncodeError:
-        raise InvalidMessage([FieldError("body", "is not valid Unicode")]) from None
+        raise _not_unicode() from None
     faults = _nul_faults(email)
     if email.recipient is not None:
         faults += _recipient_faults(email.recipient, to=email.to)
@@ -273,12 +276,6 @@ def _attachment_faults(attachments: tuple[Attachment, ...]) -> Iterator[FieldErr
             yield FieldError(f"attachments.{index}.content", "is not base64")
 
 
-def _may_be_too_large(email: Email) -> bool:
-    chars = len(email.html or "") + len(email.text or "")
-    chars += sum(1024 + len(each.content) for each in email.attachments)
-    return chars * _LONGEST_JSON + _SMALL_FIELDS_BYTES > MAX_REQUEST_BYTES
-
-
 def _raise_any(faults: list[FieldError]) -> None:
     if faults:
         raise InvalidMessage(faults)
@@ -286,6 +283,10 @@ def _raise_any(faults: list[FieldError]) -> None:
 
 def _too_large() -> InvalidMessage:
     return InvalidMessage([FieldError("body", f"must have at most {MAX_REQUEST_BYTES} bytes")])
+
+
+def _not_unicode() -> InvalidMessage:
+    return InvalidMessage([FieldError("body", "is not valid Unicode")])
 
 
 # --- saying what is wrong, without repeating what was sent ---------------------------------------
@@ -316,6 +317,11 @@ _PATTERNS = {
     "contentId": "must not contain spaces, angle brackets or control characters",
     "headers": "allows X-*, List-Unsubscribe*, References and In-Reply-To",
 }
+_JSON_NAMES: Mapping[int | str, str] = {
+    name: field.alias or name
+    for document in (Email, EmailRecipient, Attachment)
+    for name, field in document.model_fields.items()
+}
 _ANY_PATTERN = "must not contain control characters"
 
 
@@ -325,8 +331,9 @@ def _plainly(error: ValidationError) -> InvalidMessage:
 
 
 def _plain_fault(error: ErrorDetails) -> FieldError:
-    path = _path(error["loc"])
     kind = error["type"]
+    # An unknown name is shown as it came: `reply_to` is unknown where `replyTo` is known.
+    path = _path(error["loc"], {} if kind == "extra_forbidden" else _JSON_NAMES)
     if kind == "string_pattern_mismatch":
         message = _PATTERNS.get(path.rpartition(".")[2], _ANY_PATTERN)
     else:
@@ -334,14 +341,12 @@ def _plain_fault(error: ErrorDetails) -> FieldError:
     return FieldError(path, message, missing=kind == "missing")
 
 
-def _path(parts: tuple[int | str, ...]) -> str:
+def _path(parts: tuple[int | str, ...], names: Mapping[int | str, str]) -> str:
     """The field's path; a name that the sender made up may hold anything and is not repeated."""
     if parts[-1:] == ("[key]",):
         parts = parts[:1]
-    return ".".join(_shown(part) for part in parts) or "body"
+    return ".".join(names.get(part) or _shown(part) for part in parts) or "body"
 
 
 def _shown(part: int | str) -> str:
-    if isinstance(part, int):
-        return str(part)
-    return to_camel(part).rstrip("_") if _PLAIN_NAME.fullmatch(part) else "(unknown)"
+    return str(part) if isinstance(part, int) or _PLAIN_NAME.fullmatch(part) else "(unknown)"

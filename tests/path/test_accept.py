@@ -4,11 +4,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from support.builders import ACME
-
 from carteiro.email import Email, make_email, restore_email
 from carteiro.model import EMAIL, Delivery, Event, EventType, NewMessage, NewRecipient
 from carteiro.path.accept import email_message
+from support.builders import ACME
 
 
 def an_email(**changes: Any) -> Email:

@@ -5,7 +5,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from support.builders import ACME, BRASA, a_claim_id, an_id
 
 from carteiro.model import (
     EMAIL,
@@ -19,6 +18,7 @@ from carteiro.model import (
     TenantId,
 )
 from carteiro.path.confirm import MAX_HTML_BYTES, VALIDATIONS, Confirmed, Unfit, confirm
+from support.builders import ACME, BRASA, a_claim_id, an_id
 
 ANA = RecipientId("recipient-1")
 

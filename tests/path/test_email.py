@@ -1,6 +1,7 @@
 """What an e-mail is: what is read, what is refused and how the refusal reads."""
 
 import base64
+import contextlib
 import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -58,6 +59,7 @@ def test_the_least_that_an_e_mail_needs() -> None:
 def test_all_that_an_e_mail_can_have() -> None:
     """Every field arrives under its name, addresses in their normal form."""
     email = read(
+        to="ana@Example.com",
         text="Olá",
         cc=["Eva@EXAMPLE.com"],
         bcc=["rui@example.com"],
@@ -74,7 +76,7 @@ def test_all_that_an_e_mail_can_have() -> None:
         **{"from": "loja@example.com"},
     )
 
-    assert email.from_ == "loja@example.com"
+    assert (email.to, email.from_) == ("ana@example.com", "loja@example.com")
     assert email.cc == ("Eva@example.com",)
     assert email.recipient is not None
     assert email.recipient.email == "ana@example.com"
@@ -130,20 +132,16 @@ def test_all_that_an_e_mail_can_have() -> None:
         ({"priority": True}, "priority", False),
         ({"ttl": 0}, "ttl", False),
         ({"ttl": 30 * 24 * 3_600_000 + 1}, "ttl", False),
-        ({"ttl": 10**5000}, "body", False),
         ({"delivery": "maybe"}, "delivery", False),
-        ({"reply_to": "sac@example.com"}, "replyTo", False),
+        ({"reply_to": "sac@example.com"}, "reply_to", False),
         ({"color": "red"}, "color", False),
     ],
 )
 def test_a_fault_names_its_field(changes: dict[str, Any], field: str, missing: bool) -> None:
     """Each field has its limits; what breaks one is told by the field's path, absent from bad."""
-    if changes.get("ttl", 0) > 10**100:
-        found = faults(json.dumps(a_body()).replace("}", ',"ttl":1' + "0" * 5000 + "}"))
-    else:
-        found = faults_of(**changes)
+    [fault, *_] = faults_of(**changes)
 
-    assert (found[0].field, found[0].missing) in {(field, missing), ("ttl", False)}
+    assert (fault.field, fault.missing) == (field, missing)
 
 
 @pytest.mark.parametrize(
@@ -193,6 +191,7 @@ def test_a_request_has_at_most_one_mebibyte() -> None:
         b'{"headers":' + b"[" * 5_000 + b"]" * 5_000 + b"}",
         b"NaN",
         b'{"to":NaN}',
+        b'{"ttl":1' + b"0" * 5_000 + b"}",
         "\x00",
     ],
 )
@@ -223,21 +222,18 @@ _FIELDS = st.dictionaries(_NAMES | st.text(), _JSON)
 @given(st.binary() | st.text() | _JSON.map(json.dumps) | _FIELDS.map(json.dumps))
 def test_reading_ends_in_an_e_mail_or_in_faults(body: bytes | str) -> None:
     """No input makes reading fail in any other way."""
-    try:
+    with contextlib.suppress(InvalidMessage):
         read_email(body)
-    except InvalidMessage as refusal:
-        assert refusal.fields
 
 
 @given(_FIELDS)
 def test_changes_to_a_good_request_end_alike(changes: dict[str, Any]) -> None:
     """Nor does a good request with some fields gone wrong, read or made."""
     body = a_body() | changes
-    for judge in (lambda: read_email(json.dumps(body)), lambda: make_email(body)):
-        try:
-            judge()
-        except InvalidMessage as refusal:
-            assert refusal.fields
+    with contextlib.suppress(InvalidMessage):
+        read_email(json.dumps(body))
+    with contextlib.suppress(InvalidMessage):
+        make_email(body)
 
 
 def test_an_e_mail_is_made_by_python_names_too() -> None:
@@ -307,6 +303,7 @@ def test_what_is_kept_is_what_was_read() -> None:
         "",
         "{}",
         "\ud800",
+        "\ud800" * MAX_REQUEST_BYTES,
         json.dumps(a_body(priority="high")),
         json.dumps(a_body(color="red")),
         json.dumps(a_body(html="a\x00b")),

@@ -21,7 +21,9 @@ _ADDRESSES = st.builds(
 def by_the_library(text: str) -> str | None:
     """What the library says of an address."""
     try:
-        return validate_email(text, check_deliverability=False, test_environment=True).normalized
+        return validate_email(
+            text, check_deliverability=False, strict=True, test_environment=True
+        ).normalized
     except EmailNotValidError:
         return None
 
@@ -126,10 +128,10 @@ def test_every_address_in_a_text_is_masked(text: str, masked: str) -> None:
     assert mask_text(text) == masked
 
 
-@given(st.text("ab@.*<>%40 \"'\\[]:,é\n"))
-def test_masking_twice_changes_nothing_more(text: str) -> None:
+@given(st.lists(_ADDRESSES | st.text("ab.*<>\"':,é\n"), max_size=5))
+def test_masking_twice_changes_nothing_more(words: list[str]) -> None:
     """A line that passes through two masks reads the same."""
-    once = mask_text(text)
+    once = mask_text(" ".join(words))
 
     assert mask_text(once) == once
 

@@ -5,11 +5,13 @@
 
 import asyncio
 import os
-from collections.abc import Callable, Coroutine
+from collections import Counter
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, fields, is_dataclass, replace
+from datetime import timedelta
 from itertools import pairwise
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -35,13 +37,14 @@ from carteiro.model import (
     Begun,
     Claimed,
     ClaimId,
+    DeadLetter,
     DeadReason,
     End,
-    Event,
     Fairness,
     KindName,
     LeasedJob,
     MessageId,
+    NewMessage,
     NewRecipient,
     RecipientId,
     SendLimit,
@@ -52,6 +55,7 @@ from carteiro.model import (
     StoredMessage,
     Tenant,
     TenantId,
+    TimelineEvent,
     Verdict,
 )
 from carteiro.ports import Backend
@@ -101,9 +105,21 @@ def among(*choices: T) -> st.SearchStrategy[T]:
     return st.sampled_from(choices)
 
 
-def waits(*milliseconds: int) -> st.SearchStrategy[Any]:
+def waits(*milliseconds: int) -> st.SearchStrategy[timedelta]:
     """One of the lengths of time."""
     return st.sampled_from([count * MILLISECOND for count in milliseconds])
+
+
+Ask: TypeAlias = Callable[[Backend], Coroutine[Any, Any, Any]]
+
+
+def asking(port: str, operation: str) -> Callable[..., Ask]:
+    """A question to a port of whichever store it is put to."""
+
+    def with_arguments(*arguments: Any, **options: Any) -> Ask:
+        return lambda backend: getattr(getattr(backend, port), operation)(*arguments, **options)
+
+    return with_arguments
 
 
 SECOND, MINUTE, HOUR = 1_000, 60_000, 3_600_000
@@ -115,6 +131,10 @@ RECIPIENTS = among(
     NewRecipient("x@example.test", external_id="x-1", cpf_cnpj_hash="h-1", nome="Xavier"),
     NewRecipient("y@example.test", cpf_cnpj_hash="h-1", razao_social="Y Ltda"),
     NewRecipient("z@example.test", recipient_id=RecipientId("given")),
+)
+# Mostly less than a lease, so that not every message dies of old age.
+TIMES = waits(1, 50, 999, 1_001, 3 * SECOND, 5 * SECOND, 31 * SECOND, 41 * SECOND) | waits(
+    3 * SECOND, 16 * MINUTE, HOUR, -1, -500, -1_500, -MINUTE, -HOUR
 )
 RARELY = st.sampled_from([False, False, False, True])
 SHARES = st.builds(
@@ -135,6 +155,25 @@ TUNINGS = among(
 SEND_LIMITS = among(
     None, SendLimit(2, SECOND * MILLISECOND), SendLimit(3, 10 * SECOND * MILLISECOND)
 )
+RULES_OF_SHARING = st.one_of(
+    st.builds(asking("tenants", "define"), st.tuples(SHARES)),
+    st.builds(asking("tenants", "define"), st.tuples(st.builds(Tenant, among(*TENANTS)))),
+    st.builds(asking("tenants", "weigh_tier"), st.just("gold"), among(1.0, 2.0, 4.0)),
+    st.builds(asking("tenants", "limit"), among(*KINDS), SEND_LIMITS),
+    st.builds(asking("tenants", "tune"), TUNINGS),
+)
+UPKEEP = st.one_of(
+    st.builds(asking("store", "reap"), limit=among(100, 1)),
+    st.builds(asking("upkeep", "expire"), limit=among(100, 1)),
+    st.builds(asking("upkeep", "lead"), st.just("relay"), holder=among("one", "two"), term=LEASES),
+    st.builds(
+        asking("upkeep", "prune"),
+        bodies=waits(HOUR, MINUTE) | st.none(),
+        histories=waits(2 * HOUR) | st.none(),
+        after=among(None, MessageId("m-003")),
+        limit=among(1000, 2),
+    ),
+)
 VERDICTS = st.one_of(
     st.just(sent()),
     st.builds(retry, waits(0, 100, 3 * SECOND, MINUTE, HOUR), charged=st.booleans()),
@@ -149,7 +188,12 @@ class Hand:
     job: LeasedJob
     has_declared: bool = False
 
-    def start(self, hold: Any) -> Start:
+    @property
+    def may_end(self) -> bool:
+        """Whether the worker made an attempt, or needs no leave to make one."""
+        return self.has_declared or self.job.kind == TASK
+
+    def start(self, hold: timedelta) -> Start:
         """The attempt, with the events of the stages before it."""
         doubt = (IN_DOUBT,) if self.job.open_attempt else ()
         events = (*doubt, RECEIVED, VALIDATED)
@@ -157,22 +201,68 @@ class Hand:
             self.job.lease, "sandbox", hold, open_attempt=self.job.open_attempt, events=events
         )
 
-    def end(self, verdict: Verdict, *, is_unknown: bool) -> End:
-        """The end of the job. What was never declared can only be given up, in doubt or invalid."""
+    def end(self, verdict: Verdict, is_unknown: bool) -> End:
+        """What came of the attempt."""
         if self.job.kind == TASK:
             return End(self.job.lease, verdict, attempted=True, duration=5 * MILLISECOND)
-        if not self.has_declared:
-            return self._given_up()
+        is_unknown = is_unknown and not isinstance(verdict, Sent)
         events = (IN_DOUBT,) if is_unknown else ()
         return End(self.job.lease, verdict, events, 20 * MILLISECOND, in_doubt=int(is_unknown))
 
-    def _given_up(self) -> End:
+    def given_up(self) -> End:
+        """The end of a job that is not attempted: in doubt already, or not valid."""
         if self.job.open_attempt:
-            return End(
-                self.job.lease, dead(DeadReason.IN_DOUBT, charged=False), (IN_DOUBT,), in_doubt=1
-            )
-        events: tuple[Event, ...] = (replace(RECEIVED, ago=3 * MILLISECOND), VALIDATION_FAILED)
-        return End(self.job.lease, dead(DeadReason.VALIDATION_FAILED, charged=False), events)
+            verdict = dead(DeadReason.IN_DOUBT, charged=False)
+            return End(self.job.lease, verdict, (IN_DOUBT,), in_doubt=1)
+        verdict = dead(DeadReason.VALIDATION_FAILED, charged=False)
+        received = replace(RECEIVED, ago=3 * MILLISECOND)
+        return End(self.job.lease, verdict, (received, VALIDATION_FAILED))
+
+
+@dataclass
+class Declare:
+    """The worker is about to make attempts, for the first time or again."""
+
+    hold: timedelta
+
+
+@dataclass
+class Settle:
+    """The worker tells what came of attempts: in time, late or again."""
+
+    verdict: Verdict
+    is_unknown: bool
+
+
+@dataclass
+class Extend:
+    """The worker is still at it."""
+
+    lease: timedelta
+
+
+@dataclass
+class Release:
+    """The worker gives back what it has not begun."""
+
+    wait: timedelta
+
+
+@dataclass
+class GiveUp:
+    """The worker will not attempt it, and says why."""
+
+
+Act: TypeAlias = Declare | Settle | Extend | Release | GiveUp
+
+SETTLES = st.builds(Settle, VERDICTS, RARELY)
+WORK = st.one_of(
+    st.tuples(st.builds(Declare, HOLDS), SETTLES),
+    st.tuples(st.builds(Declare, HOLDS)),
+    st.tuples(SETTLES),
+    st.tuples(SETTLES, st.builds(Declare, HOLDS), SETTLES),
+    st.tuples(st.builds(Extend, LEASES) | st.builds(Release, waits(0, 700)) | st.builds(GiveUp)),
+)
 
 
 def each_once(hand: Hand, more: list[Hand]) -> list[Hand]:
@@ -201,7 +291,7 @@ class Side:
             return self.names.setdefault(held, f"recipient {len(self.names) + 1}")
         if name == "recipient" and held is not None:
             return replace(held, id=self.names[held.id])
-        return self.renamed(held) if name == "jobs" else held
+        return self.renamed(held) if name in {"jobs", "messages"} else held
 
 
 # --- the machine ------------------------------------------------------------------------------
@@ -245,11 +335,14 @@ class StoreBesideModel(RuleBasedStateMachine):
 
     # --- the path of a message
 
-    @initialize()
-    def know_tenants(self) -> None:
-        """Some tenants are known from the start."""
+    @initialize(target=messages)
+    def begin(self) -> MultipleResults[MessageId]:
+        """Some tenants are known from the start, and have work."""
         tenants = [Tenant(name) for name in TENANTS]
         self.both(lambda backend: backend.tenants.define(tenants))
+        return multiple(
+            *self._accept([*TENANTS, *TENANTS], a_message), *self._accept(TENANTS, a_task)
+        )
 
     @precondition(lambda self: len(self.accepted) < MOST_MESSAGES)
     @rule(
@@ -264,36 +357,35 @@ class StoreBesideModel(RuleBasedStateMachine):
     def accept(
         self,
         tenants: list[TenantId],
-        make: Callable[..., Any],
+        make: Callable[..., NewMessage],
         delay: int | None,
         **changes: Any,
     ) -> MultipleResults[MessageId]:
         """New messages, now or for later."""
-        changes["due"] = None if delay is None else self.clock.at(delay * MILLISECOND)
-        first = len(self.accepted)
-        new = [
-            make(tenant, id=MessageId(f"m-{first + each:03}"), **changes)
-            for each, tenant in enumerate(tenants)
-        ]
+        due = None if delay is None else self.clock.at(delay * MILLISECOND)
+        return multiple(*self._accept(tenants, make, due=due, **changes))
+
+    def _accept(
+        self, tenants: Sequence[TenantId], make: Callable[..., NewMessage], **changes: Any
+    ) -> list[MessageId]:
+        ids = [MessageId(f"m-{len(self.accepted) + each:03}") for each in range(len(tenants))]
+        new = [make(tenant, id=each, **changes) for tenant, each in zip(tenants, ids, strict=True)]
         answers = self.both(lambda backend: backend.store.accept(new))
         assert all(isinstance(answer, Accepted) for answer in answers)
-        self.accepted += [message.id for message in new]
-        return multiple(*(message.id for message in new))
-
-    @rule(known=messages, tenant=among(*TENANTS, STRANGER))
-    def accept_again(self, known: MessageId, tenant: TenantId) -> None:
-        """A repeated message, and one of a tenant that nobody knows."""
-        new = [a_message(tenant, id=known), a_message(STRANGER, id=MessageId("m-stranger"))]
-        if self._stored(known) is not None:
-            self.both(lambda backend: backend.store.accept(new))
+        again = [*new, a_message(STRANGER, id=MessageId("m-stranger"))]
+        self.both(lambda backend: backend.store.accept(again))
+        self.accepted += ids
+        return ids
 
     @rule(
         target=hands,
         kinds=among((EMAIL,), (TASK,), KINDS),
-        limit=among(1, 2, 4, 7, 20),
+        limit=among(4, 1, 2, 7, 20),
         lease=LEASES,
     )
-    def claim(self, kinds: tuple[KindName, ...], limit: int, lease: Any) -> MultipleResults[Hand]:
+    def claim(
+        self, kinds: tuple[KindName, ...], limit: int, lease: timedelta
+    ) -> MultipleResults[Hand]:
         """A worker with free slots."""
         self.claims += 1
         claim_id = ClaimId(f"c-{self.claims:03}")
@@ -307,165 +399,111 @@ class StoreBesideModel(RuleBasedStateMachine):
         assert self.both(lambda backend: backend.reading.unsettled(ids)) == ids
         return multiple(*(Hand(job) for job in claimed.jobs))
 
-    @rule(hand=hands, more=st.lists(hands, max_size=2), hold=HOLDS)
-    def declare(self, hand: Hand, more: list[Hand], hold: Any) -> None:
-        """Attempts about to be made, for the first time or again."""
-        mails = [each for each in each_once(hand, more) if each.job.kind == EMAIL]
+    @rule(hand=hands, more=st.lists(hands, max_size=2), acts=WORK)
+    def work(self, hand: Hand, more: list[Hand], acts: tuple[Act, ...]) -> None:
+        """What workers do with what they hold, or believe to hold."""
+        some = each_once(hand, more)
+        leases = [each.job.lease for each in some]
+        for act in acts:
+            match act:
+                case Declare(hold):
+                    self._declare([each for each in some if each.job.kind == EMAIL], hold)
+                case Settle(verdict, is_unknown):
+                    self._settle([each.end(verdict, is_unknown) for each in some if each.may_end])
+                case GiveUp():
+                    self._settle([each.given_up() for each in some if not each.may_end])
+                case Extend(lease):
+                    self.both(asking("store", "extend")(leases, lease=lease))
+                case Release(wait):
+                    self.both(asking("store", "release")(leases, wait=wait))
+
+    def _declare(self, mails: list[Hand], hold: timedelta) -> None:
         starts = [each.start(hold) for each in mails]
         answers = self.both(lambda backend: backend.store.declare(starts))
         for each, answer in zip(mails, answers, strict=True):
             each.has_declared = each.has_declared or isinstance(answer, Begun)
 
-    @rule(
-        hand=hands,
-        more=st.lists(hands, max_size=2),
-        verdict=VERDICTS,
-        is_unknown=RARELY,
-    )
-    def settle(self, hand: Hand, more: list[Hand], verdict: Verdict, *, is_unknown: bool) -> None:
-        """Verdicts, in time, late or told again."""
-        doubt = is_unknown and not isinstance(verdict, Sent)
-        ends = [each.end(verdict, is_unknown=doubt) for each in each_once(hand, more)]
+    def _settle(self, ends: list[End]) -> None:
         self.both(lambda backend: backend.store.settle(ends))
-
-    # --- what keeps it honest
-
-    @rule(hand=hands, more=st.lists(hands, max_size=2), lease=LEASES)
-    def extend(self, hand: Hand, more: list[Hand], lease: Any) -> None:
-        """A worker that is still at it."""
-        leases = [each.job.lease for each in each_once(hand, more)]
-        self.both(lambda backend: backend.store.extend(leases, lease=lease))
-
-    @rule(hand=hands, more=st.lists(hands, max_size=2), wait=waits(0, 700))
-    def release(self, hand: Hand, more: list[Hand], wait: Any) -> None:
-        """A worker that gives back what it has not begun."""
-        leases = [each.job.lease for each in each_once(hand, more)]
-        self.both(lambda backend: backend.store.release(leases, wait=wait))
 
     @rule(hand=consumes(hands))
     def crash(self, hand: Hand) -> None:
-        """A worker that is never heard of again."""
+        """A worker is never heard of again."""
 
-    @rule(message=messages, tenant=among(*TENANTS))
-    def cancel(self, message: MessageId, tenant: TenantId) -> None:
-        """Whoever asks: only the tenant's own messages are found."""
-        self.both(lambda backend: backend.store.cancel([message], tenant=tenant))
+    # --- what keeps it honest
 
-    @rule(limit=among(100, 1))
-    def reap(self, limit: int) -> None:
-        """What nobody holds any more comes back."""
-        self.both(lambda backend: backend.store.reap(limit=limit))
+    @rule(ids=st.tuples(messages) | st.tuples(messages, messages), tenant=among(*TENANTS, None))
+    def cancel_or_redrive(self, ids: tuple[MessageId, ...], tenant: TenantId | None) -> None:
+        """A tenant cancels, be it its own message or not, or people redrive, perhaps one twice."""
+        if tenant is not None:
+            self.both(asking("store", "cancel")(ids, tenant=tenant))
+        else:
+            self.both(asking("dead_letters", "redrive")(ids, by="ops"))
 
-    @rule(limit=among(100, 1))
-    def expire(self, limit: int) -> None:
-        """What waited too long ends."""
-        self.both(lambda backend: backend.upkeep.expire(limit=limit))
-
-    @rule(message=messages, more=st.lists(messages, max_size=2))
-    def redrive(self, message: MessageId, more: list[MessageId]) -> None:
-        """Dead letters go round again, the same one perhaps twice."""
-        ids = [message, *more]
-        self.both(lambda backend: backend.dead_letters.redrive(ids, by="ops"))
-
-    @rule(
-        bodies=among(None, HOUR * MILLISECOND),
-        histories=among(None, 2 * HOUR * MILLISECOND),
-        after=among(None, MessageId("m-003")),
-        limit=among(1000, 2),
-    )
-    def prune(self, **page: Any) -> None:
-        """What finished long ago goes."""
-        self.both(lambda backend: backend.upkeep.prune(**page))
-
-    @rule(holder=among("one", "other"), term=LEASES)
-    def lead(self, holder: str, term: Any) -> None:
-        """Processes that want to do the upkeep."""
-        self.both(lambda backend: backend.upkeep.lead("expire", holder=holder, term=term))
+    @rule(ask=UPKEEP)
+    def keep_up(self, ask: Ask) -> None:
+        """What nobody holds comes back, what waited too long ends, what finished long ago goes."""
+        self.both(ask)
 
     # --- time and tenants
 
-    @rule(by=waits(1, 50, 999, 5 * SECOND, 45 * SECOND, 16 * MINUTE, 2 * HOUR))
-    def time_passes(self, by: Any) -> None:
-        """Leases, holds and lives run out."""
+    @rule(by=TIMES)
+    def time_passes(self, by: timedelta) -> None:
+        """Leases, holds and lives run out; now and then the clock is set back."""
         self.clock.advance(by)
 
-    @rule(by=waits(1, 500, 1_500, MINUTE, HOUR))
-    def clock_steps_back(self, by: Any) -> None:
-        """Somebody sets the clock right."""
-        self.clock.back(by)
-
-    @rule(tenant=SHARES)
-    def share(self, tenant: Tenant) -> None:
-        """A tenant's weight, tier, cap, rate and pause."""
-        self.both(lambda backend: backend.tenants.define([tenant]))
-
-    @rule(name=among(*TENANTS))
-    def pause_or_resume(self, name: TenantId) -> None:
-        """Only the pause changes."""
-        [tenant] = self.both(lambda backend: backend.tenants.find([name]))
-        assert tenant is not None
-        changed = replace(tenant, paused=not tenant.paused)
-        self.both(lambda backend: backend.tenants.define([changed]))
-
-    @rule(weight=among(1.0, 2.0, 4.0))
-    def weigh_tier(self, weight: float) -> None:
-        """Tenants without a weight of their own follow."""
-        self.both(lambda backend: backend.tenants.weigh_tier("gold", weight))
-
-    @rule(kind=among(*KINDS), limit=SEND_LIMITS)
-    def limit(self, kind: KindName, limit: SendLimit | None) -> None:
-        """The limit that all claims of a kind share."""
-        self.both(lambda backend: backend.tenants.limit(kind, limit))
-
-    @rule(fairness=TUNINGS)
-    def tune(self, fairness: Fairness | None) -> None:
-        """Fair or plain, and how much in a turn."""
-        self.both(lambda backend: backend.tenants.tune(fairness))
+    @rule(ask=RULES_OF_SHARING)
+    def share(self, ask: Ask) -> None:
+        """Weights, tiers, caps, rates, pauses, the send limit; fair or plain."""
+        self.both(ask)
 
     # --- what must hold after every step
 
     @invariant()
     def readings_agree(self) -> None:
-        """Messages, timelines, dead letters and counts are the same, and no timeline leaves the table."""
-        for message in self.accepted:
-            self._follows_the_table(message)
-        self.both(lambda backend: backend.dead_letters.find())
-        self.both(lambda backend: backend.reading.states())
+        """Both tell the same of every message and tenant, and it makes sense."""
+        books = self.both(lambda backend: books_of(backend, self.accepted))
+        for message, events in zip(books.messages, books.timelines, strict=True):
+            follows_the_table(message, events)
+        unfinished = [
+            (each.tenant, each.kind)
+            for each in books.messages
+            if each is not None and each.state not in FINISHED
+        ]
+        queued = {
+            (each.tenant, each.kind): each.waiting + each.in_flight for each in books.standings
+        }
+        assert {key: count for key, count in queued.items() if count} == Counter(unfinished)
 
-    @invariant()
-    def standings_agree(self) -> None:
-        """How tenants fare is the same; what waits or is in flight is exactly what is not finished."""
-        unfinished = self._unfinished()
-        for kind in KINDS:
-            standings = self._standings(kind)
-            counted = {each.tenant: each.waiting + each.in_flight for each in standings}
-            for tenant in TENANTS:
-                assert counted.get(tenant, 0) == unfinished.count((tenant, kind))
 
-    def _follows_the_table(self, message: MessageId) -> None:
-        """Each state may follow the one before; a task's last event stands for its whole way through the table."""
-        stored, states = self._stored(message), self._states(message)
-        if stored is None:
-            assert not states
-            return
-        skipped = (State.RECEIVED, State.SENT_ATTEMPT) if stored.kind == TASK else ()
-        for before, after in pairwise(states):
-            way = pairwise((before, *skipped, after))
-            assert after in TRANSITIONS[before] or all(
-                then in TRANSITIONS[now] for now, then in way
-            )
-        assert states[-1] == stored.state
+@dataclass
+class Books:
+    """All that can be read of a store."""
 
-    def _stored(self, message: MessageId) -> StoredMessage | None:
-        return self.both(lambda backend: backend.reading.message(message))
+    messages: list[StoredMessage | None]
+    timelines: list[list[TimelineEvent]]
+    standings: list[Standing]
+    dead_letters: list[DeadLetter]
+    states: Mapping[State, int]
 
-    def _states(self, message: MessageId) -> list[State]:
-        events = self.both(lambda backend: backend.reading.events(message))
-        return [State(event.type.value) for event in events if event.type.value in set(State)]
 
-    def _standings(self, kind: KindName) -> list[Standing]:
-        return self.both(lambda backend: backend.tenants.standings(kind))
+async def books_of(backend: Backend, ids: list[MessageId]) -> Books:
+    """What the store tells when it is asked for everything."""
+    standings = [await backend.tenants.standings(kind) for kind in KINDS]
+    return Books(
+        messages=[await backend.reading.message(each) for each in ids],
+        timelines=[await backend.reading.events(each) for each in ids],
+        standings=[each for of_kind in standings for each in of_kind],
+        dead_letters=await backend.dead_letters.find(),
+        states=await backend.reading.states(),
+    )
 
-    def _unfinished(self) -> list[tuple[TenantId, KindName]]:
-        found = [self._stored(message) for message in self.accepted]
-        return [(each.tenant, each.kind) for each in found if each and each.state not in FINISHED]
+
+def follows_the_table(message: StoredMessage | None, events: list[TimelineEvent]) -> None:
+    """Each state may follow the one before; a task's last event stands for its whole way through the table."""
+    states = [State(event.type.value) for event in events if event.type.value in set(State)]
+    assert states[-1:] == ([] if message is None else [message.state])
+    skipped = (State.RECEIVED, State.SENT_ATTEMPT) if message and message.kind == TASK else ()
+    for before, after in pairwise(states):
+        way = pairwise((before, *skipped, after))
+        assert after in TRANSITIONS[before] or all(then in TRANSITIONS[now] for now, then in way)

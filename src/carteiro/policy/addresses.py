@@ -52,7 +52,9 @@ def _judge_rare(text: str) -> str | None:
     if len(text) > _WORTH_JUDGING:
         return None
     try:
-        return validate_email(text, check_deliverability=False, test_environment=True).normalized
+        return validate_email(
+            text, check_deliverability=False, strict=True, test_environment=True
+        ).normalized
     except EmailNotValidError:
         return None
 

@@ -21,8 +21,9 @@ _ACTIVE_URL = re.compile(_URL)
 _ACTIVE_CSS = re.compile(r"(?:java|vb)script:|expression\(|url\([\"']?(?:" + _URL + ")")
 _SPELLED_OUT = re.compile(rf"{_URL}|<script|expression\(|srcdoc")
 _TELLTALES = ("script:", "<script", "data:", "expression(", "srcdoc")  # one in each of the above
+_HANDLER_NAME = re.compile(r"on[^\"']*")  # no client knows a handler with a quote in its name
 # Attribute names follow white space, a slash or the quote that ended the value before.
-_EVENT_HANDLER = re.compile(r"on(?<=[\t\n\f\r /\"']on)[^\t\n\f\r />=]*[\t\n\f\r ]*=")
+_EVENT_HANDLER = re.compile(r"on(?<=[\t\n\f\r /\"']on)[^\t\n\f\r />=\"']*[\t\n\f\r ]*=")
 
 _IGNORED_IN_URLS = re.compile(r"[\x00-\x20\x7f-\xa0]+")
 _CSS_ESCAPE = re.compile(r"\\(?:([0-9a-f]{1,6})(?:\r\n|[ \t\r\n\f])?|\n|(.))", re.IGNORECASE)
@@ -33,7 +34,7 @@ _CONDITIONAL_COMMENT = re.compile(r"<!--\[if", re.IGNORECASE)
 _CODE_POINTS = 0x110000
 
 # A tag left open at the end is no element yet; the client's own markup behind the mail ends it.
-_WHAT_FOLLOWS = "\"'>"
+_WHAT_FOLLOWS = " \"'>"
 
 _MARKUP_KEPT_AS_TEXT = frozenset({"iframe", "noembed", "noframes"})
 _SHOWN_ATTRIBUTES = frozenset(
@@ -92,9 +93,9 @@ def parse_danger(html: str) -> str | None:
                 if node.tag in _MARKUP_KEPT_AS_TEXT:
                     inner.append(node.text())
         sources = [source for source in inner if "<" in source]
-        if not sources:
-            return None
-    return "markup is nested too deeply to be judged"
+    if any(spells_danger(source) for source in sources):
+        return "spells out active content and is nested too deeply to be parsed"
+    return None
 
 
 def _conditional_comments(source: str) -> list[str]:
@@ -139,7 +140,7 @@ def _is_active_refresh(attributes: dict[str, str | None]) -> bool:
 
 
 def _is_active(name: str, value: str) -> bool:
-    if name.startswith("on") or name == "srcdoc":
+    if _HANDLER_NAME.fullmatch(name) or name == "srcdoc":
         return True
     if name in _SHOWN_ATTRIBUTES or name == "content":
         return False

@@ -236,12 +236,14 @@ def _is_running(entry: Entry, *, leased: bool) -> bool:
 
 
 def _as_things_stand(entry: Entry, verdict: Verdict, now: int) -> Verdict:
-    """The verdict in the light of what others learnt: a late success, an end of life that a retry would miss."""
+    """The verdict in the light of what came meanwhile: a late success, an end of life before the retry."""
     if isinstance(verdict, Sent):
         return verdict
     if entry.evidence is not None:
         _, provider, provider_id = json.loads(entry.evidence)
         return Sent(provider, provider_id)
+    if entry.cancel_requested_at is not None:
+        return verdict
     if isinstance(verdict, Retry) and now + verdict.after // MILLISECOND >= entry.expires_at:
         return Dead(DeadReason.EXPIRED, verdict.failure, charged=verdict.charged)
     return verdict

@@ -20,6 +20,10 @@ class Tenants(Protocol):
         """Create or change tenants; a change of weight rescales their virtual time."""
         ...
 
+    async def ensure(self, ids: Sequence[TenantId]) -> None:
+        """Create the tenants that are missing; known ones stay as they are."""
+        ...
+
     async def find(self, ids: Sequence[TenantId]) -> list[Tenant | None]:
         """The tenants with these ids, None for an unknown one."""
         ...

@@ -1,0 +1,1 @@
+"""Where messages live, and whose turn it is."""

@@ -43,6 +43,10 @@ class MemoryTenants:
                 seat.wakes_at = now
         self._tables.changed.set()
 
+    async def ensure(self, ids: Sequence[TenantId]) -> None:
+        """Create the tenants that are missing; known ones stay as they are."""
+        await self.define([Tenant(each) for each in ids if each not in self._tables.tenants])
+
     async def find(self, ids: Sequence[TenantId]) -> list[Tenant | None]:
         """The tenants with these ids, None for an unknown one."""
         return [self._tables.tenants.get(each) for each in ids]

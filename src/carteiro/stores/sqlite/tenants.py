@@ -41,6 +41,13 @@ class SqliteTenants:
         await self._writer.do(change)
         self._wake.ring()
 
+    async def ensure(self, ids: Sequence[TenantId]) -> None:
+        """Create the tenants that are missing; known ones stay as they are."""
+        clock, rows = self._options.clock, as_json(ids)
+        await self._writer.do(
+            lambda db: run(db, "tenants_ensure", ids=rows, stride=stride(1.0), now=clock())
+        )
+
     async def find(self, ids: Sequence[TenantId]) -> list[Tenant | None]:
         """The tenants with these ids, None for an unknown one."""
         rows = await self._reader.ask(

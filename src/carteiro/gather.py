@@ -1,0 +1,92 @@
+"""The gatherer: what many callers ask for one by one goes out as lists, without a timer.
+
+While one list is being written, callers queue up; when its answers are there, the next list is all
+that has come together meanwhile. Nobody waits for a batch to fill.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import Generic, TypeVar
+
+from carteiro.errors import StoreUnavailable
+
+Item = TypeVar("Item")
+Answer = TypeVar("Answer")
+
+MOST_ITEMS = 500
+MOST_BYTES = 4 * 1024 * 1024
+
+
+class Gatherer(Generic[Item, Answer]):
+    """Turns ``write(list)`` into a call for one item, answered when its list is written.
+
+    A caller that is cancelled cancels nothing: its item is written. A list that fails is written
+    again item by item, so one bad item fails alone.
+    """
+
+    def __init__(
+        self,
+        write: Callable[[list[Item]], Awaitable[list[Answer]]],
+        *,
+        size: Callable[[Item], int] | None = None,
+        bound: int | None = None,
+    ) -> None:
+        self._write = write
+        self._size = size
+        self._bound = bound
+        self._waiting: deque[tuple[Item, asyncio.Future[Answer]]] = deque()
+        self._writing: asyncio.Task[None] | None = None
+
+    async def __call__(self, item: Item) -> Answer:
+        """Have the item written with whatever else is waiting."""
+        if self._bound is not None and len(self._waiting) >= self._bound:
+            text = "too much is waiting to be stored: try again in a moment"
+            raise StoreUnavailable(text)
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[Answer] = loop.create_future()
+        self._waiting.append((item, answer))
+        if self._writing is None:
+            self._writing = loop.create_task(self._write_all())
+        return await answer
+
+    async def _write_all(self) -> None:
+        try:
+            while self._waiting:
+                await self._write_batch(self._next_batch())
+        finally:
+            self._writing = None
+
+    def _next_batch(self) -> list[tuple[Item, asyncio.Future[Answer]]]:
+        batch = [self._waiting.popleft()]
+        weight = self._weight(batch[0][0])
+        while self._waiting and len(batch) < MOST_ITEMS:
+            weight += self._weight(self._waiting[0][0])
+            if weight > MOST_BYTES:
+                break
+            batch.append(self._waiting.popleft())
+        return batch
+
+    def _weight(self, item: Item) -> int:
+        return self._size(item) if self._size is not None else 0
+
+    async def _write_batch(self, batch: list[tuple[Item, asyncio.Future[Answer]]]) -> None:
+        try:
+            answers = await self._write([item for item, _ in batch])
+        except Exception as error:  # noqa: BLE001 - told to the caller, whatever it is
+            await self._write_one_by_one(batch, error)
+            return
+        for (_, future), answer in zip(batch, answers, strict=True):
+            if not future.done():
+                future.set_result(answer)
+
+    async def _write_one_by_one(
+        self, batch: list[tuple[Item, asyncio.Future[Answer]]], error: Exception
+    ) -> None:
+        if len(batch) == 1:
+            _, future = batch[0]
+            if not future.done():
+                future.set_exception(error)
+            return
+        for each in batch:
+            await self._write_batch([each])

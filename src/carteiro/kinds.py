@@ -1,0 +1,39 @@
+"""What a worker can do: each kind of job with its way along the path."""
+
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from typing import TypeAlias
+
+from carteiro.model import KindName, LeasedJob, Outcome, value
+from carteiro.path.confirm import Confirmation
+from carteiro.policy.retry import RetryPolicy
+from carteiro.ports.provider import Handover, Parcel
+
+Confirm: TypeAlias = Callable[[LeasedJob], Confirmation]
+Deliver: TypeAlias = Callable[[Parcel, Handover], Awaitable[Outcome]]
+
+
+@value
+class Kind:
+    """One kind of job.
+
+    ``confirm`` None: nothing is judged before the attempt. ``declares`` False: an attempt is not
+    declared, a redelivery just runs again. ``call_limit`` None: it may take as long as it likes.
+    """
+
+    name: KindName
+    provider: str
+    confirm: Confirm | None
+    deliver: Deliver
+    policy: Callable[[LeasedJob], RetryPolicy]  # asked at each failure: a change acts at once
+    declares: bool
+    call_limit: timedelta | None
+
+
+@value
+class Pool:
+    """Kinds that share slots; each pool claims for itself, as many as it has free."""
+
+    name: str
+    slots: int
+    kinds: tuple[Kind, ...]

@@ -1,0 +1,39 @@
+"""Declare an attempt before it is made.
+
+In: a confirmed job whose call starts now. Out: what the ledger is to commit. If we crash after the
+commit, exactly this message is in doubt; before it, it was merely claimed.
+"""
+
+import time
+from datetime import timedelta
+
+from carteiro.model import ZERO, Event, EventType, LeasedJob, Start
+from carteiro.path.confirm import Confirmed
+
+
+def start(
+    job: LeasedJob,
+    *,
+    provider: str,
+    hold: timedelta,
+    received: float,
+    confirmed: Confirmed | None,
+) -> Start:
+    """The attempt as it is declared; ``received`` is when the claim came back, on the monotonic clock."""
+    events = [*doubt(job), Event(EventType.RECEIVED, {}, _since(received))]
+    if confirmed is not None:
+        validations = {"validations": list(confirmed.validations)}
+        events.append(Event(EventType.VALIDATED, validations, ZERO))
+    return Start(job.lease, provider, hold, job.open_attempt, tuple(events))
+
+
+def doubt(job: LeasedJob) -> tuple[Event, ...]:
+    """The event of an attempt that was found open: nobody knows what came of it."""
+    if not job.open_attempt:
+        return ()
+    found = {"attempt": job.attempts, "cause": "an attempt was declared and never settled"}
+    return (Event(EventType.IN_DOUBT, found),)
+
+
+def _since(moment: float) -> timedelta:
+    return timedelta(seconds=time.monotonic() - moment)

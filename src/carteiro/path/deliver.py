@@ -1,0 +1,40 @@
+"""Call the provider; whatever happens, an outcome comes back.
+
+In: a declared attempt. Out: Taken, Rejected, Deferred, NotMade or Unknown. If we crash here the
+attempt stays declared, and the next claimer finds it open: in doubt.
+"""
+
+import asyncio
+import time
+
+from carteiro.errors import DeadlinePassed, DeliveryFailed
+from carteiro.kinds import Kind
+from carteiro.model import Deferred, Failure, NotMade, Outcome, Rejected, Unknown
+from carteiro.policy import classify
+from carteiro.ports.provider import Handover, Parcel
+
+
+async def deliver(kind: Kind, parcel: Parcel, handover: Handover) -> Outcome:
+    """Hand the parcel over within the hand-over's deadline."""
+    try:
+        if kind.call_limit is None:
+            return await kind.deliver(parcel, handover)
+        async with asyncio.timeout(max(0.0, handover.deadline - time.monotonic())):
+            return await kind.deliver(parcel, handover)
+    except DeadlinePassed:
+        return NotMade(classify.timeout(kind.provider))
+    except DeliveryFailed as said:
+        return _said(said.failure)
+    except TimeoutError:
+        return _unanswered(handover, classify.timeout(kind.provider))
+    except Exception as error:  # noqa: BLE001 - a provider that breaks is one more way to fail
+        return _unanswered(handover, classify.task_error(error))
+
+
+def _said(failure: Failure) -> Outcome:
+    return Deferred(failure) if failure.retryable else Rejected(failure)
+
+
+def _unanswered(handover: Handover, failure: Failure) -> Outcome:
+    """Before the hand-over nothing was handed over; after it nobody knows."""
+    return Unknown(failure) if handover.begun else Deferred(failure)

@@ -1,0 +1,77 @@
+"""Write the verdict under the lease: state, events, queue and dead letter at once.
+
+In: a verdict. Out: what the ledger is to commit. If we crash before the commit, a declared attempt
+is in doubt and an undeclared one runs again; after it, everything is in place.
+"""
+
+from datetime import timedelta
+
+from carteiro.model import (
+    ZERO,
+    Dead,
+    DeadReason,
+    End,
+    Event,
+    EventType,
+    Failure,
+    LeasedJob,
+    Refused,
+    RefusedWhy,
+    Retry,
+    Unknown,
+    Verdict,
+)
+from carteiro.model import Category, Outcome, Scope
+from carteiro.path.confirm import Unfit
+from carteiro.path.declare import doubt
+from carteiro.policy.lifecycle import EXPIRED_UNSENT
+
+_CANCELLED = Failure(
+    code="CANCELLED",
+    category=Category.PERMANENT_ERROR,
+    retryable=False,
+    scope=Scope.MESSAGE,
+    reason="Cancelled before the attempt was made",
+    rule="settle.cancelled",
+)
+
+
+def ended(
+    job: LeasedJob, verdict: Verdict, outcome: Outcome, *, duration: timedelta, declared: bool
+) -> End:
+    """The end of an attempt that was made."""
+    if isinstance(outcome, Unknown):
+        told = {"attempt": job.attempts + 1, "cause": outcome.failure.reason}
+        events: tuple[Event, ...] = (Event(EventType.IN_DOUBT, told),)
+        return End(job.lease, verdict, events, duration, in_doubt=1, attempted=not declared)
+    return End(job.lease, verdict, (), duration, attempted=not declared)
+
+
+def unfit(job: LeasedJob, found: Unfit, *, duration: timedelta) -> End:
+    """The end of a message that must not be sent."""
+    told = {
+        "validation": found.validation,
+        "errorCode": found.failure.code,
+        "errorMessage": found.failure.reason,
+    }
+    events = (
+        *doubt(job),
+        Event(EventType.RECEIVED, {}, duration),
+        Event(EventType.VALIDATION_FAILED, told),
+    )
+    verdict = Dead(DeadReason.VALIDATION_FAILED, found.failure)
+    return End(job.lease, verdict, events, duration, in_doubt=int(job.open_attempt))
+
+
+def unrun(job: LeasedJob, verdict: Verdict) -> End:
+    """The end of a job that its claimer does not run."""
+    return End(job.lease, verdict, doubt(job), in_doubt=int(job.open_attempt))
+
+
+def refused(job: LeasedJob, why: Refused) -> End | None:
+    """The end of a job whose attempt the ledger refused; None: it is not ours to end."""
+    if why.why is RefusedWhy.CANCELLED:  # a retry of what was asked to be cancelled becomes CANCELLED
+        return unrun(job, Retry(ZERO, charged=False, failure=_CANCELLED))
+    if why.why is RefusedWhy.EXPIRED:
+        return unrun(job, Dead(DeadReason.EXPIRED, EXPIRED_UNSENT))
+    return None

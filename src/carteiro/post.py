@@ -1,0 +1,247 @@
+"""The library: open a store, send, define tasks, run a worker."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from typing import Any, TypeAlias
+
+from uuid_utils import uuid7
+
+from carteiro.app import email_kind, open_backend, retry_policy
+from carteiro.config import Settings, load
+from carteiro.email import Email, make_email
+from carteiro.errors import FieldError, InvalidMessage, TenantMissing
+from carteiro.gather import Gatherer
+from carteiro.kinds import Pool
+from carteiro.model import (
+    EMAIL,
+    AcceptAnswer,
+    Accepted,
+    Delivery,
+    NewMessage,
+    Replayed,
+    TenantId,
+    TenantUnknown,
+    value,
+)
+from carteiro.path.accept import email_message
+from carteiro.policy.retry import RetryPolicy
+from carteiro.ports import Backend
+from carteiro.tasks import Function, Task, TaskOptions
+from carteiro.upkeep.expire import expire
+from carteiro.upkeep.prune import prune
+from carteiro.upkeep.reap import reap
+from carteiro.worker import Lengths, Worker
+
+_MOST_WAITING = 10_000  # messages not yet committed: beyond it a sender is told to come again
+_MOST_AT_ONCE = 500
+
+
+@value
+class NotAccepted:
+    """An item of `Carteiro.send_many` that was malformed; nothing of it was stored."""
+
+    fields: tuple[FieldError, ...]
+
+
+SendAnswer: TypeAlias = Accepted | Replayed | NotAccepted
+
+
+class Carteiro:
+    """A post office. `Carteiro.open` makes one; everything it offers is ready until the block ends."""
+
+    def __init__(self, backend: Backend, settings: Settings, *, threads: ThreadPoolExecutor) -> None:
+        self.backend = backend
+        self.settings = settings
+        self._threads = threads
+        self._tasks: dict[str, Task] = {}
+        self._tenants: set[TenantId] = set()
+        self._workers: set[Worker] = set()
+        self._accept: Gatherer[NewMessage, AcceptAnswer] = Gatherer(
+            backend.store.accept, size=lambda new: len(new.content), bound=_MOST_WAITING
+        )
+
+    @classmethod
+    @asynccontextmanager
+    async def open(
+        cls, store: str | None = None, *, settings: Settings | None = None, **overrides: object
+    ) -> AsyncIterator["Carteiro"]:
+        """Open the store (``sqlite:///file.db``, ``memory://``) with the settings in force.
+
+        ``overrides`` are settings by their names in the default file, a section's as a mapping:
+        ``provider="noop", delivery={"lease_ms": 500}``.
+        """
+        if settings is None:
+            given = _flat({"store": store, **overrides})
+            settings = load(overrides=given)
+        threads = ThreadPoolExecutor(
+            settings.workers.sync_task_threads, thread_name_prefix="carteiro-task"
+        )
+        try:
+            async with open_backend(settings) as backend:
+                yield cls(backend, settings, threads=threads)
+        finally:
+            threads.shutdown(wait=False, cancel_futures=True)
+
+    # --- sending
+
+    async def send(self, *, tenant: str, **fields: Any) -> Accepted | Replayed:  # noqa: ANN401 - the fields of an e-mail
+        """Accept one e-mail, durably; an unknown tenant is created. Raises `InvalidMessage` on bad input."""
+        [answer] = await self.send_many([{"tenant": tenant, **fields}])
+        if isinstance(answer, NotAccepted):
+            raise InvalidMessage(answer.fields)
+        return answer
+
+    async def send_many(self, items: Sequence[Mapping[str, Any]]) -> list[SendAnswer]:
+        """Accept many e-mails, each with its ``tenant``; an answer for each, in order."""
+        answers: list[SendAnswer | None] = []
+        good: list[NewMessage] = []
+        for item in items:
+            made = self._made(item)
+            answers.append(made if isinstance(made, NotAccepted) else None)
+            if not isinstance(made, NotAccepted):
+                good.append(made)
+        stored = iter(await self._store_all(good))
+        return [next(stored) if answer is None else answer for answer in answers]
+
+    async def accept_email(
+        self, email: Email, *, tenant: TenantId, request_id: str
+    ) -> Accepted | Replayed:
+        """Accept one judged e-mail of a known tenant, gathered with what others send at the same time."""
+        message = email_message(
+            email,
+            tenant=tenant,
+            request_id=request_id,
+            default_ttl=self.settings.delivery.default_ttl,
+        )
+        return _known(await self._accept(message))
+
+    def _made(self, item: Mapping[str, Any]) -> NewMessage | NotAccepted:
+        fields = dict(item)
+        tenant = fields.pop("tenant", None)
+        if not isinstance(tenant, str) or not tenant:
+            missing = FieldError("tenant", "must be a name", missing=tenant is None)
+            return NotAccepted((missing,))
+        try:
+            email = make_email(fields)
+        except InvalidMessage as error:
+            return NotAccepted(tuple(error.fields))
+        return email_message(
+            email,
+            tenant=TenantId(tenant),
+            request_id=str(uuid7()),
+            default_ttl=self.settings.delivery.default_ttl,
+        )
+
+    async def _store_all(self, messages: Sequence[NewMessage]) -> list[Accepted | Replayed]:
+        answers = await self._commit(messages)
+        return [_known(answer) for answer in answers]
+
+    async def _commit(self, messages: Sequence[NewMessage]) -> list[AcceptAnswer]:
+        """Commit in lists of a bearable size; tenants that are new here are created first."""
+        unseen = {message.tenant for message in messages} - self._tenants
+        if unseen:
+            await self.backend.tenants.ensure(sorted(unseen))
+            self._tenants |= unseen
+        answers: list[AcceptAnswer] = []
+        for first in range(0, len(messages), _MOST_AT_ONCE):
+            answers += await self.backend.store.accept(messages[first : first + _MOST_AT_ONCE])
+        return answers
+
+    # --- tasks
+
+    def task(
+        self,
+        name: str,
+        *,
+        retry: RetryPolicy | None = None,
+        ttl: timedelta | None = None,
+        timeout: timedelta | None = None,
+        delivery: Delivery | str = Delivery.AT_LEAST_ONCE,
+        priority: int = 5,
+    ) -> Callable[[Function], Task]:
+        """Make a task of a function, async or not; workers of this process run it."""
+        policy = retry or retry_policy(self.settings)
+        options = TaskOptions(
+            policy=lambda _: policy,
+            ttl=ttl or self.settings.delivery.default_ttl,
+            timeout=timeout,
+            delivery=Delivery(delivery),
+            priority=priority,
+        )
+
+        def define(function: Function) -> Task:
+            if name in self._tasks or name == EMAIL:
+                text = f"a task named {name!r} is defined already"
+                raise ValueError(text)
+            self._tasks[name] = Task(name, function, options, self._commit)
+            return self._tasks[name]
+
+        return define
+
+    # --- working
+
+    async def run_worker(self) -> None:
+        """Work on e-mail and this process's tasks until `stop`, with upkeep beside it."""
+        lengths = Lengths(
+            self.settings.delivery.lease,
+            self.settings.delivery.hold_margin,
+            self.settings.delivery.grace,
+        )
+        worker = Worker(self.backend.store, self.backend.wake, self._pools(), lengths=lengths)
+        self._workers.add(worker)
+        upkeep = asyncio.gather(*self._upkeep())
+        try:
+            await worker.run()
+        finally:
+            self._workers.discard(worker)
+            upkeep.cancel()
+            await asyncio.gather(upkeep, return_exceptions=True)
+
+    def stop(self) -> None:
+        """Let the workers of this process finish what is in flight; called again, stop them at once."""
+        for worker in self._workers:
+            worker.stop()
+
+    def stop_now(self) -> None:
+        """Stop the workers of this process without waiting for what is in flight."""
+        for worker in self._workers:
+            worker.stop_now()
+
+    def _pools(self) -> list[Pool]:
+        workers = self.settings.workers
+        email, is_network = email_kind(self.settings, self.backend)
+        asynchronous = tuple(t.kind(self._threads) for t in self._tasks.values() if t.is_async)
+        synchronous = tuple(t.kind(self._threads) for t in self._tasks.values() if not t.is_async)
+        return [
+            Pool("email", workers.email_slots_for(network=is_network), (email,)),
+            Pool("async tasks", workers.async_task_slots, asynchronous),
+            Pool("sync tasks", workers.sync_task_threads, synchronous),
+        ]
+
+    def _upkeep(self) -> list[Any]:
+        ports, retention = self.backend, self.settings.retention
+        return [
+            reap(ports.store, every=self.settings.delivery.lease / 6),
+            expire(ports.upkeep),
+            prune(ports.upkeep, bodies=retention.bodies, histories=retention.history),
+        ]
+
+
+def _known(answer: AcceptAnswer) -> Accepted | Replayed:
+    if isinstance(answer, TenantUnknown):
+        text = f"there is no tenant {answer.tenant!r}"
+        raise TenantMissing(text)
+    return answer
+
+
+def _flat(overrides: Mapping[str, object]) -> dict[str, object]:
+    flat: dict[str, object] = {}
+    for key, given in overrides.items():
+        if isinstance(given, Mapping):
+            flat |= {f"{key}.{name}": each for name, each in given.items()}
+        else:
+            flat[key] = given
+    return flat

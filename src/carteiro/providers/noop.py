@@ -1,0 +1,15 @@
+"""Takes everything over and forgets it: for measuring the path itself."""
+
+from carteiro.model import Outcome, Taken
+from carteiro.ports.provider import Handover, Parcel
+
+
+class NoopProvider:
+    """Never fails, keeps nothing."""
+
+    name = "noop"
+
+    async def deliver(self, parcel: Parcel, handover: Handover) -> Outcome:
+        """Say that it was taken over."""
+        handover.begin()
+        return Taken(f"noop-{parcel.message}")

@@ -1,0 +1,383 @@
+"""The loop: claim what there are slots for, run each job along the path, settle.
+
+The life of a worker: `run` until `stop` (SIGTERM) is called; then nothing is claimed any more, what is
+in flight has the grace period to end, the rest is released. `stop_now` (a second signal) does not
+wait. A worker that is killed leaves leases that run out and, for the calls under way, open attempts.
+"""
+
+import asyncio
+import random
+import time
+from collections.abc import Awaitable, Sequence
+from datetime import timedelta
+from typing import Any
+
+from carteiro.errors import StoreError
+from carteiro.gather import Gatherer
+from carteiro.kinds import Kind, Pool
+from carteiro.model import (
+    Begun,
+    Claimed,
+    End,
+    Late,
+    Lease,
+    LeasedJob,
+    Refused,
+    Settled,
+    Start,
+    value,
+)
+from carteiro.path import settle
+from carteiro.path.claim import claim
+from carteiro.path.confirm import Confirmed, Unfit
+from carteiro.path.declare import start
+from carteiro.path.deliver import deliver
+from carteiro.path.judge import doubts, judge, judge_claim
+from carteiro.path.track import Attempt, track
+from carteiro.policy.fairness import SUSPECT_CLAIMS
+from carteiro.ports.provider import Handover, Parcel
+from carteiro.ports.store import Store
+from carteiro.ports.wake import Wake
+from carteiro.telemetry import log
+
+_LONGEST_NAP = timedelta(seconds=5)  # a poll behind every wake-up
+_FIRST_WAIT, _LONGEST_WAIT = 0.05, 2.0  # between tries while the store is away, in seconds
+
+
+@value
+class Lengths:
+    """How long things may take."""
+
+    lease: timedelta = timedelta(seconds=30)
+    hold_margin: timedelta = timedelta(seconds=10)
+    grace: timedelta = timedelta(seconds=40)
+
+
+class Worker:
+    """Runs the pools of one process."""
+
+    def __init__(
+        self,
+        store: Store,
+        wake: Wake,
+        pools: Sequence[Pool],
+        *,
+        lengths: Lengths = Lengths(),  # noqa: B008 - a value, never changed
+        chance: random.Random | None = None,
+    ) -> None:
+        self._store = store
+        self._wake = wake
+        self._lengths = lengths
+        self._chance = chance or random.Random()  # noqa: S311 - jitter, not a secret
+        self._pools = [_Pool(pool) for pool in pools if pool.kinds]
+        self._declare: Gatherer[Start, Begun | Refused] = Gatherer(store.declare)
+        self._settle: Gatherer[End, Settled | Late] = Gatherer(store.settle)
+        self._leases: set[Lease] = set()  # claimed and not declared: kept alive, released at the end
+        self._jobs: set[asyncio.Task[None]] = set()
+        self._quiet = _Quiet()
+        self._stopping = asyncio.Event()
+        self._stopping_now = asyncio.Event()
+
+    def stop(self) -> None:
+        """Stop claiming; finish what is in flight, within the grace period."""
+        self._stopping.set()
+
+    def stop_now(self) -> None:
+        """Do not even finish what is in flight."""
+        self._stopping.set()
+        self._stopping_now.set()
+
+    async def run(self) -> None:
+        """Work until stopped; return when everything in hand is settled or given back."""
+        kinds = [kind for pool in self._pools for kind in pool.kinds]
+        log.worker_started(kinds=kinds, slots=sum(pool.slots for pool in self._pools))
+        loops = [asyncio.create_task(self._feed(pool)) for pool in self._pools]
+        extending = asyncio.create_task(self._keep_leases())
+        try:
+            await _first_of(self._stopping.wait(), *loops)
+        finally:
+            self._stopping.set()
+            await _cancelled(loops)
+            await self._finish()
+            await _cancelled([extending])
+
+    # --- claiming
+
+    async def _feed(self, pool: "_Pool") -> None:
+        """Claim whenever slots are free; sleep when there is nothing."""
+        wait = _FIRST_WAIT
+        while not self._stopping.is_set():
+            await pool.has_free_slot()
+            await self._quiet.is_over()
+            try:
+                claimed = await self._claim(pool)
+            except StoreError as error:
+                log.store_failed("claim", error, wait=timedelta(seconds=wait))
+                await asyncio.sleep(wait)
+                wait = min(2 * wait, _LONGEST_WAIT)
+                continue
+            wait = _FIRST_WAIT
+            if not claimed.jobs:
+                await self._nap(claimed.idle_for)
+
+    async def _claim(self, pool: "_Pool") -> Claimed:
+        """Claim and start; a claim that is under way when we stop is finished, so that nothing leaks."""
+        asked = asyncio.ensure_future(
+            claim(
+                self._store, kinds=pool.kinds, limit=pool.free, lease=self._lengths.lease
+            )
+        )
+        try:
+            claimed = await asyncio.shield(asked)
+        except asyncio.CancelledError:
+            claimed = await asked
+            await self._give_back([job.lease for job in claimed.jobs])
+            raise
+        received = time.monotonic()
+        for job in claimed.jobs:
+            self._leases.add(job.lease)
+            pool.take()
+            task = asyncio.create_task(self._run_in(pool, job, received))
+            self._jobs.add(task)
+            task.add_done_callback(self._jobs.discard)
+        return claimed
+
+    async def _nap(self, idle_for: timedelta | None) -> None:
+        nap = _LONGEST_NAP if idle_for is None else min(idle_for, _LONGEST_NAP)
+        if nap > timedelta(0):
+            await self._wake.wait(nap)
+
+    async def _keep_leases(self) -> None:
+        """One timer for all leases of the process."""
+        while True:
+            await asyncio.sleep(self._lengths.lease.total_seconds() / 3)
+            leases = list(self._leases)
+            try:
+                if leases:
+                    await self._store.extend(leases, lease=self._lengths.lease)
+            except StoreError as error:
+                log.store_failed("extend", error, wait=self._lengths.lease / 3)
+
+    # --- one job
+
+    async def _run_in(self, pool: "_Pool", job: LeasedJob, received: float) -> None:
+        try:
+            async with self._quiet.beside(is_suspect=job.claims > SUSPECT_CLAIMS):
+                await self._run(pool.kinds[job.kind], job, received)
+        except Exception as error:  # noqa: BLE001 - a bug of ours must not take the other jobs along
+            log.unexpected("worker", error)
+        finally:
+            if not self._stopping_now.is_set():
+                self._leases.discard(job.lease)
+            pool.give_back()
+
+    async def _run(self, kind: Kind, job: LeasedJob, received: float) -> None:
+        """The path of one job: judge the claim, confirm, declare, deliver, judge, settle, track."""
+        policy = kind.policy(job)
+        doomed = judge_claim(job, policy)
+        if doomed is not None:
+            await self._end(kind, job, settle.unrun(job, doomed))
+            return
+        confirmed = kind.confirm(job) if kind.confirm is not None else None
+        if isinstance(confirmed, Unfit):
+            await self._end(kind, job, settle.unfit(job, confirmed, duration=_since(received)))
+            return
+        handover = Handover(kind.call_limit or timedelta(days=365))
+        attempt = await self._begin(kind, job, confirmed, received)
+        if attempt is None:
+            return
+        parcel = _parcel(job, confirmed, attempt)
+        outcome = await deliver(kind, parcel, handover)
+        verdict = judge(
+            outcome,
+            provider=kind.provider,
+            charged_before=job.charged,
+            in_doubt_before=doubts(job),
+            delivery=job.delivery,
+            policy=policy,
+            expires_in=job.expires_in - _since(received),
+            chance=self._chance.random(),
+        )
+        end = settle.ended(
+            job, verdict, outcome, duration=_since(received), declared=kind.declares
+        )
+        await self._end(kind, job, end, attempt)
+
+    async def _begin(
+        self, kind: Kind, job: LeasedJob, confirmed: Confirmed | None, received: float
+    ) -> int | None:
+        """Declare the attempt; None if it must not be made."""
+        if not kind.declares:
+            return job.attempts + 1
+        hold = (kind.call_limit or self._lengths.lease) + self._lengths.hold_margin
+        answer = await self._declare(
+            start(job, provider=kind.provider, hold=hold, received=received, confirmed=confirmed)
+        )
+        if isinstance(answer, Begun):
+            self._leases.discard(job.lease)  # the hold stands in its place
+            return answer.attempt
+        end = settle.refused(job, answer)
+        if end is not None:
+            await self._end(kind, job, end)
+        else:
+            await self._give_back([job.lease], wait=answer.wait)
+        return None
+
+    async def _end(
+        self, kind: Kind, job: LeasedJob, end: End, attempt: int | None = None
+    ) -> None:
+        """Settle until it is stored: an outcome in hand is never dropped."""
+        wait = _FIRST_WAIT
+        while True:
+            try:
+                answer = await self._settle(end)
+                break
+            except StoreError as error:
+                log.store_failed("settle", error, wait=timedelta(seconds=wait))
+                await asyncio.sleep(wait)
+                wait = min(2 * wait, _LONGEST_WAIT)
+        limit = kind.policy(job).max_attempts
+        track(job, end, answer, Attempt(attempt or job.attempts, kind.provider, limit))
+
+    # --- stopping
+
+    async def _finish(self) -> None:
+        """Wait for what is in flight, then give back what was never declared."""
+        if self._jobs and not self._stopping_now.is_set():
+            log.worker_stopping(in_flight=len(self._jobs), grace=self._lengths.grace)
+            grace = self._lengths.grace.total_seconds()
+            await _first_of(
+                asyncio.wait(list(self._jobs)), self._stopping_now.wait(), timeout=grace
+            )
+        self._stopping_now.set()  # from here on leases of cancelled jobs are kept, to be released
+        await _cancelled(list(self._jobs))
+        leases = list(self._leases)
+        await self._give_back(leases)
+        log.worker_stopped(released=len(leases))
+
+    async def _give_back(self, leases: Sequence[Lease], wait: timedelta = timedelta(0)) -> None:
+        try:
+            if leases:
+                await self._store.release(leases, wait=wait)
+        except StoreError as error:  # then they run out by themselves
+            log.store_failed("release", error, wait=self._lengths.lease)
+        self._leases.difference_update(leases)
+
+
+class _Pool:
+    """The slots of one pool, and who waits for one."""
+
+    def __init__(self, pool: Pool) -> None:
+        self.slots = pool.slots
+        self.kinds = {kind.name: kind for kind in pool.kinds}
+        self.free = pool.slots
+        self._freed = asyncio.Event()
+
+    def take(self) -> None:
+        self.free -= 1
+
+    def give_back(self) -> None:
+        self.free += 1
+        self._freed.set()
+
+    async def has_free_slot(self) -> None:
+        while not self.free:
+            self._freed.clear()
+            await self._freed.wait()
+
+
+class _Quiet:
+    """Lets a job that may kill its worker run when nothing else of the process runs."""
+
+    def __init__(self) -> None:
+        self._running = 0
+        self._suspects = 0  # that wait or run
+        self._is_taken = False  # one of them runs
+        self._changed = asyncio.Event()
+
+    def beside(self, *, is_suspect: bool) -> "_Beside":
+        return _Beside(self, is_suspect=is_suspect)
+
+    async def is_over(self) -> None:
+        """Wait until no suspect waits or runs."""
+        while self._suspects:
+            await self._change()
+
+    async def enter(self) -> None:
+        while self._is_taken:
+            await self._change()
+        self._running += 1
+
+    def leave(self) -> None:
+        self._running -= 1
+        self._changed.set()
+
+    async def enter_alone(self) -> None:
+        self._suspects += 1
+        try:
+            while self._running or self._is_taken:
+                await self._change()
+        except asyncio.CancelledError:
+            self._suspects -= 1
+            self._changed.set()
+            raise
+        self._is_taken = True
+
+    def leave_alone(self) -> None:
+        self._is_taken = False
+        self._suspects -= 1
+        self._changed.set()
+
+    async def _change(self) -> None:
+        self._changed.clear()
+        await self._changed.wait()
+
+
+class _Beside:
+    """A place in the quiet, as a block."""
+
+    __slots__ = ("_is_suspect", "_quiet")
+
+    def __init__(self, quiet: _Quiet, *, is_suspect: bool) -> None:
+        self._quiet = quiet
+        self._is_suspect = is_suspect
+
+    async def __aenter__(self) -> None:
+        await (self._quiet.enter_alone() if self._is_suspect else self._quiet.enter())
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._is_suspect:
+            self._quiet.leave_alone()
+        else:
+            self._quiet.leave()
+
+
+def _parcel(job: LeasedJob, confirmed: Confirmed | None, attempt: int) -> Parcel:
+    content = confirmed.email if confirmed is not None else job.content
+    return Parcel(
+        job.lease.job, job.tenant, content, attempt, job.revision, job.request_id
+    )
+
+
+def _since(moment: float) -> timedelta:
+    return timedelta(seconds=time.monotonic() - moment)
+
+
+async def _first_of(*waits: Awaitable[object], timeout: float | None = None) -> None:
+    """Wait for the first to end and raise its error; what was not a task before is cancelled."""
+    tasks = [asyncio.ensure_future(wait) for wait in waits]
+    try:
+        done, _ = await asyncio.wait(
+            tasks, timeout=timeout, return_when=asyncio.FIRST_COMPLETED
+        )
+        for task in done:
+            task.result()
+    finally:
+        ours = [task for task, wait in zip(tasks, waits, strict=True) if task is not wait]
+        await _cancelled(ours)
+
+
+async def _cancelled(tasks: Sequence["asyncio.Future[Any]"]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

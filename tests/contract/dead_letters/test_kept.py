@@ -1,0 +1,153 @@
+"""Dead letters, kept: every message that ends FAILED or EXPIRED has exactly one entry that says why."""
+
+from datetime import timedelta
+
+import pytest
+
+from carteiro.model import EMAIL, Dead, DeadLetter, DeadReason, MessageId, TenantId
+from carteiro.ports import Backend
+from support.builders import ACME, BRASA, TTL, a_message, dead, retry, sent
+from support.clock import StoreClock
+from support.set_ups import DEAD_LETTER_TTL
+from support.steps import accepted, attempted, claimed_alone, settled
+
+
+async def test_a_dead_letter_tells_the_whole_story(backend: Backend, clock: StoreClock) -> None:
+    """Whose it is, what it said, why and when it failed, how often, how long it is kept."""
+    accepted_at = clock.at()
+    new = a_message(content='{"html":"<p>Olá</p>"}')
+    await accepted(backend.store, new)
+    await attempted(backend.store, retry(timedelta(seconds=1)))
+    clock.advance(timedelta(seconds=1))
+    verdict = dead(DeadReason.MAX_ATTEMPTS_EXCEEDED)
+    await attempted(backend.store, verdict)
+
+    assert await backend.dead_letters.show(new.id) == DeadLetter(
+        id=new.id,
+        tenant=ACME,
+        kind=EMAIL,
+        content='{"html":"<p>Olá</p>"}',
+        reason=DeadReason.MAX_ATTEMPTS_EXCEEDED,
+        failed_attempts=2,
+        failure=verdict.failure,
+        failed_at=clock.at(),
+        enqueued_at=accepted_at,
+        moved_at=clock.at(),
+        ttl=DEAD_LETTER_TTL,
+        redriven_at=None,
+    )
+
+
+@pytest.mark.parametrize("reason", DeadReason)
+async def test_every_reason_is_kept(backend: Backend, reason: DeadReason) -> None:
+    """Whatever the worker gave up for is what people read."""
+    [message] = await accepted(backend.store, a_message())
+    job = await claimed_alone(backend.store)
+    await settled(backend.store, job, dead(reason, charged=False))
+
+    letter = await backend.dead_letters.show(message)
+
+    assert letter is not None
+    assert (letter.reason, letter.failed_attempts) == (reason, 0)
+
+
+async def test_what_expired_has_an_entry_with_its_last_failure(
+    backend: Backend, clock: StoreClock
+) -> None:
+    """A message that failed before its time ran out is kept with what went wrong."""
+    [failed] = await accepted(backend.store, a_message())
+    verdict = retry(TTL - timedelta(seconds=1))
+    await attempted(backend.store, verdict)
+    [never_tried] = await accepted(backend.store, a_message())
+    clock.advance(TTL)
+    await backend.upkeep.expire(limit=10)
+
+    tried = await backend.dead_letters.show(failed)
+    untried = await backend.dead_letters.show(never_tried)
+
+    assert tried is not None
+    assert (tried.reason, tried.failure) == (DeadReason.EXPIRED, verdict.failure)
+    assert tried.failed_attempts == 1
+    assert untried is not None
+    assert (untried.reason, untried.failure.code) == (DeadReason.EXPIRED, "EXPIRED")
+    assert untried.failure.reason
+
+
+async def test_what_ends_well_has_no_entry(backend: Backend) -> None:
+    """Sent and cancelled messages are nobody's worry."""
+    [done] = await accepted(backend.store, a_message())
+    await attempted(backend.store, sent())
+    [cancelled] = await accepted(backend.store, a_message())
+    await backend.store.cancel([cancelled], tenant=ACME)
+
+    assert await backend.dead_letters.find() == []
+    assert await backend.dead_letters.show(done) is None
+
+
+async def test_a_new_failure_updates_the_entry(backend: Backend, clock: StoreClock) -> None:
+    """One entry per message: the second death replaces the first, and may be redriven again."""
+    [message] = await accepted(backend.store, a_message())
+    await attempted(backend.store, dead(DeadReason.MAX_ATTEMPTS_EXCEEDED))
+    await backend.dead_letters.redrive([message], by="ana")
+    clock.advance(timedelta(hours=1))
+    await attempted(backend.store, dead(DeadReason.PERMANENT_ERROR))
+
+    [letter] = await backend.dead_letters.find()
+
+    assert letter.reason is DeadReason.PERMANENT_ERROR
+    assert letter.moved_at == clock.at()
+    assert letter.redriven_at is None
+    assert letter.failed_attempts == 1
+
+
+async def test_a_redriven_message_that_is_sent_leaves_no_entry(backend: Backend) -> None:
+    """Sent removes the entry."""
+    [message] = await accepted(backend.store, a_message())
+    await attempted(backend.store, dead())
+    await backend.dead_letters.redrive([message], by="ana")
+    await attempted(backend.store, sent())
+
+    assert await backend.dead_letters.show(message) is None
+    assert await backend.dead_letters.find() == []
+
+
+async def _three_deaths(backend: Backend, clock: StoreClock) -> list[MessageId]:
+    ids: list[MessageId] = []
+    deaths: list[tuple[TenantId, Dead]] = [
+        (ACME, dead(DeadReason.PERMANENT_ERROR)),
+        (BRASA, dead(DeadReason.PERMANENT_ERROR)),
+        (ACME, dead(DeadReason.IN_DOUBT)),
+    ]
+    for tenant, verdict in deaths:
+        ids += await accepted(backend.store, a_message(tenant))
+        await attempted(backend.store, verdict)
+        clock.advance(timedelta(seconds=1))
+    return ids
+
+
+async def test_the_newest_entries_come_first(backend: Backend, clock: StoreClock) -> None:
+    """`limit` cuts off the oldest."""
+    first, second, third = await _three_deaths(backend, clock)
+
+    everything = await backend.dead_letters.find()
+    newest = await backend.dead_letters.find(limit=2)
+
+    assert [letter.id for letter in everything] == [third, second, first]
+    assert [letter.id for letter in newest] == [third, second]
+
+
+async def test_entries_are_found_by_tenant_and_reason(backend: Backend, clock: StoreClock) -> None:
+    """Filters narrow, alone and together; an unknown message has no entry."""
+    first, second, third = await _three_deaths(backend, clock)
+    find = backend.dead_letters.find
+
+    of_acme = await find(tenant=ACME)
+    permanent = await find(reason=DeadReason.PERMANENT_ERROR)
+    both = await find(tenant=ACME, reason=DeadReason.PERMANENT_ERROR)
+    limited = await find(tenant=ACME, limit=1)
+
+    assert [letter.id for letter in of_acme] == [third, first]
+    assert [letter.id for letter in permanent] == [second, first]
+    assert [letter.id for letter in both] == [first]
+    assert [letter.id for letter in limited] == [third]
+    assert await backend.dead_letters.show(MessageId("unknown")) is None

@@ -1,0 +1,191 @@
+"""Tenants, shares: a change of weight, tier, cap, rate or pause acts on the waiting backlog at once."""
+
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from carteiro.model import Fairness, TenantId
+from carteiro.ports import Backend
+from support.builders import ACME, BRASA, a_tenant, messages
+from support.steps import accepted, claim, claimed, claimed_tenants
+
+
+async def _share_of_acme(backend: Backend, *, limit: int = 40) -> int:
+    served = Counter(await claimed_tenants(backend.store, limit=limit))
+    assert sum(served.values()) == limit
+    return served[ACME]
+
+
+async def _backlogs(backend: Backend, each: int = 100) -> None:
+    await accepted(backend.store, *messages(each, ACME), *messages(each, BRASA))
+
+
+async def test_a_tenant_is_found_as_it_was_defined(backend: Backend) -> None:
+    """Every field comes back; a second definition replaces the first; an unknown one is None."""
+    full = a_tenant(
+        name="Acme Ltda", tier="gold", weight=2.5, cap=7, rate_per_second=0.5, paused=True
+    )
+    await backend.tenants.define([full])
+
+    first = await backend.tenants.find([BRASA, TenantId("nobody"), ACME])
+    await backend.tenants.define([a_tenant(name="Acme")])
+    second = await backend.tenants.find([ACME])
+
+    assert first == [a_tenant(BRASA), None, full]
+    assert second == [a_tenant(name="Acme")]
+
+
+async def test_a_weight_acts_on_the_waiting_backlog(backend: Backend) -> None:
+    """Raised or lowered, the next claim shows the new share."""
+    await _backlogs(backend)
+    even = await _share_of_acme(backend)
+
+    await backend.tenants.define([a_tenant(weight=3.0)])
+    raised = await _share_of_acme(backend)
+    await backend.tenants.define([a_tenant(weight=1.0)])
+    lowered = await _share_of_acme(backend)
+
+    assert abs(even - 20) <= 3
+    assert abs(raised - 30) <= 3
+    assert abs(lowered - 20) <= 3
+
+
+async def test_a_tier_gives_its_tenants_their_weight(backend: Backend) -> None:
+    """Joining a tier, and a change of the tier's weight, act at once."""
+    await _backlogs(backend)
+    await backend.tenants.weigh_tier("gold", 3.0)
+    before = await _share_of_acme(backend)
+
+    await backend.tenants.define([a_tenant(tier="gold")])
+    joined = await _share_of_acme(backend)
+    await backend.tenants.weigh_tier("gold", 1.0)
+    lowered = await _share_of_acme(backend)
+
+    assert abs(before - 20) <= 3
+    assert abs(joined - 30) <= 3
+    assert abs(lowered - 20) <= 3
+
+
+async def test_a_weight_of_its_own_wins_over_the_tiers(backend: Backend) -> None:
+    """The tier is for those who have none; taking the own weight away falls back to the tier's."""
+    await _backlogs(backend)
+    await backend.tenants.define([a_tenant(tier="gold", weight=1.0)])
+    await backend.tenants.weigh_tier("gold", 3.0)
+    own = await _share_of_acme(backend)
+
+    await backend.tenants.define([a_tenant(tier="gold")])
+    tiers = await _share_of_acme(backend)
+
+    assert abs(own - 20) <= 3
+    assert abs(tiers - 30) <= 3
+
+
+async def test_a_tier_without_a_weight_counts_as_one(backend: Backend) -> None:
+    """An unknown tier is no privilege and no penalty."""
+    await backend.tenants.define([a_tenant(tier="unheard of")])
+    await _backlogs(backend)
+
+    assert abs(await _share_of_acme(backend) - 20) <= 3
+
+
+async def test_a_raised_cap_lets_more_through_at_once(backend: Backend) -> None:
+    """The tenant waits at its cap; raising or lifting the cap wakes it, lowering it takes nothing back."""
+    await backend.tenants.define([a_tenant(cap=1)])
+    await accepted(backend.store, *messages(10))
+    got = [len(await claimed(backend.store))]
+
+    for cap in (3, 2, None):
+        await backend.tenants.define([a_tenant(cap=cap)])
+        got.append(len(await claimed(backend.store)))
+
+    assert got == [1, 2, 0, 7]
+
+
+async def test_a_changed_rate_acts_at_once(backend: Backend) -> None:
+    """A new rate starts with a full bucket; without a rate there is none."""
+    await backend.tenants.define([a_tenant(rate_per_second=1.0)])
+    await accepted(backend.store, *messages(10))
+    got = [len(await claimed(backend.store))]
+
+    for rate in (3.0, None):
+        await backend.tenants.define([a_tenant(rate_per_second=rate)])
+        got.append(len(await claimed(backend.store)))
+
+    assert got == [1, 3, 6]
+
+
+async def test_defining_the_same_again_changes_nothing(backend: Backend) -> None:
+    """A repeated definition refills no bucket."""
+    await backend.tenants.define([a_tenant(rate_per_second=1.0)])
+    await accepted(backend.store, *messages(3))
+    await claimed(backend.store)
+
+    await backend.tenants.define([a_tenant(rate_per_second=1.0)])
+
+    assert await claimed(backend.store) == []
+
+
+async def test_pause_and_resume_act_at_once(backend: Backend) -> None:
+    """Between two claims: nothing while paused, everything after."""
+    await accepted(backend.store, *messages(6))
+    await backend.tenants.define([a_tenant(paused=True)])
+    paused = await claim(backend.store)
+
+    await backend.tenants.define([a_tenant()])
+    resumed = await claim(backend.store)
+
+    assert paused.jobs == []
+    assert len(resumed.jobs) == 6
+
+
+async def test_tuned_fairness_acts_at_once_and_goes_back(backend: Backend) -> None:
+    """`tune` wins over the configured settings, `tune(None)` returns to them."""
+    await _backlogs(backend)
+
+    await backend.tenants.tune(Fairness(max_jobs_per_tenant_batch=1))
+    tuned = await claimed_tenants(backend.store, limit=4)
+    await backend.tenants.tune(None)
+    configured = await claimed_tenants(backend.store, limit=6)
+
+    assert tuned == [ACME, BRASA, ACME, BRASA]
+    assert configured == [ACME] * 3 + [BRASA] * 3
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"weight": 0.0},
+        {"weight": -1.0},
+        {"cap": 0},
+        {"cap": -1},
+        {"rate_per_second": 0.0},
+        {"rate_per_second": -2.0},
+    ],
+    ids=str,
+)
+async def test_a_share_that_makes_no_sense_is_refused(
+    backend: Backend, bad: dict[str, Any]
+) -> None:
+    """Nothing of the whole definition is written."""
+    with pytest.raises(ValueError):
+        await backend.tenants.define([a_tenant("newcomer"), a_tenant(**bad)])
+
+    assert await backend.tenants.find([TenantId("newcomer"), ACME]) == [None, a_tenant()]
+
+
+@pytest.mark.parametrize("weight", [0.0, -1.0])
+async def test_a_tier_that_makes_no_sense_is_refused(backend: Backend, weight: float) -> None:
+    """A tier's weight is above zero."""
+    with pytest.raises(ValueError):
+        await backend.tenants.weigh_tier("gold", weight)
+
+
+async def test_extreme_weights_starve_nobody(backend: Backend) -> None:
+    """Weights are bounded: the heaviest leaves the lightest its turn, in time."""
+    await backend.tenants.define([a_tenant(weight=1e9), a_tenant(BRASA, weight=1e-9)])
+    await accepted(backend.store, *messages(20, ACME), *messages(20, BRASA))
+
+    served = Counter(await claimed_tenants(backend.store, limit=40))
+
+    assert served == {ACME: 20, BRASA: 20}

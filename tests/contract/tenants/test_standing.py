@@ -1,0 +1,169 @@
+"""Tenants, standing: the fairness figures of a tenant are what its claims made them."""
+
+from datetime import timedelta
+
+import pytest
+
+from carteiro.model import EMAIL, Fairness, Standing
+from carteiro.ports import Backend
+from support.builders import (
+    ACME,
+    BRASA,
+    TASK,
+    a_message,
+    a_task,
+    a_tenant,
+    messages,
+    retry,
+    sent,
+)
+from support.clock import StoreClock, past
+from support.steps import LEASE, accepted, attempted, claimed, claimed_alone, declare, settled
+
+
+async def _standing(backend: Backend, tenant: str) -> Standing:
+    [found] = [each for each in await backend.tenants.standings(EMAIL) if each.tenant == tenant]
+    return found
+
+
+async def test_without_work_or_history_there_is_no_standing(backend: Backend) -> None:
+    """A tenant stands among others once it had a job of the kind."""
+    await accepted(backend.store, a_task())
+
+    assert await backend.tenants.standings(EMAIL) == []
+    assert [each.tenant for each in await backend.tenants.standings(TASK)] == [ACME]
+
+
+async def test_a_tenant_that_waits_for_its_first_turn(backend: Backend) -> None:
+    """Nothing processed yet: no time, no turn, the base priority."""
+    await accepted(backend.store, *messages(2))
+
+    assert await backend.tenants.standings(EMAIL) == [
+        Standing(
+            tenant=ACME,
+            kind=EMAIL,
+            last_processed_at=None,
+            rounds_without_processing=0,
+            current_priority=5,
+            total_processed=0,
+            consecutive_batch_count=0,
+            waiting=2,
+            in_flight=0,
+        )
+    ]
+
+
+async def test_a_turn_is_counted(backend: Backend, clock: StoreClock) -> None:
+    """When, how many, how many in a row; what waits and what is in flight."""
+    await accepted(backend.store, *messages(5))
+    clock.advance(timedelta(seconds=1))
+    await claimed(backend.store, limit=3)
+
+    standing = await _standing(backend, ACME)
+
+    assert standing.last_processed_at == clock.at()
+    assert standing.total_processed == 3
+    assert standing.consecutive_batch_count == 3
+    assert (standing.waiting, standing.in_flight) == (2, 3)
+
+
+async def test_turns_in_a_row_are_added_up_and_anothers_turn_ends_the_row(
+    backend: Backend,
+) -> None:
+    """`consecutive_batch_count` shows who has the machine to itself."""
+    await accepted(backend.store, *messages(20))
+    await claimed(backend.store, limit=9)
+    alone = await _standing(backend, ACME)
+
+    await accepted(backend.store, *messages(6, BRASA))
+    await claimed(backend.store, limit=6)
+
+    assert alone.consecutive_batch_count == 9
+    assert (await _standing(backend, ACME)).consecutive_batch_count == 3
+    assert (await _standing(backend, BRASA)).consecutive_batch_count == 3
+
+
+async def test_what_ends_leaves_waiting_and_in_flight(backend: Backend, clock: StoreClock) -> None:
+    """Sent is neither; a retry waits; a lease that ran out is no longer in flight; what is leased is."""
+    await accepted(backend.store, *messages(4))
+    first, second, third, _ = await claimed(backend.store)
+    await settled(backend.store, first, sent())
+    await settled(backend.store, second, retry(timedelta(minutes=5)))
+    await declare(backend.store, third)
+
+    live = await _standing(backend, ACME)
+    clock.advance(past(LEASE))
+    later = await _standing(backend, ACME)
+
+    assert (live.waiting, live.in_flight) == (1, 2)
+    assert (later.waiting, later.in_flight) == (2, 1)
+    assert live.total_processed == later.total_processed == 4
+
+
+async def test_history_outlives_the_work(backend: Backend) -> None:
+    """A tenant that had everything done still has its figures."""
+    await accepted(backend.store, a_message())
+    await attempted(backend.store, sent())
+
+    standing = await _standing(backend, ACME)
+
+    assert (standing.waiting, standing.in_flight, standing.total_processed) == (0, 0, 1)
+
+
+async def test_the_least_served_comes_first(backend: Backend) -> None:
+    """The list is in the order of the next turns."""
+    await accepted(backend.store, *messages(9, ACME), *messages(9, BRASA))
+    await claimed(backend.store, limit=3)
+
+    assert [each.tenant for each in await backend.tenants.standings(EMAIL)] == [BRASA, ACME]
+
+
+@pytest.mark.parametrize(
+    ("rounds", "priority"), [(0, 5), (1, 4), (2, 3), (3, 2), (4, 1), (5, 1), (100, 1)]
+)
+async def test_the_longer_without_a_turn_the_more_urgent(
+    backend: Backend, rounds: int, priority: int
+) -> None:
+    """Rounds are turns of others divided by the tenants in the ring: 0→5, 1→4, 2→3, 3→2, 4→1, 100→1."""
+    await backend.tenants.tune(Fairness(max_jobs_per_tenant_batch=1))
+    await backend.tenants.define([a_tenant(weight=0.001)])
+    await accepted(backend.store, *messages(2, ACME), *messages(2 * rounds + 1, BRASA))
+    await claimed(backend.store, limit=1)
+
+    await claimed(backend.store, limit=2 * rounds, lease=timedelta(minutes=10))
+
+    standing = await _standing(backend, ACME)
+    assert standing.rounds_without_processing == rounds
+    assert standing.current_priority == priority
+
+
+async def test_the_priority_that_is_shown_follows_the_settings(backend: Backend) -> None:
+    """Base, increment and the most urgent are settings with the names that people know."""
+    await backend.tenants.tune(
+        Fairness(
+            max_jobs_per_tenant_batch=1,
+            round_robin_base_priority=9,
+            priority_increment_per_round=2,
+            max_round_robin_priority=4,
+        )
+    )
+    await backend.tenants.define([a_tenant(weight=0.001)])
+    await accepted(backend.store, *messages(2, ACME), *messages(20, BRASA))
+    await claimed(backend.store, limit=1)
+
+    shown = []
+    for _ in range(4):
+        shown.append((await _standing(backend, ACME)).current_priority)
+        await claimed(backend.store, limit=2)
+
+    assert shown == [9, 7, 5, 4]
+
+
+async def test_a_claim_of_one_kind_leaves_the_standing_of_others(backend: Backend) -> None:
+    """Each kind has figures of its own."""
+    await accepted(backend.store, a_message(), a_task())
+    await claimed_alone(backend.store)
+
+    [task] = await backend.tenants.standings(TASK)
+
+    assert (task.total_processed, task.waiting) == (0, 1)
