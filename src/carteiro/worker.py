@@ -70,6 +70,7 @@ class Worker:
         self._lengths = lengths
         self._chance = chance or random.Random()  # noqa: S311 - jitter, not a secret
         self._pools = [_Pool(pool) for pool in pools if pool.kinds]
+        self._pool_of = {name: pool for pool in self._pools for name in pool.kinds}
         self._declare: Gatherer[Start, Begun | Refused] = Gatherer(store.declare)
         self._settle: Gatherer[End, Settled | Late] = Gatherer(store.settle)
         self._leases: set[Lease] = set()  # claimed and not declared: kept alive, released at the end
@@ -124,7 +125,7 @@ class Worker:
         """Claim and start; a claim that is under way when we stop is finished, so that nothing leaks."""
         asked = asyncio.ensure_future(
             claim(
-                self._store, kinds=pool.kinds, limit=pool.free, lease=self._lengths.lease
+                self._store, kinds=pool.kinds, limit=min(pool.free, pool.most_at_once), lease=self._lengths.lease
             )
         )
         try:
@@ -136,7 +137,7 @@ class Worker:
         received = time.monotonic()
         for job in claimed.jobs:
             self._leases.add(job.lease)
-            pool.take()
+            pool.take(job.lease)
             task = asyncio.create_task(self._run_in(pool, job, received))
             self._jobs.add(task)
             task.add_done_callback(self._jobs.discard)
@@ -169,7 +170,7 @@ class Worker:
         finally:
             if not self._stopping_now.is_set():
                 self._leases.discard(job.lease)
-            pool.give_back()
+            pool.give_back(job.lease)
 
     async def _run(self, kind: Kind, job: LeasedJob, received: float) -> None:
         """The path of one job: judge the claim, confirm, declare, deliver, judge, settle, track."""
@@ -226,7 +227,11 @@ class Worker:
     async def _end(
         self, kind: Kind, job: LeasedJob, end: End, attempt: int | None = None
     ) -> None:
-        """Settle until it is stored: an outcome in hand is never dropped."""
+        """Settle until it is stored: an outcome in hand is never dropped.
+
+        The slot is free from here on, so that the next claim goes into the same transaction.
+        """
+        self._pool_of[kind.name].give_back(job.lease)
         wait = _FIRST_WAIT
         while True:
             try:
@@ -269,15 +274,22 @@ class _Pool:
 
     def __init__(self, pool: Pool) -> None:
         self.slots = pool.slots
+        # Half the slots at a time: while one half is being stored, the other half runs.
+        self.most_at_once = -(-pool.slots // 2)
         self.kinds = {kind.name: kind for kind in pool.kinds}
-        self.free = pool.slots
+        self._taken: set[Lease] = set()
         self._freed = asyncio.Event()
 
-    def take(self) -> None:
-        self.free -= 1
+    @property
+    def free(self) -> int:
+        return self.slots - len(self._taken)
 
-    def give_back(self) -> None:
-        self.free += 1
+    def take(self, lease: Lease) -> None:
+        self._taken.add(lease)
+
+    def give_back(self, lease: Lease) -> None:
+        """Free the slot; again changes nothing."""
+        self._taken.discard(lease)
         self._freed.set()
 
     async def has_free_slot(self) -> None:

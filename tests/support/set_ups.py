@@ -1,8 +1,9 @@
 """A store set-up under test: how it is opened, and what it can do beyond the ports."""
 
+import sqlite3
 from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -10,16 +11,15 @@ from typing import TypeAlias
 
 from hypothesis import settings
 
-from carteiro.model import Fairness
+from carteiro.model import Fairness, RecipientId
 from carteiro.ports import Backend
 from carteiro.stores.memory import open_memory
-try:
-    from carteiro.stores.sqlite import open_sqlite
-except ImportError:
-    open_sqlite = None  # TEMP
+from carteiro.stores.memory.store import MemoryStore
+from carteiro.stores.sqlite import open_sqlite
 from support.clock import StoreClock
 
 DEAD_LETTER_TTL = timedelta(days=7)
+_FILE = "carteiro.db"
 
 # What a set-up opens costs milliseconds: enough examples to find things, few enough to run often.
 PROPERTY = settings(max_examples=30, deadline=None)
@@ -33,6 +33,7 @@ class SetUp:
 
     name: str
     opens: Callable[[Path, StoreClock, Fairness], Opened]
+    deletes_recipient: Callable[[Backend, Path, RecipientId, StoreClock], None]
     durable: bool = False  # whether what was answered is there for the next opener
 
     @asynccontextmanager
@@ -66,5 +67,24 @@ def in_memory(_folder: Path, clock: StoreClock, fairness: Fairness) -> Opened:
 def on_sqlite(folder: Path, clock: StoreClock, fairness: Fairness) -> Opened:
     """A store in one file."""
     return open_sqlite(
-        folder / "carteiro.db", clock=clock, fairness=fairness, dead_letter_ttl=DEAD_LETTER_TTL
+        folder / _FILE, clock=clock, fairness=fairness, dead_letter_ttl=DEAD_LETTER_TTL
     )
+
+
+def delete_in_memory(
+    backend: Backend, _folder: Path, recipient: RecipientId, clock: StoreClock
+) -> None:
+    """Delete a recipient as people will be able to: its row stays, and says when."""
+    assert isinstance(backend.store, MemoryStore)
+    recipients = backend.store._tables.recipients
+    recipients[recipient] = replace(recipients[recipient], deleted_at=clock.at())
+
+
+def delete_on_sqlite(
+    _backend: Backend, folder: Path, recipient: RecipientId, clock: StoreClock
+) -> None:
+    """As `delete_in_memory`, in the file."""
+    with closing(sqlite3.connect(folder / _FILE)) as connection, connection:
+        connection.execute(
+            "UPDATE recipient_records SET deleted_at = ? WHERE id = ?", (clock(), recipient)
+        )

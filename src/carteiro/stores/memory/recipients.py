@@ -17,18 +17,26 @@ def meet(tables: Tables, tenant: TenantId, told: NewRecipient, now: int) -> Reci
 
 
 def _known(tables: Tables, tenant: TenantId, told: NewRecipient) -> Recipient | None:
-    """By external id where one is given, else by document."""
-    mine = (each for each in tables.recipients.values() if each.tenant == tenant)
-    for each in mine:
-        if each.deleted_at is None and _is_same(each, told):
-            return each
-    return None
+    """By external id, else by document."""
+    mine = [
+        each
+        for each in tables.recipients.values()
+        if each.tenant == tenant and each.deleted_at is None
+    ]
+    by_external_id = (each for each in mine if _has_external_id(each, told))
+    by_document = (each for each in mine if _has_document(each, told))
+    return next(by_external_id, None) or next(by_document, None)
 
 
-def _is_same(known: Recipient, told: NewRecipient) -> bool:
-    if told.external_id is not None:
-        return known.external_id == told.external_id
-    return told.cpf_cnpj_hash is not None and known.cpf_cnpj_hash == told.cpf_cnpj_hash
+def _has_external_id(known: Recipient, told: NewRecipient) -> bool:
+    return told.external_id is not None and known.external_id == told.external_id
+
+
+def _has_document(known: Recipient, told: NewRecipient) -> bool:
+    """Two external ids are two recipients, whatever their documents say."""
+    is_other = told.external_id is not None and known.external_id is not None
+    same = told.cpf_cnpj_hash is not None and known.cpf_cnpj_hash == told.cpf_cnpj_hash
+    return same and not is_other
 
 
 def _made(tenant: TenantId, told: NewRecipient, now: int) -> Recipient:

@@ -112,6 +112,24 @@ class Changes:
         seat[0] = min(seat[0], at)
         seat[1] += jobs
 
+    def _save_entries(self) -> None:
+        begun, sent, other = [], [], []
+        for e in self._entries.values():
+            if e.state is State.SENT_ATTEMPT and e.held_until is not None and e.evidence is None:
+                begun.append((e.id, e.attempts, e.in_doubt, e.holder, e.held_until, e.provider))
+            elif e.state is State.SENT and e.evidence is None:
+                sent.append(
+                    (e.id, e.attempts, e.in_doubt, e.holder, e.provider, e.provider_id, e.duration_ms)
+                )
+            else:
+                other.append(entry_row(e))
+        if begun:
+            run(self.db, "declare", rows=as_json(begun))
+        if sent:
+            run(self.db, "settle_sent", rows=as_json(sent), now=self.now)
+        if other:
+            run(self.db, "save_entries", rows=as_json(other))
+
     def _park(self, held: Held, until: int) -> None:
         self._parked.append((held.id, until if until > self.now else None, until))
         self.touch(held.kind, held.tenant, until)
@@ -121,11 +139,10 @@ class Changes:
         if held.claim is not None and held.tenant is not None:
             self._freed.add(held.tenant)
 
-    def save(self, *, dead_letter_ttl_ms: int = 0) -> None:
-        """Write everything, a statement a table."""
+    def save(self, *, dead_letter_ttl_ms: int = 0) -> bool:
+        """Write everything, a statement a table; True if a job may be claimed sooner than before."""
         db, now = self.db, self.now
-        if self._entries:
-            run(db, "save_entries", rows=as_json([entry_row(e) for e in self._entries.values()]))
+        self._save_entries()
         if self._events:
             run(db, "write_events", rows=as_json(self._events))
         if self._held:
@@ -139,7 +156,8 @@ class Changes:
         if self._unburied:
             run(db, "unbury", ids=as_json(self._unburied))
         touch_seats(db, self._touched)
-        free_slots(db, self._freed, now)
+        has_freed = free_slots(db, self._freed, now)
+        return has_freed or bool(self._parked)
 
 
 def touch_seats(db: sqlite3.Connection, touched: dict[tuple[str, str], list[int]]) -> None:
@@ -149,11 +167,10 @@ def touch_seats(db: sqlite3.Connection, touched: dict[tuple[str, str], list[int]
         run(db, "touch_seats", rows=as_json(rows))
 
 
-def free_slots(db: sqlite3.Connection, tenants: Iterable[str], now: int) -> None:
-    """A slot of these tenants became free."""
+def free_slots(db: sqlite3.Connection, tenants: Iterable[str], now: int) -> bool:
+    """A slot of these tenants became free; True if one of them waited for it."""
     freed = sorted(tenants)
-    if freed:
-        run(db, "free_slots", tenants=as_json(freed), now=now)
+    return bool(freed) and run(db, "free_slots", tenants=as_json(freed), now=now).rowcount > 0
 
 
 def load(db: sqlite3.Connection, ids: Sequence[MessageId]) -> dict[MessageId, Held]:
@@ -293,9 +310,10 @@ def declare(db: sqlite3.Connection, starts: Sequence[Start], now: int) -> list[B
 
 def settle(
     db: sqlite3.Connection, ends: Sequence[End], now: int, *, dead_letter_ttl_ms: int
-) -> list[Settled | Late]:
-    """Store verdicts: state, events, queue and dead letter at once."""
+) -> tuple[list[Settled | Late], bool]:
+    """Store verdicts: state, events, queue and dead letter at once; True if there may be work now."""
     found = load(db, [end.lease.job for end in ends])
+    has_twins = len(found) < len(ends)
     changes = Changes(db, now)
     answers: list[Settled | Late] = []
     for end in ends:
@@ -309,10 +327,10 @@ def settle(
         answer, change = lifecycle.finish(held.entry, end, owner=owner, now=now)
         if change is not None:
             changes.apply(held, change)
-            found[held.id] = _after(held, change)
+            if has_twins:
+                found[held.id] = _after(held, change)
         answers.append(answer)
-    changes.save(dead_letter_ttl_ms=dead_letter_ttl_ms)
-    return answers
+    return answers, changes.save(dead_letter_ttl_ms=dead_letter_ttl_ms)
 
 
 def _after(held: Held, change: Change) -> Held:

@@ -28,6 +28,7 @@ from carteiro.stores.sqlite.opening import sql
 
 FAR = 2**62  # an alarm that never rings
 Parameters = Mapping[str, object]
+_STATES: Mapping[str, State] = {state.value: state for state in State}  # a look-up costs less than State(…)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 
@@ -88,7 +89,7 @@ def failure_of(text: str | None) -> Failure | None:
 def entry_of(row: Sequence[Any]) -> Entry:
     """A ledger entry out of its columns, in the order of ``load_entries.sql``."""
     entry = Entry(*row)
-    entry.state = State(entry.state)
+    entry.state = _STATES[entry.state]
     entry.declares = bool(entry.declares)
     if entry.failure is not None:
         entry.failure = failure_of(cast("str", entry.failure))

@@ -32,7 +32,12 @@ async def open_sqlite(
     options = SqliteOptions(clock, fairness, dead_letter_ttl, min_free_bytes, busy_timeout_ms)
     place = Path(path).absolute()
     wake = SqliteWake()
-    writer = Writer(place, busy_timeout_ms=busy_timeout_ms, changed_elsewhere=wake.ring)
+    writer = Writer(
+        place,
+        busy_timeout_ms=busy_timeout_ms,
+        has_work=wake.has_work,
+        changed_elsewhere=wake.ring,
+    )
     await writer.start()
     wake.attach(writer)
     reader = Reader(place, busy_timeout_ms=busy_timeout_ms)

@@ -83,10 +83,11 @@ class SqliteStore:
     async def settle(self, ends: Sequence[End]) -> list[Settled | Late]:
         """Store the verdicts: state, events, queue and dead letter in one transaction."""
         clock, ttl_ms = self._options.clock, self._options.dead_letter_ttl_ms
-        answers = await self._writer.do(
+        answers, has_work = await self._writer.do(
             lambda db: ledger.settle(db, ends, clock(), dead_letter_ttl_ms=ttl_ms)
         )
-        self._wake.ring()
+        if has_work:
+            self._wake.ring()
         return answers
 
     async def extend(self, leases: Sequence[Lease], *, lease: timedelta) -> list[bool]:

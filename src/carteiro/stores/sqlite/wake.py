@@ -1,8 +1,10 @@
 """How an idle worker learns that there may be work: an event in this process, a look at the file for others."""
 
 import asyncio
+import sqlite3
 from datetime import timedelta
 
+from carteiro.stores.sqlite.rows import run
 from carteiro.stores.sqlite.writer import Writer
 
 
@@ -13,10 +15,21 @@ class SqliteWake:
         self._waiting: set[asyncio.Future[bool]] = set()
         self._was_rung = False
         self._writer: Writer | None = None
+        self._next_alarm: int | None = None  # the writer's thread alone looks at it
 
     def attach(self, writer: Writer) -> None:
         """The writer looks for changes of other processes while somebody waits."""
         self._writer = writer
+
+    def has_work(self, db: sqlite3.Connection) -> bool:
+        """Another process changed the file: is there work, or will there be sooner than we knew?"""
+        try:
+            is_in_ring, alarm = run(db, "wake_look").fetchone()
+        except sqlite3.Error:
+            return True  # let the claim find out
+        is_sooner = alarm is not None and (self._next_alarm is None or alarm < self._next_alarm)
+        self._next_alarm = alarm
+        return bool(is_in_ring) or is_sooner
 
     def ring(self) -> None:
         """There may be work. From the event loop's thread only; the writer hops over first."""

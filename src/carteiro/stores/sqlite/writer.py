@@ -39,9 +39,15 @@ class Writer:
     """Runs operations one transaction at a time, in a thread of its own."""
 
     def __init__(
-        self, path: Path, *, busy_timeout_ms: int, changed_elsewhere: Callable[[], None]
+        self,
+        path: Path,
+        *,
+        busy_timeout_ms: int,
+        has_work: Operation[bool],
+        changed_elsewhere: Callable[[], None],
     ) -> None:
         self._path = path
+        self._has_work = has_work
         self._busy_timeout_ms = busy_timeout_ms
         self._changed_elsewhere = changed_elsewhere
         self._asked: queue.SimpleQueue[_Asked | None] = queue.SimpleQueue()
@@ -132,9 +138,11 @@ class Writer:
 
     def _look_for_changes(self) -> None:
         version = self._data_version()
-        if version != self._seen_version:
-            self._seen_version = version
-            self._last_change = time.monotonic()
+        if version == self._seen_version:
+            return
+        self._seen_version = version
+        self._last_change = time.monotonic()
+        if self._has_work(self._connection):
             _hop(self._loop, self._changed_elsewhere)
 
     def _data_version(self) -> int:

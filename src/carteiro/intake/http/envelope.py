@@ -1,0 +1,70 @@
+"""What every request gets: an id, that id in the answer, and errors in one shape."""
+
+import re
+
+from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from uuid_utils import uuid7
+
+from carteiro.intake.http.refusal import Refusal, refusal_of
+
+_SANE_ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
+
+
+class Envelope:
+    """ASGI middleware around all endpoints."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        answer = _Answer(send, _request_id(scope))
+        scope.setdefault("state", {})["request_id"] = answer.request_id
+        try:
+            await self._app(scope, receive, answer)
+        except ClientDisconnect:
+            return  # before its body was read: nothing was done, and nobody is there to be told
+        except Exception as error:
+            if answer.is_started:
+                raise
+            response = refusal_of(error).as_response(answer.request_id)
+            await response(scope, receive, answer)
+
+
+class _Answer:
+    """Sends a response with the request's id on it."""
+
+    __slots__ = ("_send", "is_started", "request_id")
+
+    def __init__(self, send: Send, request_id: str) -> None:
+        self._send = send
+        self.request_id = request_id
+        self.is_started = False
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.is_started = True
+            tag = (b"x-request-id", self.request_id.encode())
+            message = {**message, "headers": [*message["headers"], tag]}
+        await self._send(message)
+
+
+def _request_id(scope: Scope) -> str:
+    """The client's own id where it is fit to stand in logs and headers, else a new one."""
+    given = Headers(scope=scope).get("x-request-id", "")
+    return given if _SANE_ID.fullmatch(given) else str(uuid7())
+
+
+async def answer_http_error(request: Request, error: Exception) -> Response:
+    """Answer what the router refuses: an address or method that there is not."""
+    if not isinstance(error, HTTPException):  # registered for no other
+        raise error
+    refusal = Refusal(error.status_code, error.detail, headers=error.headers)
+    return refusal.as_response(request.state.request_id)

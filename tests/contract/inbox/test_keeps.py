@@ -1,0 +1,76 @@
+"""Inbox: each keep is one delivery, durably."""
+
+from datetime import timedelta
+from typing import Any
+
+from carteiro.model import InboxMail, MessageId
+from carteiro.ports import Backend
+from support.builders import ACME, BRASA, an_id
+from support.clock import StoreClock
+from support.set_ups import Place
+
+
+def a_mail(message: MessageId | None = None, **changes: Any) -> InboxMail:
+    """A mail that the sandbox handed over."""
+    fields: dict[str, Any] = {
+        "tenant": ACME,
+        "to": "ana@example.com",
+        "subject": "Olá ✉",
+        "content": '{"html":"<p>Bom dia</p>"}',
+        "provider_id": "sandbox-1",
+    }
+    return InboxMail(message=message or an_id(), **(fields | changes))
+
+
+async def test_a_mail_is_listed_as_it_was_kept(backend: Backend, clock: StoreClock) -> None:
+    """Every field, and the store's own time."""
+    mail = a_mail()
+    await backend.inbox.keep([mail])
+
+    [found] = await backend.inbox.list()
+
+    assert found == a_mail(mail.message, at=clock.at())
+
+
+async def test_the_newest_come_first(backend: Backend, clock: StoreClock) -> None:
+    """In one batch or in several; `limit` cuts off the oldest."""
+    mails = [a_mail(), a_mail(tenant=BRASA), a_mail()]
+    await backend.inbox.keep(mails[:2])
+    clock.advance(timedelta(seconds=1))
+    await backend.inbox.keep(mails[2:])
+
+    everything = await backend.inbox.list()
+    newest = await backend.inbox.list(limit=1)
+
+    assert [mail.message for mail in everything] == [mail.message for mail in reversed(mails)]
+    assert newest == everything[:1]
+
+
+async def test_each_keep_is_a_delivery_of_its_own(backend: Backend) -> None:
+    """The same message handed over twice is two mails: that is what a duplicate is."""
+    mail = a_mail()
+    await backend.inbox.keep([mail])
+    await backend.inbox.keep([mail, a_mail()])
+
+    assert len(await backend.inbox.list(message=mail.message)) == 2
+    assert len(await backend.inbox.list()) == 3
+
+
+async def test_a_message_that_was_not_delivered_has_no_mail(backend: Backend) -> None:
+    """An empty inbox, an empty batch and an unknown message are nothing special."""
+    await backend.inbox.keep([])
+
+    assert await backend.inbox.list() == []
+    assert await backend.inbox.list(message=MessageId("unknown")) == []
+
+
+async def test_mails_are_there_for_the_next_opener(place: Place) -> None:
+    """What was handed over stays handed over."""
+    mail = a_mail()
+    async with place.opened() as first:
+        await first.inbox.keep([mail])
+
+    async with place.opened() as second:
+        [found] = await second.inbox.list()
+
+    assert found.message == mail.message

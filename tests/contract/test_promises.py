@@ -1,0 +1,75 @@
+"""Every promise that a port makes has its module here, and every module here tries a promise."""
+
+import inspect
+import re
+from pathlib import Path
+
+import pytest
+
+from carteiro import ports
+
+HERE = Path(__file__).parent
+_FOLDER = re.compile(r"``tests/contract/(\w+)``")
+_PROMISE = re.compile(r"^([a-z]+) {2,}\S", re.MULTILINE)  # one word, a gap, what it means
+
+
+def _promises() -> dict[str, list[str]]:
+    """The promises that each port lists, by the folder that it names."""
+    texts = [inspect.cleandoc(vars(ports)[name].__doc__ or "") for name in ports.__all__]
+    return {match[1]: _PROMISE.findall(text) for text in texts if (match := _FOLDER.search(text))}
+
+
+def _modules(folder: str) -> set[str]:
+    return {path.stem.removeprefix("test_") for path in (HERE / folder).glob("test_*.py")}
+
+
+PROMISES = _promises()
+
+
+def test_every_port_names_its_folder() -> None:
+    """A protocol among the ports says where its promises are tried; values and helpers make none."""
+    protocols = [
+        name for name in ports.__all__ if getattr(vars(ports)[name], "_is_protocol", False)
+    ]
+
+    assert len(PROMISES) == len(protocols)
+
+
+@pytest.mark.parametrize("folder", PROMISES)
+def test_every_promise_has_its_module(folder: str) -> None:
+    """A promise exists only with a module that tries it; a port with one promise needs one module."""
+    modules = _modules(folder)
+
+    assert modules
+    assert set(PROMISES[folder]) <= modules
+
+
+@pytest.mark.parametrize("folder", PROMISES)
+def test_every_module_tries_a_promise(folder: str) -> None:
+    """A module is named after its promise, alone or followed by the part of it that it tries."""
+    promised = PROMISES[folder]
+    astray = [name for name in _modules(folder) if promised and name.split("_")[0] not in promised]
+
+    assert astray == []
+
+
+def test_no_folder_is_without_a_port() -> None:
+    """What nobody promised is not tried here."""
+    folders = {path.parent.name for path in HERE.glob("*/test_*.py")}
+
+    assert folders <= set(PROMISES)
+
+
+def test_every_module_says_first_whose_promise_it_tries() -> None:
+    """The docstring of a module starts with its port, so that a reader finds the way back."""
+    astray = [
+        path.name
+        for path in HERE.glob("*/test_*.py")
+        if not path.read_text(encoding="utf-8").startswith(f'"""{_title(path.parent.name)}')
+    ]
+
+    assert astray == []
+
+
+def _title(folder: str) -> str:
+    return folder.replace("_", " ").capitalize()

@@ -1,0 +1,82 @@
+"""Upkeep, led: at most one holder leads a task at any moment; the lead of one that vanished passes on."""
+
+import asyncio
+from datetime import timedelta
+
+from carteiro.ports import Backend
+from support.clock import MILLISECOND, StoreClock
+from support.set_ups import Place
+
+TERM = timedelta(seconds=30)
+
+
+async def _leads(backend: Backend, holder: str, *, name: str = "expire") -> bool:
+    return await backend.upkeep.lead(name, holder=holder, term=TERM)
+
+
+async def test_one_leads_and_the_others_wait(backend: Backend, clock: StoreClock) -> None:
+    """Whoever comes first leads until its term ends, to the last millisecond."""
+    first = await _leads(backend, "one")
+    others = [await _leads(backend, "two"), await _leads(backend, "three")]
+    clock.advance(TERM - MILLISECOND)
+    still = await _leads(backend, "two")
+    clock.advance(MILLISECOND)
+    passed_on = await _leads(backend, "two")
+
+    assert first
+    assert others == [False, False]
+    assert not still
+    assert passed_on
+
+
+async def test_a_leader_that_renews_leads_on(backend: Backend, clock: StoreClock) -> None:
+    """Each renewal is a whole term from now."""
+    for _ in range(5):
+        assert await _leads(backend, "one")
+        clock.advance(TERM / 2)
+
+    assert not await _leads(backend, "two")
+
+
+async def test_a_leader_that_lost_the_lead_waits_like_the_others(
+    backend: Backend, clock: StoreClock
+) -> None:
+    """Coming back late is no claim to anything."""
+    await _leads(backend, "one")
+    clock.advance(TERM)
+    await _leads(backend, "two")
+
+    assert not await _leads(backend, "one")
+
+
+async def test_tasks_are_led_apart(backend: Backend) -> None:
+    """The lead of one task says nothing about another."""
+    assert await _leads(backend, "one", name="expire")
+    assert await _leads(backend, "two", name="prune")
+    assert not await _leads(backend, "two", name="expire")
+
+
+async def test_of_many_who_ask_at_once_one_leads(backend: Backend) -> None:
+    """There is no moment between looking and taking."""
+    answers = await asyncio.gather(*(_leads(backend, f"holder-{n}") for n in range(10)))
+
+    assert sum(answers) == 1
+
+
+async def test_a_lead_from_the_future_counts_as_run_out(
+    backend: Backend, clock: StoreClock
+) -> None:
+    """The clock stepped back: a leader that vanished before it must not block its task for a day."""
+    await _leads(backend, "one")
+
+    clock.back(timedelta(days=1))
+
+    assert await _leads(backend, "two")
+    assert not await _leads(backend, "one")
+
+
+async def test_a_lead_is_seen_by_every_opener(place: Place) -> None:
+    """One leader among all processes, not one in each."""
+    async with place.opened() as one, place.opened() as other:
+        assert await _leads(one, "one")
+        assert not await _leads(other, "two")

@@ -1,0 +1,179 @@
+"""Upkeep, prunes: bodies and histories of finished messages go after their retention; nothing unfinished ever does."""
+
+from datetime import timedelta
+
+from carteiro.model import Accepted, EventType, MessageId, Replayed, State
+from carteiro.ports import Backend
+from carteiro.ports.upkeep import Pruned
+from support.builders import ACME, a_message, dead, messages, sent
+from support.clock import MILLISECOND, StoreClock
+from support.steps import (
+    accepted,
+    attempted,
+    claimed,
+    claimed_and_declared,
+    claimed_ids,
+    everything_about,
+    settled,
+)
+
+DAY = timedelta(days=1)
+
+
+async def _sent_message(backend: Backend) -> MessageId:
+    [message] = await accepted(backend.store, a_message())
+    await attempted(backend.store, sent())
+    return message
+
+
+async def test_a_body_goes_after_its_retention(backend: Backend, clock: StoreClock) -> None:
+    """The content is dropped, the row and its timeline stay; a second pass finds nothing."""
+    message = await _sent_message(backend)
+    events = await backend.reading.events(message)
+
+    clock.advance(DAY - MILLISECOND)
+    too_early = await backend.upkeep.prune(bodies=DAY, histories=None)
+    clock.advance(MILLISECOND)
+    in_time = await backend.upkeep.prune(bodies=DAY, histories=None)
+    again = await backend.upkeep.prune(bodies=DAY, histories=None)
+
+    row = await backend.reading.message(message)
+    assert [too_early.bodies, in_time.bodies, again.bodies] == [0, 1, 0]
+    assert row is not None
+    assert (row.content, row.state, row.subject) == (None, State.SENT, "Bom dia")
+    assert await backend.reading.events(message) == events
+
+
+async def test_a_history_goes_after_its_retention(backend: Backend, clock: StoreClock) -> None:
+    """Row, content and events are gone: the id is unknown again."""
+    message = await _sent_message(backend)
+
+    clock.advance(DAY)
+    pruned = await backend.upkeep.prune(bodies=None, histories=DAY)
+
+    assert (pruned.bodies, pruned.histories) == (0, 1)
+    assert await everything_about(backend, message) == (None, [], None)
+
+
+async def test_retention_counts_from_the_end_of_a_message(
+    backend: Backend, clock: StoreClock
+) -> None:
+    """A message that took long is kept as long as one that did not."""
+    [message] = await accepted(backend.store, a_message(ttl=9 * DAY))
+    clock.advance(DAY)
+    await attempted(backend.store, sent())
+
+    pruned = await backend.upkeep.prune(bodies=DAY, histories=DAY)
+
+    assert (pruned.bodies, pruned.histories) == (0, 0)
+    assert await backend.reading.message(message) is not None
+
+
+async def test_without_a_retention_everything_is_kept(backend: Backend, clock: StoreClock) -> None:
+    """None keeps it."""
+    message = await _sent_message(backend)
+    before = await everything_about(backend, message)
+
+    clock.advance(1000 * DAY)
+    pruned = await backend.upkeep.prune(bodies=None, histories=None)
+
+    assert (pruned.bodies, pruned.histories) == (0, 0)
+    assert await everything_about(backend, message) == before
+
+
+async def test_nothing_unfinished_is_pruned(backend: Backend, clock: StoreClock) -> None:
+    """Waiting, scheduled, leased or in doubt: however old, it is still owed."""
+    in_doubt = await accepted(backend.store, a_message())
+    await claimed_and_declared(backend.store)
+    waiting = await accepted(
+        backend.store, a_message(), a_message(due=clock.at(500 * DAY), ttl=DAY)
+    )
+    before = [await everything_about(backend, each) for each in [*in_doubt, *waiting]]
+
+    clock.advance(400 * DAY)
+    pruned = await backend.upkeep.prune(bodies=DAY, histories=DAY)
+
+    assert (pruned.bodies, pruned.histories) == (0, 0)
+    assert [await everything_about(backend, each) for each in [*in_doubt, *waiting]] == before
+
+
+async def test_a_dead_letter_keeps_its_message_whole(backend: Backend, clock: StoreClock) -> None:
+    """What people may still redrive loses neither body nor history; once it is sent, it may."""
+    [message] = await accepted(backend.store, a_message())
+    await attempted(backend.store, dead())
+    clock.advance(30 * DAY)
+
+    kept = await backend.upkeep.prune(bodies=DAY, histories=DAY)
+    await backend.dead_letters.redrive([message], by="ana")
+    redriven = await backend.upkeep.prune(bodies=DAY, histories=DAY)
+    [job] = await claimed(backend.store)
+    await settled(backend.store, job, sent())
+    clock.advance(DAY)
+    gone = await backend.upkeep.prune(bodies=DAY, histories=DAY)
+
+    assert job.content is not None
+    assert [kept.histories, redriven.histories, gone.histories] == [0, 0, 1]
+    assert [kept.bodies, redriven.bodies] == [0, 0]
+
+
+async def test_a_cancelled_message_is_pruned_as_a_sent_one(
+    backend: Backend, clock: StoreClock
+) -> None:
+    """Every end without a dead letter ages."""
+    [message] = await accepted(backend.store, a_message())
+    await backend.store.cancel([message], tenant=ACME)
+    clock.advance(DAY)
+
+    assert (await backend.upkeep.prune(bodies=DAY, histories=None)).bodies == 1
+
+
+async def test_a_message_without_its_body_is_still_replayed(
+    backend: Backend, clock: StoreClock
+) -> None:
+    """Dropping the body forgets nothing that fencing and repetition need."""
+    new = a_message()
+    await accepted(backend.store, new)
+    await attempted(backend.store, sent())
+    clock.advance(DAY)
+    await backend.upkeep.prune(bodies=DAY, histories=None)
+
+    [answer] = await backend.store.accept([new])
+
+    assert isinstance(answer, Replayed)
+    assert await claimed_ids(backend.store) == []
+
+
+async def test_a_pruned_history_can_be_accepted_anew(backend: Backend, clock: StoreClock) -> None:
+    """Beyond its history an id is new: it starts with a timeline of its own."""
+    new = a_message()
+    await accepted(backend.store, new)
+    await attempted(backend.store, sent())
+    clock.advance(DAY)
+    await backend.upkeep.prune(bodies=None, histories=DAY)
+
+    [answer] = await backend.store.accept([new])
+
+    events = await backend.reading.events(new.id)
+    assert isinstance(answer, Accepted)
+    assert [event.type for event in events] == [EventType.ENQUEUED]
+
+
+async def test_a_pass_goes_page_by_page(backend: Backend, clock: StoreClock) -> None:
+    """Each page says where the next starts; the last one says that the pass is over."""
+    ids = await accepted(backend.store, *messages(5))
+    for job in await claimed(backend.store):
+        await settled(backend.store, job, sent())
+    clock.advance(DAY)
+
+    pages: list[Pruned] = []
+    after: MessageId | None = None
+    for _ in range(4):
+        pages.append(
+            await backend.upkeep.prune(bodies=DAY, histories=None, after=after, limit=2)
+        )
+        after = pages[-1].after
+        if after is None:
+            break
+
+    assert [page.after for page in pages] == [ids[1], ids[3], None]
+    assert [page.bodies for page in pages] == [2, 2, 1]

@@ -1,0 +1,201 @@
+"""Wake: whatever makes a job ready, in this process or another, ends the wait."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from typing import TypeAlias
+
+import pytest
+
+from carteiro.model import EMAIL, SendLimit
+from carteiro.ports import Backend
+from support.builders import ACME, a_message, a_tenant, dead, messages, retry, sent
+from support.clock import StoreClock, past
+from support.set_ups import Place
+from support.steps import (
+    LEASE,
+    accepted,
+    attempted,
+    claimed,
+    claimed_alone,
+    settled,
+)
+
+LONG = timedelta(seconds=20)  # a wait that ends by itself fails the test by its time limit
+SOON = 5.0
+Act: TypeAlias = Callable[[], Awaitable[object]]
+
+
+async def _quiet(backend: Backend) -> None:
+    """Wait until nothing that happened before wakes anybody any more."""
+    while await backend.wake.wait(timedelta(milliseconds=50)):
+        pass
+
+
+async def _assert_wakes(backend: Backend, act: Act) -> None:
+    await _quiet(backend)
+    waiting = asyncio.ensure_future(backend.wake.wait(LONG))
+    await asyncio.sleep(0.01)  # let the wait begin: what comes before it is another test
+    assert not waiting.done()
+
+    await act()
+
+    async with asyncio.timeout(SOON):
+        assert await waiting
+
+
+async def test_an_accepted_message_wakes(backend: Backend) -> None:
+    """The shortest way from accept to claim."""
+    await _assert_wakes(backend, lambda: accepted(backend.store, a_message()))
+
+
+async def test_a_retry_that_is_due_wakes(backend: Backend) -> None:
+    """A settled job that is ready again is work."""
+    await accepted(backend.store, a_message())
+    job = await claimed_alone(backend.store)
+
+    await _assert_wakes(backend, lambda: settled(backend.store, job, retry()))
+
+
+async def test_a_settled_job_wakes_whoever_waits_at_the_cap(backend: Backend) -> None:
+    """The slot that it frees lets another job through."""
+    await backend.tenants.define([a_tenant(cap=1)])
+    await accepted(backend.store, *messages(2))
+    [job] = await claimed(backend.store)
+
+    await _assert_wakes(backend, lambda: settled(backend.store, job, sent()))
+    assert len(await claimed(backend.store)) == 1
+
+
+async def test_a_cancelled_job_wakes_whoever_waits_at_the_cap(backend: Backend) -> None:
+    """A claimed job that is cancelled frees its slot like one that ended."""
+    await backend.tenants.define([a_tenant(cap=1)])
+    await accepted(backend.store, *messages(2))
+    [job] = await claimed(backend.store)
+
+    await _assert_wakes(backend, lambda: backend.store.cancel([job.lease.job], tenant=ACME))
+    assert len(await claimed(backend.store)) == 1
+
+
+async def test_an_expired_job_wakes_whoever_waits_at_the_cap(
+    backend: Backend, clock: StoreClock
+) -> None:
+    """A claimed job that expires frees its slot like one that ended."""
+    await backend.tenants.define([a_tenant(cap=1)])
+    await accepted(backend.store, a_message(ttl=LEASE / 2), a_message())
+    await claimed(backend.store)
+    clock.advance(LEASE / 2)
+
+    await _assert_wakes(backend, lambda: backend.upkeep.expire(limit=10))
+    assert len(await claimed(backend.store)) == 1
+
+
+async def test_a_released_job_wakes(backend: Backend) -> None:
+    """What one worker gives back another may take."""
+    await accepted(backend.store, a_message())
+    job = await claimed_alone(backend.store)
+
+    await _assert_wakes(backend, lambda: backend.store.release([job.lease]))
+
+
+async def test_a_reaped_job_wakes(backend: Backend, clock: StoreClock) -> None:
+    """What a vanished worker left is work."""
+    await accepted(backend.store, a_message())
+    await claimed_alone(backend.store)
+    clock.advance(past(LEASE))
+
+    await _assert_wakes(backend, lambda: backend.store.reap(limit=10))
+
+
+async def test_a_redriven_message_wakes(backend: Backend) -> None:
+    """What people send round again goes at once."""
+    [message] = await accepted(backend.store, a_message())
+    await attempted(backend.store, dead())
+
+    await _assert_wakes(backend, lambda: backend.dead_letters.redrive([message], by="ana"))
+
+
+@pytest.mark.parametrize(
+    "held_back",
+    [{"paused": True}, {"cap": 1}, {"rate_per_second": 0.001}],
+    ids=["resume", "cap lifted", "rate lifted"],
+)
+async def test_a_tenant_that_is_let_go_wakes(
+    backend: Backend, held_back: dict[str, float]
+) -> None:
+    """Nobody sleeps through a resume or a lifted limit."""
+    await backend.tenants.define([a_tenant(ACME, **held_back)])
+    await accepted(backend.store, *messages(2))
+    await claimed(backend.store)
+
+    await _assert_wakes(backend, lambda: backend.tenants.define([a_tenant(ACME)]))
+    assert await claimed(backend.store) != []
+
+
+async def test_a_lifted_send_limit_wakes(backend: Backend) -> None:
+    """What all waited for is over for all."""
+    await backend.tenants.limit(EMAIL, SendLimit(1, timedelta(hours=1)))
+    await accepted(backend.store, *messages(2))
+    await claimed(backend.store)
+
+    await _assert_wakes(backend, lambda: backend.tenants.limit(EMAIL, None))
+    assert len(await claimed(backend.store)) == 1
+
+
+async def test_work_that_came_before_the_wait_ends_it_at_once(backend: Backend) -> None:
+    """Between an empty claim and the wait nothing is missed."""
+    await _quiet(backend)
+    assert await claimed(backend.store) == []
+    await accepted(backend.store, a_message())
+
+    async with asyncio.timeout(SOON):
+        assert await backend.wake.wait(LONG)
+
+
+async def test_everyone_who_waits_is_woken(backend: Backend) -> None:
+    """Each pool of a worker waits for itself."""
+    await _quiet(backend)
+    waiting = [asyncio.ensure_future(backend.wake.wait(LONG)) for _ in range(3)]
+    await asyncio.sleep(0.01)
+    await accepted(backend.store, a_message())
+
+    async with asyncio.timeout(SOON):
+        assert await asyncio.gather(*waiting) == [True] * 3
+
+
+async def test_a_wait_without_work_ends_after_its_time(backend: Backend) -> None:
+    """False says that nothing happened."""
+    await _quiet(backend)
+
+    assert not await backend.wake.wait(timedelta(milliseconds=20))
+
+
+async def test_a_wait_that_is_given_up_leaves_the_others_waiting(backend: Backend) -> None:
+    """A worker that stops takes nobody's wake-up with it."""
+    await _quiet(backend)
+    given_up = asyncio.ensure_future(backend.wake.wait(LONG))
+    waiting = asyncio.ensure_future(backend.wake.wait(LONG))
+    await asyncio.sleep(0.01)
+    given_up.cancel()
+    await accepted(backend.store, a_message())
+
+    async with asyncio.timeout(SOON):
+        assert await waiting
+
+
+async def test_work_of_another_opener_wakes(place: Place) -> None:
+    """A message accepted by one process is sent by another without delay."""
+    async with place.opened() as one, place.opened() as other:
+        await _assert_wakes(one, lambda: accepted(other.store, a_message()))
+        assert len(await claimed(one.store)) == 1
+
+
+async def test_a_resume_by_another_opener_wakes(place: Place) -> None:
+    """A tenant let go on one machine's command line is served by another's worker."""
+    async with place.opened() as one, place.opened() as other:
+        await other.tenants.define([a_tenant(ACME, paused=True)])
+        await accepted(other.store, a_message())
+        assert await claimed(one.store) == []
+
+        await _assert_wakes(one, lambda: other.tenants.define([a_tenant(ACME)]))
+        assert len(await claimed(one.store)) == 1

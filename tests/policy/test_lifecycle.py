@@ -1,0 +1,674 @@
+"""What may happen to a message, as tables of cases over its ledger entry."""
+
+from copy import deepcopy
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from carteiro.model import (
+    DEAD,
+    EMAIL,
+    FINISHED,
+    Begun,
+    CancelAnswer,
+    ClaimId,
+    DeadReason,
+    End,
+    Event,
+    EventType,
+    Late,
+    Lease,
+    MessageId,
+    RedriveAnswer,
+    Refused,
+    RefusedWhy,
+    Settled,
+    Start,
+    State,
+    TenantId,
+    Verdict,
+)
+from carteiro.policy.lifecycle import (
+    EXPIRED_UNSENT,
+    LONGEST_HOLD_MS,
+    Change,
+    Entry,
+    Stamped,
+    begin,
+    cancel,
+    expire,
+    finish,
+    is_live,
+    redrive,
+)
+from support.builders import a_failure, dead, retry, sent
+
+NOW = 1_000_000
+TTL_MS = 60_000
+HOLD = timedelta(seconds=40)
+HOLD_MS = 40_000
+ME, OTHER = ClaimId("me"), ClaimId("other")
+UNFINISHED = [State.ENQUEUED, State.SENT_ATTEMPT, State.RETRY_SCHEDULED]
+
+
+def an_entry(state: State = State.ENQUEUED, **changes: Any) -> Entry:
+    """An entry that was accepted a moment ago and may be sent; ``changes`` are its fields."""
+    fields: dict[str, Any] = {
+        "id": MessageId("message"),
+        "tenant": TenantId("acme"),
+        "kind": EMAIL,
+        "declares": True,
+        "ttl_ms": TTL_MS,
+        "due_at": NOW - 1000,
+        "expires_at": NOW - 1000 + TTL_MS,
+        "attempts": 0,
+        "charged": 0,
+        "in_doubt": 0,
+        "round": 1,
+        "holder": None,
+        "held_until": None,
+        "cancel_requested_at": None,
+        "evidence": None,
+        "provider": None,
+        "provider_id": None,
+        "failure": None,
+        "duration_ms": None,
+        "finished_at": NOW - 500 if state in FINISHED else None,
+    }
+    return Entry(state=state, **(fields | changes))
+
+
+def an_open_entry(holder: ClaimId = OTHER, **changes: Any) -> Entry:
+    """An entry with an attempt that is declared and live."""
+    fields: dict[str, Any] = {"attempts": 1, "holder": holder, "held_until": NOW + 1}
+    return an_entry(State.SENT_ATTEMPT, **(fields | changes))
+
+
+def a_start(claim: ClaimId = ME, **changes: Any) -> Start:
+    """An attempt that the claim wants to make."""
+    return Start(Lease(MessageId("message"), claim), "sandbox", HOLD, **changes)
+
+
+def an_end(verdict: Verdict, claim: ClaimId = ME, **changes: Any) -> End:
+    """A verdict of the claim."""
+    return End(Lease(MessageId("message"), claim), verdict, **changes)
+
+
+def types(change: Change | None) -> list[EventType]:
+    """The events that a change leaves."""
+    return [] if change is None else [event.type for event in change.events]
+
+
+# --- live -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("until", "expected"),
+    [
+        (None, False),
+        (NOW - 1, False),
+        (NOW, False),
+        (NOW + 1, True),
+        (NOW + LONGEST_HOLD_MS, True),
+        (NOW + LONGEST_HOLD_MS + 1, False),
+    ],
+)
+def test_a_lease_is_good_until_its_end_and_never_too_long(
+    until: int | None, *, expected: bool
+) -> None:
+    """One that ends further ahead than any may is the work of a clock that stepped back."""
+    assert is_live(until, NOW) is expected
+
+
+# --- begin ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("state", [State.ENQUEUED, State.RETRY_SCHEDULED])
+def test_an_attempt_begins(state: State) -> None:
+    """It is counted, held by its claim, and told after the stages before it."""
+    entry = an_entry(state, attempts=2, charged=2)
+    received = Event(EventType.RECEIVED, {"n": 1}, ago=timedelta(milliseconds=7))
+
+    answer, change = begin(entry, a_start(events=(received,)), owner=True, now=NOW)
+
+    assert answer == Begun(3)
+    assert entry == an_entry(
+        State.SENT_ATTEMPT,
+        attempts=3,
+        charged=2,
+        holder=ME,
+        held_until=NOW + HOLD_MS,
+        provider="sandbox",
+    )
+    assert change == Change(
+        (
+            Stamped(EventType.RECEIVED, {"n": 1}, NOW - 7),
+            Stamped(EventType.SENT_ATTEMPT, {"attempt": 3, "provider": "sandbox"}, NOW),
+        )
+    )
+
+
+def test_an_attempt_after_an_open_one_counts_the_doubt() -> None:
+    """Both agree that the last attempt is in doubt: it is counted with the new one."""
+    entry = an_open_entry(held_until=NOW)
+
+    answer, change = begin(entry, a_start(open_attempt=True), owner=True, now=NOW)
+
+    assert answer == Begun(2)
+    assert (entry.in_doubt, entry.attempts, entry.holder) == (1, 2, ME)
+    assert types(change) == [EventType.SENT_ATTEMPT]
+
+
+@pytest.mark.parametrize(
+    "held_until", [NOW + 1, NOW - 1], ids=["while it is live", "after its hold"]
+)
+def test_beginning_again_is_the_same_attempt(held_until: int) -> None:
+    """The claim that began answers alike and changes nothing, though its hold ran out."""
+    entry = an_open_entry(ME, held_until=held_until)
+    before = deepcopy(entry)
+
+    assert begin(entry, a_start(), owner=True, now=NOW) == (Begun(1), None)
+    assert entry == before
+
+
+_REFUSED: list[tuple[str, Entry, Start, bool, Refused]] = [
+    *(
+        (f"{state} by its owner", an_entry(state), a_start(), True, Refused(RefusedWhy.FINISHED))
+        for state in sorted(FINISHED)
+    ),
+    ("finished, not owned", an_entry(State.SENT), a_start(), False, Refused(RefusedWhy.FINISHED)),
+    ("not owned", an_entry(), a_start(), False, Refused(RefusedWhy.LOST)),
+    ("begun, then lost", an_open_entry(ME), a_start(), False, Refused(RefusedWhy.LOST)),
+    (
+        "held by another",
+        an_open_entry(held_until=NOW + 700),
+        a_start(open_attempt=True),
+        True,
+        Refused(RefusedWhy.HELD, timedelta(milliseconds=700)),
+    ),
+    (
+        "open, unknown to the claimer",
+        an_open_entry(held_until=NOW),
+        a_start(),
+        True,
+        Refused(RefusedWhy.LOST),
+    ),
+    (
+        "not open, though the claimer thinks so",
+        an_entry(State.RETRY_SCHEDULED),
+        a_start(open_attempt=True),
+        True,
+        Refused(RefusedWhy.LOST),
+    ),
+    (
+        "cancel requested",
+        an_entry(cancel_requested_at=NOW - 1),
+        a_start(),
+        True,
+        Refused(RefusedWhy.CANCELLED),
+    ),
+    ("expired", an_entry(expires_at=NOW), a_start(), True, Refused(RefusedWhy.EXPIRED)),
+    (
+        "not due",
+        an_entry(due_at=NOW + 300),
+        a_start(),
+        True,
+        Refused(RefusedWhy.NOT_DUE, timedelta(milliseconds=300)),
+    ),
+    (
+        "cancelled before expired",
+        an_entry(cancel_requested_at=NOW - 1, expires_at=NOW),
+        a_start(),
+        True,
+        Refused(RefusedWhy.CANCELLED),
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("entry", "start", "owner", "expected"),
+    [case[1:] for case in _REFUSED],
+    ids=[case[0] for case in _REFUSED],
+)
+def test_an_attempt_is_refused(
+    entry: Entry, start: Start, expected: Refused, *, owner: bool
+) -> None:
+    """The answer says why and how long to wait; the entry is as it was."""
+    before = deepcopy(entry)
+
+    assert begin(entry, start, owner=owner, now=NOW) == (expected, None)
+    assert entry == before
+
+
+# --- finish, by the owner ---------------------------------------------------------------------
+
+
+def test_a_success_ends_a_message() -> None:
+    """SENT with the provider's id; job and dead letter go, an earlier failure is forgotten."""
+    entry = an_open_entry(ME, failure=a_failure(), charged=1)
+    end = an_end(sent("id-9"), duration=timedelta(milliseconds=70))
+
+    answer, change = finish(entry, end, owner=True, now=NOW)
+
+    metadata = {"sesMessageId": "id-9", "provider": "sandbox", "durationMs": 70, "attempt": 1}
+    assert answer == Settled(State.SENT)
+    assert entry == an_entry(
+        State.SENT,
+        attempts=1,
+        charged=1,
+        holder=ME,
+        provider="sandbox",
+        provider_id="id-9",
+        duration_ms=70,
+        finished_at=NOW,
+    )
+    assert change == Change(
+        (Stamped(EventType.SENT, metadata, NOW),), drop_job=True, unburied=True
+    )
+
+
+@pytest.mark.parametrize(("charged", "expected"), [(True, 3), (False, 2)])
+def test_a_retry_parks_the_job(expected: int, *, charged: bool) -> None:
+    """Only a charged failure counts; the store's now is added to the delay."""
+    entry = an_open_entry(ME, charged=2)
+    verdict = retry(timedelta(seconds=5), charged=charged)
+
+    answer, change = finish(entry, an_end(verdict), owner=True, now=NOW)
+
+    assert answer == Settled(State.RETRY_SCHEDULED)
+    assert (entry.state, entry.charged) == (State.RETRY_SCHEDULED, expected)
+    assert (entry.due_at, entry.held_until, entry.holder) == (NOW + 5000, None, ME)
+    assert entry.failure == verdict.failure
+    assert entry.finished_at is None
+    assert change is not None
+    assert (change.park_until, change.drop_job, change.buried) == (NOW + 5000, False, None)
+    [event] = change.events
+    assert event.type is EventType.RETRY_SCHEDULED
+    assert event.metadata == {
+        "errorCode": "421",
+        "errorCategory": "TRANSIENT_ERROR",
+        "originalCode": "421 4.3.2",
+        "willRetry": True,
+        "nextAttemptNumber": 2,
+        "backoffDelay": 5000,
+    }
+
+
+@pytest.mark.parametrize("reason", DeadReason)
+def test_a_death_buries_the_message(reason: DeadReason) -> None:
+    """FAILED, or EXPIRED when time ran out; the dead letter says why and how often it failed."""
+    entry = an_open_entry(ME, charged=4)
+    verdict = dead(reason)
+
+    answer, change = finish(entry, an_end(verdict), owner=True, now=NOW)
+
+    state = State.EXPIRED if reason is DeadReason.EXPIRED else State.FAILED
+    assert answer == Settled(state)
+    assert (entry.state, entry.charged, entry.finished_at) == (state, 5, NOW)
+    assert change is not None
+    assert change.buried == (reason, verdict.failure, 5)
+    assert (change.drop_job, change.unburied) == (True, False)
+    assert types(change) == [EventType(state.value)]
+    assert change.events[0].metadata["willRetry"] is False
+    assert change.events[0].metadata["reason"] == reason.value
+
+
+@pytest.mark.parametrize(
+    ("after_ms", "state"),
+    [(59_000 - 1, State.RETRY_SCHEDULED), (59_000, State.EXPIRED), (59_001, State.EXPIRED)],
+)
+def test_a_retry_that_would_come_too_late_is_an_expiry(after_ms: int, state: State) -> None:
+    """What cannot be due before its time is over is buried now, with the failure that it had."""
+    entry = an_open_entry(ME)
+    verdict = retry(timedelta(milliseconds=after_ms))
+
+    answer, change = finish(entry, an_end(verdict), owner=True, now=NOW)
+
+    assert entry.expires_at == NOW + 59_000
+    assert answer == Settled(state)
+    assert entry.charged == 1
+    assert change is not None
+    assert (change.buried is not None) is (state is State.EXPIRED)
+
+
+@pytest.mark.parametrize(
+    ("verdict", "state"),
+    [
+        (retry(), State.CANCELLED),
+        (retry(timedelta(seconds=58)), State.CANCELLED),
+        (sent(), State.SENT),
+        (dead(), State.FAILED),
+    ],
+    ids=["retry", "long retry", "sent", "dead"],
+)
+def test_a_requested_cancel_takes_the_retry_away(verdict: Verdict, state: State) -> None:
+    """A success stays SENT and a failure FAILED; only the next attempt is cancelled."""
+    entry = an_open_entry(ME, cancel_requested_at=NOW - 1)
+
+    answer, change = finish(entry, an_end(verdict), owner=True, now=NOW)
+
+    assert answer == Settled(state)
+    assert types(change) == [EventType(state.value)]
+    assert change is not None
+    assert change.drop_job
+
+
+@pytest.mark.parametrize("verdict", [sent(), retry(), dead()], ids=["sent", "retry", "dead"])
+@pytest.mark.parametrize("state", sorted(FINISHED))
+def test_a_stale_job_of_a_finished_message_is_acknowledged(state: State, verdict: Verdict) -> None:
+    """Whatever its claimer says, the message stays as it is; only the job goes."""
+    entry = an_entry(state)
+    before = deepcopy(entry)
+
+    answer = finish(entry, an_end(verdict), owner=True, now=NOW)
+
+    assert answer == (Settled(state), Change(drop_job=True))
+    assert entry == before
+
+
+def test_an_end_adds_its_own_events_and_counts() -> None:
+    """Events of the stages come first; undeclared attempts and doubts are counted here."""
+    entry = an_entry(declares=False)
+    received = Event(EventType.RECEIVED, {}, ago=timedelta(milliseconds=3))
+    end = an_end(retry(), events=(received,), attempted=True, in_doubt=1)
+
+    _, change = finish(entry, end, owner=True, now=NOW)
+
+    assert (entry.attempts, entry.in_doubt) == (1, 1)
+    assert change is not None
+    assert change.events[0] == Stamped(EventType.RECEIVED, {}, NOW - 3)
+    assert types(change) == [EventType.RECEIVED, EventType.RETRY_SCHEDULED]
+
+
+@pytest.mark.parametrize("verdict", [retry(), dead()], ids=["retry", "dead"])
+def test_a_failure_after_late_evidence_is_a_success(verdict: Verdict) -> None:
+    """Another's success is known: this attempt's failure neither repeats nor buries the message."""
+    entry = an_open_entry(ME, evidence='["other", "smtp", "late-id"]')
+
+    answer, change = finish(entry, an_end(verdict), owner=True, now=NOW)
+
+    assert answer == Settled(State.SENT)
+    assert (entry.provider, entry.provider_id) == ("smtp", "late-id")
+    assert change is not None
+    assert change.events[0].metadata["late"] is True
+
+
+def test_a_success_after_late_evidence_is_its_own() -> None:
+    """The claim's own success is the one that is told."""
+    entry = an_open_entry(ME, evidence='["other", "smtp", "late-id"]')
+
+    _, change = finish(entry, an_end(sent("mine")), owner=True, now=NOW)
+
+    assert entry.provider_id == "mine"
+    assert change is not None
+    assert "late" not in change.events[0].metadata
+
+
+# --- finish, without the claim ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("verdict", [sent(), retry(), dead()], ids=["sent", "retry", "dead"])
+@pytest.mark.parametrize("state", [*sorted(FINISHED), State.RETRY_SCHEDULED])
+def test_an_end_that_is_repeated_answers_alike(state: State, verdict: Verdict) -> None:
+    """The holder that settled last is answered with what it made of the message."""
+    entry = an_entry(state, holder=ME)
+    before = deepcopy(entry)
+
+    assert finish(entry, an_end(verdict), owner=False, now=NOW) == (Settled(state), None)
+    assert entry == before
+
+
+@pytest.mark.parametrize("verdict", [retry(), dead()], ids=["retry", "dead"])
+@pytest.mark.parametrize(
+    "entry",
+    [an_entry(state, holder=OTHER) for state in (*sorted(FINISHED), *UNFINISHED)]
+    + [an_open_entry(), an_open_entry(ME, held_until=NOW)],
+    ids=lambda entry: f"{entry.state}-{entry.holder}-{entry.held_until}",
+)
+def test_a_late_failure_is_no_news_in_any_state(entry: Entry, verdict: Verdict) -> None:
+    """It changes nothing and leaves no trace."""
+    before = deepcopy(entry)
+
+    answer = finish(entry, an_end(verdict), owner=False, now=NOW)
+
+    assert answer == (Late(before.state), None)
+    assert entry == before
+
+
+_LATE_SUCCESS: list[tuple[str, Entry, State, bool]] = [
+    ("accepted, or redriven", an_entry(), State.SENT, True),
+    ("waiting for a retry", an_entry(State.RETRY_SCHEDULED, holder=OTHER), State.SENT, True),
+    ("in doubt, its own", an_open_entry(ME, held_until=NOW), State.SENT, True),
+    ("in doubt, another's", an_open_entry(held_until=NOW), State.SENT, True),
+    ("failed", an_entry(State.FAILED, holder=OTHER), State.SENT, True),
+    ("expired", an_entry(State.EXPIRED, holder=OTHER), State.SENT, True),
+    ("an attempt is live", an_open_entry(), State.SENT_ATTEMPT, False),
+    ("already sent", an_entry(State.SENT, holder=OTHER), State.SENT, False),
+    ("cancelled", an_entry(State.CANCELLED, holder=OTHER), State.CANCELLED, False),
+]
+
+
+@pytest.mark.parametrize(
+    ("entry", "state", "decides"),
+    [case[1:] for case in _LATE_SUCCESS],
+    ids=[case[0] for case in _LATE_SUCCESS],
+)
+def test_a_late_success_is_kept_and_decides_where_nobody_is_sending(
+    entry: Entry, state: State, *, decides: bool
+) -> None:
+    """The evidence is always an event; it ends the message unless that is ended or being sent."""
+    before = deepcopy(entry)
+
+    answer, change = finish(entry, an_end(sent("late")), owner=False, now=NOW)
+
+    assert answer == Late(state)
+    assert entry.state is state
+    assert entry.evidence is not None
+    assert change is not None
+    expected = [EventType.LATE_RESULT, EventType.SENT] if decides else [EventType.LATE_RESULT]
+    assert types(change) == expected
+    assert (change.drop_job, change.unburied) == (decides, decides)
+    if decides:
+        assert (entry.provider_id, entry.held_until, entry.finished_at) == ("late", None, NOW)
+        assert entry.holder == before.holder
+    else:
+        before.evidence = entry.evidence
+        assert entry == before
+
+
+def test_a_late_success_that_is_known_is_no_news() -> None:
+    """The same claim's evidence is kept once; another claim's is news again."""
+    entry = an_open_entry()
+    finish(entry, an_end(sent("late")), owner=False, now=NOW)
+    before = deepcopy(entry)
+
+    again = finish(entry, an_end(sent("late")), owner=False, now=NOW)
+    third = finish(entry, an_end(sent("later"), ClaimId("third")), owner=False, now=NOW)
+
+    assert again == (Late(State.SENT_ATTEMPT), None)
+    assert types(third[1]) == [EventType.LATE_RESULT]
+    assert entry.evidence != before.evidence
+
+
+# --- cancel -----------------------------------------------------------------------------------
+
+_CANCELS: list[tuple[str, Entry, bool, CancelAnswer]] = [
+    ("waiting", an_entry(), False, CancelAnswer.CANCELLED),
+    ("waiting for a retry", an_entry(State.RETRY_SCHEDULED), False, CancelAnswer.CANCELLED),
+    ("claimed, not declared", an_entry(), True, CancelAnswer.CANCELLED),
+    ("task, waiting", an_entry(declares=False), False, CancelAnswer.CANCELLED),
+    ("task, running", an_entry(declares=False), True, CancelAnswer.REQUESTED),
+    ("declared, live", an_open_entry(), True, CancelAnswer.REQUESTED),
+    ("declared, in doubt", an_open_entry(held_until=NOW), False, CancelAnswer.REQUESTED),
+    (
+        "task, asked before, vanished",
+        an_entry(declares=False, cancel_requested_at=NOW - 1),
+        False,
+        CancelAnswer.CANCELLED,
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("entry", "leased", "expected"),
+    [case[1:] for case in _CANCELS],
+    ids=[case[0] for case in _CANCELS],
+)
+def test_a_cancel_ends_what_waits_and_marks_what_is_in_flight(
+    entry: Entry, expected: CancelAnswer, *, leased: bool
+) -> None:
+    """What may have been handed over is only marked: it may yet turn out to be sent."""
+    state = entry.state
+
+    answer, change = cancel(entry, leased=leased, now=NOW)
+
+    assert answer is expected
+    assert change is not None
+    if expected is CancelAnswer.CANCELLED:
+        assert (entry.state, entry.finished_at) == (State.CANCELLED, NOW)
+        assert types(change) == [EventType.CANCELLED]
+        assert (change.drop_job, change.unburied) == (True, True)
+    else:
+        assert (entry.state, entry.cancel_requested_at) == (state, NOW)
+        assert change == Change((Stamped(EventType.CANCEL_REQUESTED, {}, NOW),))
+
+
+@pytest.mark.parametrize("state", sorted(FINISHED))
+@pytest.mark.parametrize("leased", [True, False])
+def test_what_is_finished_is_not_cancelled(state: State, *, leased: bool) -> None:
+    """Nothing changes."""
+    entry = an_entry(state)
+    before = deepcopy(entry)
+
+    assert cancel(entry, leased=leased, now=NOW) == (CancelAnswer.FINISHED, None)
+    assert entry == before
+
+
+def test_a_cancel_is_marked_once() -> None:
+    """Asking again keeps the first time."""
+    entry = an_open_entry(cancel_requested_at=NOW - 9)
+
+    assert cancel(entry, leased=True, now=NOW) == (CancelAnswer.REQUESTED, None)
+    assert entry.cancel_requested_at == NOW - 9
+
+
+# --- expire -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("entry", "leased"),
+    [
+        (an_entry(expires_at=NOW + 1), False),
+        *((an_entry(state, expires_at=NOW), False) for state in sorted(FINISHED)),
+        (an_open_entry(expires_at=NOW), True),
+        (an_open_entry(expires_at=NOW, held_until=NOW), False),
+        (an_entry(declares=False, expires_at=NOW), True),
+    ],
+    ids=["in time", *sorted(FINISHED), "in flight", "in doubt", "running task"],
+)
+def test_what_is_in_time_finished_or_in_flight_does_not_expire(
+    entry: Entry, *, leased: bool
+) -> None:
+    """A running send or an open attempt is left to its claimer."""
+    before = deepcopy(entry)
+
+    assert expire(entry, leased=leased, now=NOW) is None
+    assert entry == before
+
+
+@pytest.mark.parametrize(
+    ("entry", "leased"),
+    [
+        (an_entry(expires_at=NOW), False),
+        (an_entry(expires_at=NOW), True),
+        (an_entry(State.RETRY_SCHEDULED, expires_at=NOW - 1), False),
+        (an_entry(declares=False, expires_at=NOW), False),
+    ],
+    ids=["waiting", "claimed, not declared", "retry", "task, waiting"],
+)
+def test_what_waited_beyond_its_time_is_buried(entry: Entry, *, leased: bool) -> None:
+    """EXPIRED, with a reason even if it was never tried."""
+    change = expire(entry, leased=leased, now=NOW)
+
+    assert (entry.state, entry.finished_at) == (State.EXPIRED, NOW)
+    assert change is not None
+    assert change.buried == (DeadReason.EXPIRED, EXPIRED_UNSENT, 0)
+    assert types(change) == [EventType.EXPIRED]
+    assert change.drop_job
+
+
+def test_an_expired_message_keeps_its_last_failure() -> None:
+    """People want to know what kept it from being sent."""
+    entry = an_entry(State.RETRY_SCHEDULED, expires_at=NOW, failure=a_failure(), charged=3)
+
+    change = expire(entry, leased=False, now=NOW)
+
+    assert change is not None
+    assert change.buried == (DeadReason.EXPIRED, a_failure(), 3)
+
+
+def test_what_was_to_be_cancelled_is_cancelled_instead() -> None:
+    """Its cancel was only waiting for the attempt to end."""
+    entry = an_entry(declares=False, expires_at=NOW, cancel_requested_at=NOW - 1)
+
+    change = expire(entry, leased=False, now=NOW)
+
+    assert entry.state is State.CANCELLED
+    assert types(change) == [EventType.CANCELLED]
+
+
+# --- redrive ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("state", sorted(DEAD))
+def test_a_redrive_starts_a_new_round(state: State) -> None:
+    """A new ttl, no charges and no doubts; what was attempted stays counted, old evidence is done with."""
+    entry = an_entry(
+        state,
+        attempts=6,
+        charged=5,
+        in_doubt=1,
+        holder=OTHER,
+        cancel_requested_at=NOW - 9,
+        evidence='["other", "smtp", "id"]',
+        failure=a_failure(),
+    )
+
+    answer, change = redrive(entry, by="ana", redriven=False, now=NOW)
+
+    assert answer is RedriveAnswer.REDRIVEN
+    assert entry == an_entry(
+        State.ENQUEUED,
+        attempts=6,
+        round=2,
+        holder=OTHER,
+        failure=a_failure(),
+        due_at=NOW,
+        expires_at=NOW + TTL_MS,
+    )
+    assert change == Change(
+        (Stamped(EventType.ENQUEUED, {"round": 2, "redrivenBy": "ana"}, NOW),)
+    )
+
+
+@pytest.mark.parametrize("state", State)
+def test_what_is_redriven_already_is_left_alone(state: State) -> None:
+    """Its dead letter is on its way, wherever the message stands."""
+    entry = an_entry(state)
+    before = deepcopy(entry)
+
+    answer = redrive(entry, by="ana", redriven=True, now=NOW)
+
+    assert answer == (RedriveAnswer.ALREADY, None)
+    assert entry == before
+
+
+@pytest.mark.parametrize("state", sorted(set(State) - DEAD))
+def test_only_the_dead_are_redriven(state: State) -> None:
+    """Anything else has no dead letter to send round."""
+    entry = an_entry(state)
+    before = deepcopy(entry)
+
+    assert redrive(entry, by="ana", redriven=False, now=NOW) == (RedriveAnswer.NOT_FOUND, None)
+    assert entry == before

@@ -1,0 +1,115 @@
+"""How fast jobs may start, as tables of cases."""
+
+from datetime import timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from carteiro.model import SendLimit
+from carteiro.policy.pacing import Pace
+
+SECOND_US = 1_000_000
+NOW = 1_800_000_000 * SECOND_US
+
+
+@pytest.mark.parametrize(
+    ("rate", "interval_us", "at_once"),
+    [
+        (1.0, SECOND_US, 1),
+        (2.0, 500_000, 2),
+        (10.0, 100_000, 10),
+        (3.0, 333_333, 3),
+        (0.25, 4 * SECOND_US, 1),  # less than one a second: still one at once
+        (1.5, 666_667, 1),
+        (5e6, 1, SECOND_US),  # faster than microseconds tell: one each
+    ],
+)
+def test_a_rate_gives_one_seconds_worth_at_once(
+    rate: float, interval_us: int, at_once: int
+) -> None:
+    """A full bucket holds a second's worth of tokens, at least one."""
+    pace = Pace.per_second(rate)
+
+    assert pace.interval_us == interval_us
+    assert pace.tokens(0, NOW) == at_once
+
+
+@pytest.mark.parametrize(
+    ("count", "per", "interval_us"),
+    [
+        (100, timedelta(seconds=60), 600_000),
+        (1, timedelta(hours=1), 3600 * SECOND_US),
+        (6, timedelta(minutes=1), 10 * SECOND_US),
+        (7, timedelta(seconds=1), 142_857),
+    ],
+)
+def test_a_send_limit_gives_its_whole_count_at_once(
+    count: int, per: timedelta, interval_us: int
+) -> None:
+    """100 in 60 s: all hundred now, then one every 600 ms."""
+    pace = Pace.of(SendLimit(count, per))
+
+    assert pace.interval_us == interval_us
+    assert pace.tokens(0, NOW) == count
+
+
+def test_what_was_drawn_is_gone_and_comes_back_one_by_one() -> None:
+    """Two a second: an empty bucket has one token after half a second, two after one."""
+    pace = Pace.per_second(2.0)
+    drawn = pace.drawn(0, NOW, 2)
+
+    tokens = [pace.tokens(drawn, NOW + after) for after in (0, 499_999, 500_000, 1_000_000)]
+
+    assert tokens == [0, 0, 1, 2]
+    assert pace.wakes_at_us(drawn) == NOW + 500_000
+
+
+def test_an_idle_bucket_does_not_run_over() -> None:
+    """However long nothing was drawn, there is one second's worth."""
+    pace = Pace.per_second(2.0)
+
+    assert pace.tokens(pace.drawn(0, NOW, 2), NOW + 3600 * SECOND_US) == 2
+
+
+def test_a_clock_that_stepped_back_does_not_stop_the_pace() -> None:
+    """A record far ahead is a clock's work: within one interval there is a token again."""
+    pace = Pace.per_second(2.0)
+    drawn = pace.drawn(0, NOW, 2)
+    yesterday = NOW - 86_400 * SECOND_US
+
+    assert pace.tokens(drawn, yesterday + pace.interval_us) >= 1
+
+
+@given(
+    rate=st.floats(0.01, 1000.0),
+    asks=st.lists(st.tuples(st.integers(0, 3 * SECOND_US), st.integers(1, 50)), max_size=40),
+)
+def test_no_window_holds_more_than_its_share(rate: float, asks: list[tuple[int, int]]) -> None:
+    """Whoever asks when, at most burst + elapsed time's worth is ever drawn."""
+    pace = Pace.per_second(rate)
+    now, record, total = NOW, 0, 0
+    most_at_once = pace.tokens(0, NOW)
+    for wait, wanted in asks:
+        now += wait
+        drawn = min(wanted, pace.tokens(record, now))
+        if drawn:
+            record = pace.drawn(record, now, drawn)
+            total += drawn
+
+    assert total <= most_at_once + (now - NOW) // pace.interval_us + 1
+
+
+@given(rate=st.floats(0.01, 1000.0), waits=st.lists(st.integers(0, 3 * SECOND_US), max_size=20))
+def test_the_wake_up_time_is_the_first_moment_with_a_token(rate: float, waits: list[int]) -> None:
+    """Not a microsecond earlier, and then for sure."""
+    pace = Pace.per_second(rate)
+    now, record = NOW, 0
+    for wait in waits:
+        now += wait
+        record = pace.drawn(record, now, pace.tokens(record, now))
+        wakes_at = pace.wakes_at_us(record)
+
+        assert pace.tokens(record, wakes_at) == 1
+        assert pace.tokens(record, wakes_at - 1) == 0
+        now = max(now, wakes_at)
