@@ -1,16 +1,27 @@
 """Write the reference pages that come from code; with ``--check`` only say whether they are up to date."""
 
+import importlib.util
+import inspect
 import re
+import sqlite3
 import sys
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
-from typing import Any, get_args
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple, get_args, get_type_hints
 
+import carteiro.path
 from carteiro import config
 from carteiro.model import FINISHED, TRANSITIONS, State
+from carteiro.ports import Backend
+from carteiro.providers import sandbox
+from carteiro.stores.sqlite import opening
 
-REFERENCE = Path(__file__).parent / "reference"
+REPOSITORY = Path(__file__).parents[1]
+REFERENCE = REPOSITORY / "docs" / "reference"
+CONTRACT = REPOSITORY / "tests" / "contract"
 NOTE = "<!-- Written by `make docs`; change the code it comes from. -->\n"
 
 _COMMENTED = re.compile(r"((?:^#.*\n)+)(\w+) = ", re.MULTILINE)
@@ -105,10 +116,229 @@ def _choices(key: str) -> str:
     return f"; one of {', '.join(allowed)}" if allowed else ""
 
 
+# --- the path -----------------------------------------------------------------------------------
+
+_STAGE = re.compile(r"In(?::| comes) (.+?)[.;] [Oo]ut(?::| goes) (.+?)\. (.+)", re.DOTALL)
+
+
+def path_page() -> str:
+    """The stages in their order, each in the words of its module."""
+    stages = stage_names()
+    arrows = " --> ".join(f"{name}([{name}])" for name in stages)
+    return (
+        f"# The path of an e-mail\n\n{NOTE}\n"
+        "One file per stage in `src/carteiro/path/`, and their names sort in the order of travel.\n"
+        "A task takes the same path: nothing is confirmed, and its attempts are declared only if it\n"
+        "is to run at most once.\n\n"
+        f"```mermaid\nflowchart LR\n    {arrows}\n    settle -. retry .-> claim\n```\n"
+        f"{''.join(_stage(name) for name in stages)}"
+    )
+
+
+def stage_names() -> list[str]:
+    """The modules of the path, in the order of travel."""
+    folder = Path(carteiro.path.__path__[0])
+    return sorted(file.stem for file in folder.glob("[a-z]*.py"))
+
+
+def _stage(name: str) -> str:
+    """One stage; its docstring must say what comes in, what goes out and what a crash leaves."""
+    module = importlib.import_module(f"carteiro.path.{name}")
+    title, _, body = inspect.cleandoc(module.__doc__ or "").replace("``", "`").partition("\n\n")
+    told = _STAGE.fullmatch(" ".join(body.split()))
+    if told is None:
+        raise ValueError(
+            f"path/{name}.py does not say what comes in, goes out and outlives a crash"
+        )
+    comes_in, goes_out, killed = told.groups()
+    return (
+        f"\n## [{name}](../../src/carteiro/path/{name}.py)\n\n{title}\n\n"
+        f"- **In**: {comes_in}.\n- **Out**: {goes_out}.\n- **Crash**: {killed}\n"
+    )
+
+
+# --- sandbox ------------------------------------------------------------------------------------
+
+
+def sandbox_page() -> str:
+    """Every address that plays something."""
+    rows = "".join(
+        f"| `{local}@{sandbox.DOMAIN}` | {reply} |\n" for local, reply in sandbox.REPLIES.items()
+    )
+    return (
+        f"# Addresses of the sandbox\n\n{NOTE}\n"
+        "The `sandbox` provider keeps what it takes over in an inbox inside the store; nothing leaves\n"
+        f"the machine. At `{sandbox.DOMAIN}` the local part says how a send goes. Mail to any other\n"
+        "domain, and to any other local part, is taken over.\n\n"
+        "| address | what it plays |\n| --- | --- |\n"
+        f"{rows}\n"
+        "Words in capitals stand for a number. Attempts are counted over the whole life of a message:\n"
+        "a redrive goes on counting. The seed of the random ones is a [setting](settings.md).\n"
+    )
+
+
+# --- backends -----------------------------------------------------------------------------------
+
+
+class Promise(NamedTuple):
+    """One promise of a port, and the folder of the tests that try it."""
+
+    port: str
+    name: str
+    text: str
+    folder: str
+
+
+_FOLDER = re.compile(r"``tests/contract/(\w+)``")
+_PROMISE = re.compile(r"^([a-z]+) {2,}(\S.*)$", re.MULTILINE)
+_ONLY_PROMISE = re.compile(r"[Pp]romise in ``tests/contract/\w+``: (.+)")
+
+
+def backends_page() -> str:
+    """Every promise of a store's ports, and which store keeps it."""
+    set_ups = _set_ups()
+    names = " | ".join(each.name for each in set_ups)
+    rows = "".join(_promise_row(promise, set_ups) for promise in promises())
+    return (
+        f"# Stores and their promises\n\n{NOTE}\n"
+        "Each promise stands in the docstring of its port and is tried by the modules of the linked\n"
+        "folder, on every store. A store that cannot keep one says so where the suite lists the\n"
+        "stores. [Choosing a backend](../explanation/choosing-a-backend.md) says what follows.\n\n"
+        f"| port | promise | {names} |\n| --- | --- |{' --- |' * len(set_ups)}\n{rows}\n"
+        "What a store without `durable` answered holds as long as its process, and no other process\n"
+        "sees it.\n"
+    )
+
+
+def promises() -> Iterator[Promise]:
+    """What the ports of a store promise."""
+    for port in get_type_hints(Backend).values():
+        text = inspect.cleandoc(port.__doc__ or "")
+        folder = _FOLDER.findall(text)[0]
+        only = _ONLY_PROMISE.search(" ".join(text.split()))
+        found = [("", only[1])] if only else _PROMISE.findall(text)
+        for name, told in found:
+            yield Promise(port.__name__, name, told.replace("``", "`"), folder)
+
+
+def _promise_row(promise: Promise, set_ups: Sequence[Any]) -> str:
+    named = f"[{promise.name}](../../tests/contract/{promise.folder}/test_{promise.name}.py): "
+    unnamed = f"[all](../../tests/contract/{promise.folder}): "
+    # What a set-up can do bears the name of the promise that needs it.
+    kept = ["yes" if getattr(each, promise.name, True) else "no" for each in set_ups]
+    told = (named if promise.name else unnamed) + promise.text
+    return f"| {promise.port} | {told} | {' | '.join(kept)} |\n"
+
+
+def _set_ups() -> Sequence[Any]:
+    """The stores that the contract suite runs on."""
+    if str(CONTRACT.parent) not in sys.path:
+        sys.path.append(str(CONTRACT.parent))
+    spec = importlib.util.spec_from_file_location("contract_set_ups", CONTRACT / "conftest.py")
+    if spec is None or spec.loader is None:
+        raise FileNotFoundError(CONTRACT / "conftest.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    set_ups: Sequence[Any] = module.SET_UPS
+    return set_ups
+
+
+# --- SQL ----------------------------------------------------------------------------------------
+
+_RELATIONS: Mapping[str, str] = {
+    "email_outbox": "Every e-mail that was accepted, with its body and where it stands.",
+    "email_logs": "Every e-mail, without its body, with what came of it.",
+    "email_events": "The timelines of all messages, one row per event.",
+    "recipients": "Whom the tenants write to; rows are updated when an e-mail is accepted.",
+    "dlq": "The dead letters, of e-mail and of tasks.",
+}
+_COLUMNS: Mapping[str, str] = {
+    "attempts": "calls of a provider, over the whole life of the message",
+    "category": "category of the last failure",
+    "companyId": "the tenant",
+    "cpfCnpjHash": "hash of the recipient's document",
+    "createdAt": "when it came, or happened",
+    "deletedAt": "when it was deleted; NULL: it was not",
+    "durationMs": "from the claim to the end of the last attempt",
+    "email": "address of the recipient",
+    "emailLogId": "the message",
+    "enqueuedAt": "when the message was accepted",
+    "errorCode": "code of the last failure; NULL once it is sent",
+    "errorReason": "reason of the last failure; NULL once it is sent",
+    "externalId": "the tenant's own id",
+    "failedAt": "when it became FAILED or EXPIRED",
+    "failedAttempts": "charged failures of the last round",
+    "html": "the HTML body; NULL after its retention, or if there is none",
+    "id": "id of the row; of an e-mail, its message's",
+    "jobId": "the message; a job has its id",
+    "lastError": "reason of the last failure; NULL once it is sent",
+    "lastFailureCode": "code of the last failure",
+    "lastFailureReason": "reason of the last failure",
+    "lastFailureTimestamp": "when it failed for the last time",
+    "metadata": "what the event says, as JSON",
+    "movedToDLQAt": "when it became a dead letter",
+    "nome": "the recipient's name",
+    "originalCode": "what the provider itself called the failure",
+    "originalData": "the content of the message, as JSON",
+    "outboxId": "the message",
+    "priority": "1 is the most urgent",
+    "processedAt": "when it was finished",
+    "razaoSocial": "the recipient's registered name",
+    "reason": "why it is a dead letter",
+    "recipientId": "the recipient, if the message named one",
+    "requestId": "the request that it came with",
+    "sentAt": "when it became SENT",
+    "sesMessageId": "the provider's id of it, whichever provider",
+    "status": "the [state](states.md)",
+    "subject": "the subject",
+    "to": "the address it goes to",
+    "ttl": "how long the entry is to be kept, in milliseconds",
+    "type": "what happened: a state, or something beside the states",
+}
+
+
+def sql_page() -> str:
+    """The relations that anybody may query, with their columns."""
+    sections = "".join(_relation(name, columns) for name, columns in relations().items())
+    return (
+        f"# Relations for SQL\n\n{NOTE}\n"
+        "These views are for queries and belong to the public interface; the tables behind them do\n"
+        "not. Times are ISO 8601 in UTC with milliseconds. Write through the library or the API:\n"
+        "views take no writes.\n\n"
+        "```sql\nSELECT status, count(*) FROM email_logs WHERE companyId = 'acme' GROUP BY status;\n```\n"
+        f"{sections}"
+    )
+
+
+def relations() -> dict[str, list[str]]:
+    """The views of a fresh SQLite store and their columns."""
+    with (
+        TemporaryDirectory() as folder,
+        closing(opening.connect(Path(folder) / "fresh.db", busy_timeout_ms=1000)) as db,
+    ):
+        opening.migrate(db, Path(folder) / "fresh.db")
+        views = db.execute("SELECT name FROM sqlite_master WHERE type = 'view'").fetchall()
+        return {name: _columns(db, name) for (name,) in views}
+
+
+def _columns(db: sqlite3.Connection, relation: str) -> list[str]:
+    found = db.execute("SELECT name FROM pragma_table_info(?)", (relation,))
+    return [name for (name,) in found]
+
+
+def _relation(name: str, columns: Sequence[str]) -> str:
+    rows = "".join(f"| `{column}` | {_COLUMNS[column]} |\n" for column in columns)
+    return f"\n## {name}\n\n{_RELATIONS[name]}\n\n| column | what it is |\n| --- | --- |\n{rows}"
+
+
 # --- writing ----------------------------------------------------------------------------------
 
 PAGES: Mapping[str, Callable[[], str]] = {
+    "backends.md": backends_page,
+    "path-of-an-email.md": path_page,
+    "sandbox.md": sandbox_page,
     "settings.md": settings_page,
+    "sql.md": sql_page,
     "states.md": states_page,
 }
 

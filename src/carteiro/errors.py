@@ -5,6 +5,7 @@ CarteiroError
 ├── InvalidMessage         what was to be sent is malformed; carries the fields
 ├── TenantMissing          no such tenant
 ├── DeadlinePassed         a provider call woke up after its deadline, before the hand-over
+├── TransitionRefused      a message was to move where it must not: a bug, nothing was written
 ├── DeliveryFailed         a task or provider says what is wrong, already classified
 └── StoreError
     ├── StoreUnavailable   cannot be reached or written now; try again
@@ -49,6 +50,10 @@ class TenantMissing(CarteiroError, LookupError):
 
 class DeadlinePassed(CarteiroError, TimeoutError):
     """A provider call woke up after its deadline, before the hand-over."""
+
+
+class TransitionRefused(CarteiroError):
+    """A message was to move where it must not: a bug, nothing was written."""
 
 
 class DeliveryFailed(CarteiroError):

@@ -405,6 +405,7 @@ class RefusedWhy(StrEnum):
     HELD = "held"
     NOT_DUE = "not_due"
     FINISHED = "finished"
+    DELIVERED = "delivered"  # a late result proved it; the settle of this claim makes it SENT
 
 
 @value

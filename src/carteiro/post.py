@@ -201,7 +201,7 @@ class Carteiro:
             await asyncio.gather(upkeep, return_exceptions=True)
 
     def stop(self) -> None:
-        """Let the workers of this process finish what is in flight; called again, stop them at once."""
+        """Let the workers of this process finish what is in flight, within the grace period."""
         for worker in self._workers:
             worker.stop()
 

@@ -113,9 +113,16 @@ class Task:
         if self.is_async:
             await self.function(**arguments)
         else:
-            call = partial(self.function, **arguments)
+            call = partial(_run_in_thread, self.function, arguments)
             await asyncio.get_running_loop().run_in_executor(threads, call)
         return Taken("")
+
+
+def _run_in_thread(function: Function, arguments: Mapping[str, Any]) -> None:
+    try:
+        function(**arguments)
+    except StopIteration as error:  # no future can carry it: whoever waits would wait for ever
+        raise RuntimeError("StopIteration") from error
 
 
 def _content(arguments: Mapping[str, Any]) -> str:

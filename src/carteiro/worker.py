@@ -13,7 +13,7 @@ from datetime import timedelta
 from typing import Any
 
 from carteiro.errors import StoreError
-from carteiro.gather import Gatherer
+from carteiro.gather import Answer, Gatherer, Item
 from carteiro.kinds import Kind, Pool
 from carteiro.model import (
     Begun,
@@ -98,9 +98,11 @@ class Worker:
             await _first_of(self._stopping.wait(), *loops)
         finally:
             self._stopping.set()
-            await _cancelled(loops)
-            await self._finish()
-            await _cancelled([extending])
+            try:
+                await _cancelled(loops)
+                await self._finish()
+            finally:
+                await _cancelled([extending])
 
     # --- claiming
 
@@ -110,6 +112,7 @@ class Worker:
         while not self._stopping.is_set():
             await pool.has_free_slot()
             await self._quiet.is_over()
+            rings = self._wake.rings()
             try:
                 claimed = await self._claim(pool)
             except StoreError as error:
@@ -119,7 +122,7 @@ class Worker:
                 continue
             wait = _FIRST_WAIT
             if not claimed.jobs:
-                await self._nap(claimed.idle_for)
+                await self._nap(claimed.idle_for, rings)
 
     async def _claim(self, pool: "_Pool") -> Claimed:
         """Claim and start; a claim that is under way when we stop is finished, so that nothing leaks."""
@@ -131,8 +134,9 @@ class Worker:
         try:
             claimed = await asyncio.shield(asked)
         except asyncio.CancelledError:
-            claimed = await asked
-            await self._give_back([job.lease for job in claimed.jobs])
+            [got] = await asyncio.gather(asked, return_exceptions=True)
+            if isinstance(got, Claimed):
+                await self._give_back([job.lease for job in got.jobs])
             raise
         received = time.monotonic()
         for job in claimed.jobs:
@@ -143,10 +147,10 @@ class Worker:
             task.add_done_callback(self._jobs.discard)
         return claimed
 
-    async def _nap(self, idle_for: timedelta | None) -> None:
+    async def _nap(self, idle_for: timedelta | None, rings: int) -> None:
         nap = _LONGEST_NAP if idle_for is None else min(idle_for, _LONGEST_NAP)
         if nap > timedelta(0):
-            await self._wake.wait(nap)
+            await self._wake.wait(nap, since=rings)
 
     async def _keep_leases(self) -> None:
         """One timer for all leases of the process."""
@@ -211,8 +215,10 @@ class Worker:
         if not kind.declares:
             return job.attempts + 1
         hold = (kind.call_limit or self._lengths.lease) + self._lengths.hold_margin
-        answer = await self._declare(
-            start(job, provider=kind.provider, hold=hold, received=received, confirmed=confirmed)
+        answer = await _stored(
+            "declare",
+            self._declare,
+            start(job, provider=kind.provider, hold=hold, received=received, confirmed=confirmed),
         )
         if isinstance(answer, Begun):
             self._leases.discard(job.lease)  # the hold stands in its place
@@ -232,33 +238,31 @@ class Worker:
         The slot is free from here on, so that the next claim goes into the same transaction.
         """
         self._pool_of[kind.name].give_back(job.lease)
-        wait = _FIRST_WAIT
-        while True:
-            try:
-                answer = await self._settle(end)
-                break
-            except StoreError as error:
-                log.store_failed("settle", error, wait=timedelta(seconds=wait))
-                await asyncio.sleep(wait)
-                wait = min(2 * wait, _LONGEST_WAIT)
+        answer = await _stored("settle", self._settle, end)
         limit = kind.policy(job).max_attempts
-        track(job, end, answer, Attempt(attempt or job.attempts, kind.provider, limit))
+        track(job, end, answer, Attempt(attempt, kind.provider, limit))
 
     # --- stopping
 
     async def _finish(self) -> None:
         """Wait for what is in flight, then give back what was never declared."""
-        if self._jobs and not self._stopping_now.is_set():
-            log.worker_stopping(in_flight=len(self._jobs), grace=self._lengths.grace)
-            grace = self._lengths.grace.total_seconds()
-            await _first_of(
-                asyncio.wait(list(self._jobs)), self._stopping_now.wait(), timeout=grace
-            )
-        self._stopping_now.set()  # from here on leases of cancelled jobs are kept, to be released
-        await _cancelled(list(self._jobs))
-        leases = list(self._leases)
-        await self._give_back(leases)
-        log.worker_stopped(released=len(leases))
+        try:
+            await self._wait_for_jobs()
+        finally:
+            self._stopping_now.set()  # from here on leases of cancelled jobs are kept, to be released
+            await _cancelled(list(self._jobs))
+            await self._settle.drained()  # released before it is settled, an outcome would come late
+            leases = list(self._leases)
+            await self._give_back(leases)
+            await self._declare.drained()
+            log.worker_stopped(released=len(leases))
+
+    async def _wait_for_jobs(self) -> None:
+        if not self._jobs or self._stopping_now.is_set():
+            return
+        log.worker_stopping(in_flight=len(self._jobs), grace=self._lengths.grace)
+        grace = self._lengths.grace.total_seconds()
+        await _first_of(asyncio.wait(list(self._jobs)), self._stopping_now.wait(), timeout=grace)
 
     async def _give_back(self, leases: Sequence[Lease], wait: timedelta = timedelta(0)) -> None:
         try:
@@ -373,6 +377,18 @@ def _parcel(job: LeasedJob, confirmed: Confirmed | None, attempt: int) -> Parcel
 
 def _since(moment: float) -> timedelta:
     return timedelta(seconds=time.monotonic() - moment)
+
+
+async def _stored(operation: str, write: Gatherer[Item, Answer], item: Item) -> Answer:
+    """Have it written, however long the store is away: both writes may be repeated."""
+    wait = _FIRST_WAIT
+    while True:
+        try:
+            return await write(item)
+        except StoreError as error:
+            log.store_failed(operation, error, wait=timedelta(seconds=wait))
+            await asyncio.sleep(wait)
+            wait = min(2 * wait, _LONGEST_WAIT)
 
 
 async def _first_of(*waits: Awaitable[object], timeout: float | None = None) -> None:

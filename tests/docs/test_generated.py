@@ -5,6 +5,7 @@ import pytest
 import generate
 from carteiro import config
 from carteiro.model import TRANSITIONS
+from carteiro.providers import sandbox
 
 
 @pytest.mark.parametrize("name", generate.PAGES)
@@ -26,3 +27,34 @@ def test_the_states_page_draws_every_transition() -> None:
 def test_the_settings_page_has_every_setting(key: str) -> None:
     """A setting nobody can look up does not exist."""
     assert f"### `{key}`\n" in generate.settings_page()
+
+
+def test_the_path_page_has_every_stage_in_its_order() -> None:
+    """The stages are the files of the path, and their names sort in the order of travel."""
+    headings = [line for line in generate.path_page().splitlines() if line.startswith("## ")]
+
+    assert [heading[4:].partition("]")[0] for heading in headings] == generate.stage_names()
+
+
+@pytest.mark.parametrize("local", sandbox.REPLIES)
+def test_the_sandbox_page_has_every_address(local: str) -> None:
+    """An address that plays something is documented with its reply."""
+    assert f"`{local}@{sandbox.DOMAIN}` | {sandbox.REPLIES[local]} |" in generate.sandbox_page()
+
+
+def test_the_backends_page_tells_what_memory_cannot_do() -> None:
+    """What a set-up of the contract suite lacks is a no in its column, everything else a yes."""
+    rows = [line for line in generate.backends_page().splitlines() if "| no |" in line]
+
+    assert [row.partition("](")[0] for row in rows] == ["| Store | [durable"]
+
+
+@pytest.mark.parametrize(
+    "name", ["email_outbox", "email_logs", "email_events", "recipients", "dlq"]
+)
+def test_the_names_that_people_know_can_be_queried(name: str) -> None:
+    """These relations are public: they stay, and their page lists their columns."""
+    columns = generate.relations()[name]
+
+    assert columns
+    assert f"\n## {name}\n" in generate.sql_page()

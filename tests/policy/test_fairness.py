@@ -57,7 +57,7 @@ def test_a_tenant_comes_back_with_its_debts_and_without_credit(
 def test_a_change_of_weight_reprices_what_a_tenant_is_ahead(
     vt: int, v: int, old: int, new: int, expected: int
 ) -> None:
-    """vt = V + (vt − V) · w_old / w_new, with stride as 1 / weight."""
+    """Its new time is V + (vt - V) · w_old / w_new, where a stride is 1 / weight."""
     assert rescaled(vt, v, old=old, new=new) == expected
 
 
@@ -99,7 +99,7 @@ def test_rounds_are_turns_of_others_divided_by_the_tenants_in_the_ring(
     ("rounds", "expected"), [(0, 5), (1, 4), (2, 3), (3, 2), (4, 1), (5, 1), (100, 1)]
 )
 def test_the_longer_without_a_turn_the_more_urgent(rounds: int, expected: int) -> None:
-    """priority = max(1, 5 - rounds)."""
+    """The priority is max(1, 5 - rounds)."""
     assert priority(rounds, Fairness()) == expected
 
 

@@ -263,9 +263,7 @@ def test_a_success_ends_a_message() -> None:
         duration_ms=70,
         finished_at=NOW,
     )
-    assert change == Change(
-        (Stamped(EventType.SENT, metadata, NOW),), drop_job=True, unburied=True
-    )
+    assert change == Change((Stamped(EventType.SENT, metadata, NOW),), drop_job=True, unburied=True)
 
 
 @pytest.mark.parametrize(("charged", "expected"), [(True, 3), (False, 2)])
@@ -647,9 +645,7 @@ def test_a_redrive_starts_a_new_round(state: State) -> None:
         due_at=NOW,
         expires_at=NOW + TTL_MS,
     )
-    assert change == Change(
-        (Stamped(EventType.ENQUEUED, {"round": 2, "redrivenBy": "ana"}, NOW),)
-    )
+    assert change == Change((Stamped(EventType.ENQUEUED, {"round": 2, "redrivenBy": "ana"}, NOW),))
 
 
 @pytest.mark.parametrize("state", State)

@@ -78,7 +78,7 @@ def messages(number: int, tenant: str = ACME, **changes: Any) -> list[NewMessage
     return [a_message(tenant, **changes) for _ in range(number)]
 
 
-def a_tenant(id: str = ACME, **changes: Any) -> Tenant:  # noqa: A002  # the field's own name
+def a_tenant(id: str = ACME, **changes: Any) -> Tenant:  # the field's own name
     """A tenant without any limit; ``changes`` are fields of `Tenant`."""
     return Tenant(TenantId(id), **changes)
 

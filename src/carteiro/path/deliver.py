@@ -6,6 +6,7 @@ attempt stays declared, and the next claimer finds it open: in doubt.
 
 import asyncio
 import time
+from typing import Any
 
 from carteiro.errors import DeadlinePassed, DeliveryFailed
 from carteiro.kinds import Kind
@@ -16,19 +17,28 @@ from carteiro.ports.provider import Handover, Parcel
 
 async def deliver(kind: Kind, parcel: Parcel, handover: Handover) -> Outcome:
     """Hand the parcel over within the hand-over's deadline."""
+    is_limited = kind.call_limit is not None
+    left = max(0.0, handover.deadline - time.monotonic()) if is_limited else None
     try:
-        if kind.call_limit is None:
-            return await kind.deliver(parcel, handover)
-        async with asyncio.timeout(max(0.0, handover.deadline - time.monotonic())):
+        async with asyncio.timeout(left):
             return await kind.deliver(parcel, handover)
     except DeadlinePassed:
         return NotMade(classify.timeout(kind.provider))
     except DeliveryFailed as said:
         return _said(said.failure)
+    except asyncio.CancelledError as error:
+        if _is_ours(asyncio.current_task()):
+            raise
+        return _unanswered(handover, classify.task_error(error))
     except TimeoutError:
         return _unanswered(handover, classify.timeout(kind.provider))
     except Exception as error:  # noqa: BLE001 - a provider that breaks is one more way to fail
         return _unanswered(handover, classify.task_error(error))
+
+
+def _is_ours(task: "asyncio.Task[Any] | None") -> bool:
+    """Whether it is us who are cancelled, not something that the provider or task waited for."""
+    return task is not None and task.cancelling() > 0
 
 
 def _said(failure: Failure) -> Outcome:

@@ -26,13 +26,13 @@ from carteiro.path.confirm import Unfit
 from carteiro.path.declare import doubt
 from carteiro.policy.lifecycle import EXPIRED_UNSENT
 
-_CANCELLED = Failure(
-    code="CANCELLED",
+_NOT_MADE = Failure(
+    code="NOT_MADE",
     category=Category.PERMANENT_ERROR,
     retryable=False,
     scope=Scope.MESSAGE,
-    reason="Cancelled before the attempt was made",
-    rule="settle.cancelled",
+    reason="The attempt was not made",
+    rule="settle.not_made",
 )
 
 
@@ -70,8 +70,9 @@ def unrun(job: LeasedJob, verdict: Verdict) -> End:
 
 def refused(job: LeasedJob, why: Refused) -> End | None:
     """The end of a job whose attempt the ledger refused; None: it is not ours to end."""
-    if why.why is RefusedWhy.CANCELLED:  # a retry of what was asked to be cancelled becomes CANCELLED
-        return unrun(job, Retry(ZERO, charged=False, failure=_CANCELLED))
+    if why.why in {RefusedWhy.CANCELLED, RefusedWhy.DELIVERED}:
+        # The ledger makes CANCELLED or SENT of a retry of what was to be cancelled or was delivered.
+        return unrun(job, Retry(ZERO, charged=False, failure=_NOT_MADE))
     if why.why is RefusedWhy.EXPIRED:
         return unrun(job, Dead(DeadReason.EXPIRED, EXPIRED_UNSENT))
     return None

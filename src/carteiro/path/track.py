@@ -5,49 +5,42 @@ by the ledger as evidence; here it is told to whoever watches. If we crash here,
 of the log is lost.
 """
 
-from carteiro.model import Dead, DeadReason, End, Late, LeasedJob, Retry, Sent, Settled, value
+from carteiro.model import Dead, DeadReason, End, Late, LeasedJob, Retry, Sent, Settled, State, value
 from carteiro.telemetry import log
 
 
 @value
 class Attempt:
-    """What the log says of an attempt beside its message."""
+    """What the log says of an attempt beside its message; ``number`` None: none was made."""
 
-    number: int
+    number: int | None
     provider: str
     max_attempts: int
 
 
 def track(job: LeasedJob, end: End, answer: Settled | Late, attempt: Attempt) -> None:
     """Tell what became of the attempt, as the ledger has it."""
+    number = job.attempts if attempt.number is None else attempt.number
     if isinstance(answer, Late):
-        log.result_late(job, attempt=attempt.number, state=answer.state)
+        log.result_late(job, attempt=number, state=answer.state)
         return
-    if not isinstance(end.verdict, Sent) and end.in_doubt:
-        log.attempt_in_doubt(job, end.verdict.failure, attempt=attempt.number)
-    if was_made(end):
+    if end.in_doubt and not isinstance(end.verdict, Sent):
+        log.attempt_in_doubt(job, end.verdict.failure, attempt=number)
+    if attempt.number is not None:
         log.attempt_finished(
             job,
-            attempt=attempt.number,
+            attempt=number,
             state=answer.state,
             duration=end.duration,
             provider=attempt.provider,
         )
-    match end.verdict:
-        case Retry() as retry if was_made(end):
-            log.retry_scheduled(
-                job, retry, attempt=attempt.number, max_attempts=attempt.max_attempts
-            )
-        case Dead() as dead:
-            log.message_died(job, dead, attempt=attempt.number, state=answer.state)
-        case _:
+    match answer.state, end.verdict:
+        case State.RETRY_SCHEDULED, Retry() as retry:
+            log.retry_scheduled(job, retry, attempt=number, max_attempts=attempt.max_attempts)
+        case State.FAILED | State.EXPIRED, Dead() as dead:
+            log.message_died(job, dead, attempt=number, state=answer.state)
+        case State.EXPIRED, Retry(failure=failure):  # the ledger's clock knew better
+            dead = Dead(DeadReason.EXPIRED, failure)
+            log.message_died(job, dead, attempt=number, state=answer.state)
+        case _:  # sent or cancelled, whatever the verdict was: the attempt's own line says it
             pass
-
-
-def was_made(end: End) -> bool:
-    """Whether the end is that of an attempt, not of a job that was never run."""
-    match end.verdict:
-        case Dead(reason):
-            return reason in {DeadReason.MAX_ATTEMPTS_EXCEEDED, DeadReason.PERMANENT_ERROR}
-        case _:
-            return True

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import NamedTuple
 
+from carteiro.errors import TransitionRefused
 from carteiro.model import (
     DEAD,
     FINISHED,
@@ -148,6 +149,7 @@ def finish(
     if entry.state in FINISHED:  # a stale queue entry: acknowledged, never sent
         return Settled(entry.state), Change(drop_job=True)
     verdict = _as_things_stand(entry, end.verdict, now)
+    _refuse_undeclared(entry, verdict)
     _close_attempt(entry, end)
     match verdict:
         case Sent():
@@ -218,6 +220,8 @@ def _why_not_begin(entry: Entry, start: Start, *, owner: bool, now: int) -> Refu
         return Refused(RefusedWhy.HELD, ((entry.held_until or now) - now) * MILLISECOND)
     if is_open(entry) != start.open_attempt:
         return Refused(RefusedWhy.LOST)
+    if entry.evidence is not None:
+        return Refused(RefusedWhy.DELIVERED)
     if entry.cancel_requested_at is not None:
         return Refused(RefusedWhy.CANCELLED)
     if entry.expires_at <= now:
@@ -247,6 +251,16 @@ def _as_things_stand(entry: Entry, verdict: Verdict, now: int) -> Verdict:
     if isinstance(verdict, Retry) and now + verdict.after // MILLISECOND >= entry.expires_at:
         return Dead(DeadReason.EXPIRED, verdict.failure, charged=verdict.charged)
     return verdict
+
+
+def _refuse_undeclared(entry: Entry, verdict: Verdict) -> None:
+    """What declares its attempts can only be sent or retried after one, or end without it."""
+    if not entry.declares or is_open(entry) or isinstance(verdict, Dead):
+        return
+    if isinstance(verdict, Retry) and entry.cancel_requested_at is not None:
+        return
+    text = f"{entry.id} is {entry.state}: no attempt is declared that could end in {type(verdict).__name__}"
+    raise TransitionRefused(text)
 
 
 def _close_attempt(entry: Entry, end: End) -> None:

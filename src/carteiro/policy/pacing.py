@@ -47,5 +47,6 @@ class Pace:
         return next_us - self.burst_us
 
     def _due(self, next_us: int, now_us: int) -> int:
-        # Never further ahead than a full draw can have put it: a clock that stepped back must not stop a tenant.
-        return min(max(next_us, now_us), now_us + self.burst_us + self.interval_us)
+        # Further ahead than a full draw can have put it: the clock stepped back, the record means nothing.
+        is_nonsense = next_us > now_us + self.burst_us + self.interval_us
+        return now_us if is_nonsense else max(next_us, now_us)

@@ -6,7 +6,6 @@ from datetime import timedelta
 
 from uuid_utils import uuid7
 
-from carteiro.errors import StoreError
 from carteiro.ports.upkeep import Upkeep
 from carteiro.telemetry import log
 
@@ -25,6 +24,6 @@ async def run_led(
         try:
             if await upkeep.lead(task, holder=_PROCESS, term=3 * every + timedelta(seconds=10)):
                 has_more = await page()
-        except StoreError as error:
+        except Exception as error:  # noqa: BLE001 - the next round may do better, and no loop may end unseen
             log.upkeep_failed(task, error)
         await asyncio.sleep(0 if has_more else every.total_seconds())

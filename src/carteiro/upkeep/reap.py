@@ -3,7 +3,6 @@
 import asyncio
 from datetime import timedelta
 
-from carteiro.errors import StoreError
 from carteiro.ports.store import Store
 from carteiro.telemetry import log
 
@@ -16,7 +15,7 @@ async def reap(store: Store, *, every: timedelta = timedelta(seconds=5)) -> None
         reaped = 0
         try:
             reaped = await store.reap(limit=_PAGE)
-        except StoreError as error:
+        except Exception as error:  # noqa: BLE001 - the next round may do better, and no loop may end unseen
             log.upkeep_failed("reap", error)
         if reaped:
             log.upkeep_done("reap", count=reaped)

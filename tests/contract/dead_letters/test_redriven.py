@@ -1,4 +1,4 @@
-"""Dead letters, redriven: redrive starts a new round of attempts and a new ttl, once; refused while already redriven."""
+"""Dead letters, redriven: redrive starts a new round and a new ttl, once; refused while already redriven."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""Store, declared: only a declared attempt may be in doubt; what was merely claimed comes back as if nothing happened."""
+"""Store, declared: only a declared attempt may be in doubt; what was merely claimed comes back unharmed."""
 
 from datetime import timedelta
 

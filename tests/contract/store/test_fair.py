@@ -30,9 +30,7 @@ LONG = timedelta(minutes=14)  # leases that outlive the test
 
 async def _tenants_with_work(backend: Backend, *tenants: Tenant, each: int) -> None:
     await backend.tenants.define(tenants)
-    await accepted(
-        backend.store, *(new for tenant in tenants for new in messages(each, tenant.id))
-    )
+    await accepted(backend.store, *(new for tenant in tenants for new in messages(each, tenant.id)))
 
 
 async def test_tenants_take_turns_of_three(backend: Backend) -> None:
@@ -253,7 +251,7 @@ async def _assert_next_turn_is_due(
         return
     [chosen] = set(served)
     assert last_turn.get(chosen, 0) == min(last_turn.get(each.tenant, 0) for each in waiting)
-    priorities = {each.tenant: each.current_priority for each in waiting}
+    priorities: dict[str, int] = {each.tenant: each.current_priority for each in waiting}
     assert priorities[chosen] == min(priorities.values())
     last_turn[chosen] = number
 

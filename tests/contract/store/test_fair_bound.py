@@ -6,7 +6,7 @@ and free capacity is left outside.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TypeAlias
@@ -73,15 +73,18 @@ class Watch:
             self.since.pop(tenant, None)  # it leaves: its next turn is a return
 
 
-async def _play(backend: Backend, watch: Watch, moves: Sequence[Move], *kinds: KindName) -> None:
-    for number, (move, tenant, count) in enumerate(moves):
+async def _play(
+    backend: Backend, watch: Watch, moves: Sequence[Move], kinds: Mapping[str, KindName]
+) -> None:
+    """Tenants come, each with work of its kind; workers claim all kinds together."""
+    for move, tenant, count in moves:
         if move == "come":
-            new = a_task if kinds[number % len(kinds)] == TASK else a_message
+            new = a_task if kinds[tenant] == TASK else a_message
             await accepted(backend.store, *(new(tenant) for _ in range(count)))
             watch.came(tenant, count)
-        else:
-            for job in await claimed(backend.store, kinds=kinds, limit=count, lease=LONG):
-                watch.served(job.tenant)
+            continue
+        for job in await claimed(backend.store, kinds=set(kinds.values()), limit=count, lease=LONG):
+            watch.served(job.tenant)
 
 
 def _tenants(weights: Sequence[float]) -> list[Tenant]:
@@ -100,7 +103,7 @@ async def test_the_bound_holds_in_claim_order(
     """Many workers with claims of any size, tenants of any weight that come and go."""
     async with set_up.opened(StoreClock()) as backend:
         await backend.tenants.define(_tenants(weights))
-        await _play(backend, _watch(weights), moves, EMAIL)
+        await _play(backend, _watch(weights), moves, dict.fromkeys(NAMES, EMAIL))
 
 
 @PROPERTY
@@ -109,18 +112,11 @@ async def test_the_bound_holds_for_kinds_claimed_together(
     set_up: SetUp, moves: Sequence[Move]
 ) -> None:
     """Each tenant with one kind of work, two kinds claimed as one set."""
-    kinds = {"a": EMAIL, "b": TASK, "c": EMAIL, "d": TASK}
-    watch = _watch([1.0] * len(NAMES))
+    weights = [1.0] * len(NAMES)
+    kinds = dict(zip(NAMES, (EMAIL, TASK, EMAIL, TASK), strict=True))
     async with set_up.opened(StoreClock()) as backend:
-        await backend.tenants.define(_tenants([1.0] * len(NAMES)))
-        for move, tenant, count in moves:
-            if move == "come":
-                new = a_task if kinds[tenant] == TASK else a_message
-                await accepted(backend.store, *(new(tenant) for _ in range(count)))
-                watch.came(tenant, count)
-                continue
-            for job in await claimed(backend.store, kinds=[EMAIL, TASK], limit=count, lease=LONG):
-                watch.served(job.tenant)
+        await backend.tenants.define(_tenants(weights))
+        await _play(backend, _watch(weights), moves, kinds)
 
 
 @PROPERTY
@@ -154,42 +150,49 @@ class Scene:
     """A store in use: who may have how much, what waits and what is leased."""
 
     backend: Backend
-    clock: StoreClock
     tenants: dict[str, Tenant]
     waiting: Counter[str] = field(default_factory=Counter)
     leased: list[LeasedJob] = field(default_factory=list)
 
     async def come(self, tenant: str, count: int) -> None:
+        """A tenant adds work."""
         await accepted(self.backend.store, *(a_message(tenant) for _ in range(count)))
         self.waiting[tenant] += count
 
     async def claim(self, _tenant: str, count: int) -> None:
+        """A worker takes some."""
         await self.take(count)
 
     async def end(self, _tenant: str, count: int) -> None:
+        """The oldest leased jobs are sent."""
         for job in self.leased[:count]:
             await settled(self.backend.store, job, sent())
         del self.leased[:count]
 
     async def fail(self, _tenant: str, count: int) -> None:
+        """The oldest leased jobs are ready again, after a failed attempt."""
         for job in self.leased[:count]:
             await settled(self.backend.store, job, retry())
             self.waiting[job.tenant] += 1
         del self.leased[:count]
 
     async def release(self, _tenant: str, count: int) -> None:
+        """The oldest leased jobs are given back."""
         leases: list[Lease] = [job.lease for job in self.leased[:count]]
         await self.backend.store.release(leases)
         self.waiting.update(job.tenant for job in self.leased[:count])
         del self.leased[:count]
 
     async def cap(self, tenant: str, count: int) -> None:
+        """A tenant is capped, or its cap is lifted."""
         await self._define(a_tenant(tenant, cap=count if count > 1 else None))
 
     async def pause(self, tenant: str, count: int) -> None:
+        """A tenant is paused or resumed, and its cap is lifted."""
         await self._define(a_tenant(tenant, paused=count % 2 == 1))
 
     async def weigh(self, tenant: str, count: int) -> None:
+        """A tenant has another weight, and nothing else that limits it."""
         await self._define(a_tenant(tenant, weight=float(count)))
 
     async def _define(self, tenant: Tenant) -> None:
@@ -197,6 +200,7 @@ class Scene:
         await self.backend.tenants.define([tenant])
 
     async def take(self, limit: int) -> set[str]:
+        """Claim, and say who was served."""
         jobs = await claimed(self.backend.store, limit=limit, lease=LONG)
         self.leased += jobs
         self.waiting.subtract(job.tenant for job in jobs)
@@ -204,7 +208,7 @@ class Scene:
 
     def entitled(self) -> set[str]:
         """Those who have ready work and free capacity now."""
-        in_flight = Counter(job.tenant for job in self.leased)
+        in_flight: Counter[str] = Counter(job.tenant for job in self.leased)
         return {
             name
             for name, tenant in self.tenants.items()
@@ -232,7 +236,7 @@ async def test_nobody_with_ready_work_and_free_capacity_is_left_outside(
 ) -> None:
     """After any use of the store, a claim that is large enough serves everyone who may be served."""
     async with set_up.opened(StoreClock()) as backend:
-        scene = Scene(backend, StoreClock(), {name: a_tenant(name) for name in NAMES})
+        scene = Scene(backend, {name: a_tenant(name) for name in NAMES})
         await backend.tenants.define(list(scene.tenants.values()))
         for move, tenant, count in moves:
             await getattr(scene, move)(tenant, count)
@@ -263,9 +267,7 @@ async def test_whoever_sleeps_as_long_as_the_claim_says_gets_everything_done(
         await backend.tenants.define(
             [a_tenant(name, cap=cap, rate_per_second=rate) for name, cap, rate in limits]
         )
-        names = [
-            name for name, count in zip(NAMES, counts, strict=True) for _ in range(count)
-        ]
+        names = [name for name, count in zip(NAMES, counts, strict=True) for _ in range(count)]
         await accepted(
             backend.store,
             *(

@@ -150,6 +150,41 @@ async def test_a_hold_keeps_its_slot_as_long_as_it_lasts(
     assert len(free) == 1
 
 
+async def test_a_slot_held_by_another_kind_is_waited_for(
+    backend: Backend, clock: StoreClock
+) -> None:
+    """The lease that fills the cap is of a kind not asked for; its end is still the time to look again."""
+    await backend.tenants.define([a_tenant(cap=1)])
+    await accepted(backend.store, a_task())
+    [email] = await accepted(backend.store, a_message())
+    await claimed(backend.store, kinds=[TASK])
+
+    waiting = await claim(backend.store)
+    clock.advance(LEASE)
+
+    assert (waiting.jobs, waiting.idle_for) == ([], LEASE)
+    assert await claimed_ids(backend.store) == [email]
+
+
+@pytest.mark.parametrize(
+    ("limit", "wait"),
+    [({"cap": 1}, LEASE - SECOND), ({"rate_per_second": 0.1}, 9 * SECOND)],
+    ids=["cap", "rate"],
+)
+async def test_due_jobs_do_not_keep_a_limited_tenant_awake(
+    backend: Backend, clock: StoreClock, limit: dict[str, float], wait: timedelta
+) -> None:
+    """Work that became due while its tenant is held back is no reason to look again before the limit ends."""
+    await backend.tenants.define([a_tenant(ACME, **limit)])
+    await accepted(backend.store, a_message(), a_message(due=clock.at(SECOND)))
+    await claimed(backend.store)
+    clock.advance(SECOND)
+
+    answer = await claim(backend.store)
+
+    assert (answer.jobs, answer.idle_for) == ([], wait)
+
+
 # --- rates ------------------------------------------------------------------------------------
 
 

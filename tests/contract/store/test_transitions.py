@@ -51,6 +51,7 @@ class Life:
 
     @property
     def store(self) -> Store:
+        """The store that it is on its way through."""
         return self.backend.store
 
     async def claim(self) -> LeasedJob | None:

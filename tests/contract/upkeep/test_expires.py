@@ -1,6 +1,4 @@
-"""Upkeep, expires: what was not sent by its time becomes EXPIRED and a dead letter; a running or open attempt is left alone."""
-
-from datetime import timedelta
+"""Upkeep, expires: what was not sent by its time becomes a dead letter; a running or open attempt is left alone."""
 
 from carteiro.model import DeadReason, EventType, MessageId, State
 from carteiro.ports import Backend

@@ -168,9 +168,7 @@ async def test_a_pass_goes_page_by_page(backend: Backend, clock: StoreClock) -> 
     pages: list[Pruned] = []
     after: MessageId | None = None
     for _ in range(4):
-        pages.append(
-            await backend.upkeep.prune(bodies=DAY, histories=None, after=after, limit=2)
-        )
+        pages.append(await backend.upkeep.prune(bodies=DAY, histories=None, after=after, limit=2))
         after = pages[-1].after
         if after is None:
             break

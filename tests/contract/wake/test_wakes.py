@@ -28,13 +28,13 @@ Act: TypeAlias = Callable[[], Awaitable[object]]
 
 async def _quiet(backend: Backend) -> None:
     """Wait until nothing that happened before wakes anybody any more."""
-    while await backend.wake.wait(timedelta(milliseconds=50)):
+    while await backend.wake.wait(timedelta(milliseconds=50), since=backend.wake.rings()):
         pass
 
 
 async def _assert_wakes(backend: Backend, act: Act) -> None:
     await _quiet(backend)
-    waiting = asyncio.ensure_future(backend.wake.wait(LONG))
+    waiting = asyncio.ensure_future(backend.wake.wait(LONG, since=backend.wake.rings()))
     await asyncio.sleep(0.01)  # let the wait begin: what comes before it is another test
     assert not waiting.done()
 
@@ -120,9 +120,7 @@ async def test_a_redriven_message_wakes(backend: Backend) -> None:
     [{"paused": True}, {"cap": 1}, {"rate_per_second": 0.001}],
     ids=["resume", "cap lifted", "rate lifted"],
 )
-async def test_a_tenant_that_is_let_go_wakes(
-    backend: Backend, held_back: dict[str, float]
-) -> None:
+async def test_a_tenant_that_is_let_go_wakes(backend: Backend, held_back: dict[str, float]) -> None:
     """Nobody sleeps through a resume or a lifted limit."""
     await backend.tenants.define([a_tenant(ACME, **held_back)])
     await accepted(backend.store, *messages(2))
@@ -149,13 +147,13 @@ async def test_work_that_came_before_the_wait_ends_it_at_once(backend: Backend) 
     await accepted(backend.store, a_message())
 
     async with asyncio.timeout(SOON):
-        assert await backend.wake.wait(LONG)
+        assert await backend.wake.wait(LONG, since=backend.wake.rings())
 
 
 async def test_everyone_who_waits_is_woken(backend: Backend) -> None:
     """Each pool of a worker waits for itself."""
     await _quiet(backend)
-    waiting = [asyncio.ensure_future(backend.wake.wait(LONG)) for _ in range(3)]
+    waiting = [asyncio.ensure_future(backend.wake.wait(LONG, since=backend.wake.rings())) for _ in range(3)]
     await asyncio.sleep(0.01)
     await accepted(backend.store, a_message())
 
@@ -173,8 +171,8 @@ async def test_a_wait_without_work_ends_after_its_time(backend: Backend) -> None
 async def test_a_wait_that_is_given_up_leaves_the_others_waiting(backend: Backend) -> None:
     """A worker that stops takes nobody's wake-up with it."""
     await _quiet(backend)
-    given_up = asyncio.ensure_future(backend.wake.wait(LONG))
-    waiting = asyncio.ensure_future(backend.wake.wait(LONG))
+    given_up = asyncio.ensure_future(backend.wake.wait(LONG, since=backend.wake.rings()))
+    waiting = asyncio.ensure_future(backend.wake.wait(LONG, since=backend.wake.rings()))
     await asyncio.sleep(0.01)
     given_up.cancel()
     await accepted(backend.store, a_message())

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from fastapi import APIRouter, FastAPI, Security
+from fastapi import FastAPI, Security
 from fastapi.security import APIKeyHeader, HTTPBearer
 from pydantic.json_schema import models_json_schema
 from starlette.exceptions import HTTPException
@@ -39,57 +39,64 @@ _EMAIL_ID = {
 def create_api(*, accept: AcceptEmail, backend: Backend) -> FastAPI:
     """The API of one open backend; ``accept`` commits an e-mail durably before it answers."""
     api = _Api(title="Carteiro", summary="Delivered, or you know exactly why not.", version="1")
+    api.router.route_class = LeanRoute
     api.router.redirect_slashes = False  # a moved POST loses its body with many clients
     api.add_middleware(Envelope)
     api.add_exception_handler(HTTPException, answer_http_error)
-    api.include_router(_emails(Emails(accept, backend.reading, KeyRing(backend.tenants))))
-    api.include_router(_health(HealthChecks(backend.store)))
+    # On the application itself: a router that is included costs every request about 10 µs more.
+    _add_emails(api, Emails(accept, backend.reading, KeyRing(backend.tenants)))
+    _add_health(api, HealthChecks(backend.store))
     return api
 
 
-def _emails(emails: Emails) -> APIRouter:
-    # The route is lean and runs no dependency: these tell readers of the documentation how to
-    # name themselves, and the key ring sees to it.
+def _add_emails(api: FastAPI, emails: Emails) -> None:
+    # A lean route runs no dependency: these tell readers of the documentation how to name
+    # themselves, and the key ring sees to it.
     ways_to_name_oneself = [
         Security(APIKeyHeader(name="X-API-Key", scheme_name="X-API-Key", auto_error=False)),
         Security(HTTPBearer(scheme_name="Bearer", auto_error=False)),
     ]
-    router = APIRouter(
-        prefix="/v1", route_class=LeanRoute, tags=["e-mail"], dependencies=ways_to_name_oneself
-    )
-    router.add_api_route(
-        "/email/send",
+    api.add_api_route(
+        "/v1/email/send",
         emails.send,
         methods=["POST"],
         status_code=202,
+        tags=["e-mail"],
         summary="Accept an e-mail",
         response_model=EmailAccepted,
         responses=_errors(400, 401, 413, 415, 422, 500, 503),
+        dependencies=ways_to_name_oneself,
         openapi_extra=_SENT_AS_JSON,
     )
-    router.add_api_route(
-        "/emails/{id}",
+    api.add_api_route(
+        "/v1/emails/{id}",
         emails.show,
         methods=["GET"],
+        tags=["e-mail"],
         summary="Look at an e-mail and its events",
         response_model=EmailView,
         responses=_errors(401, 404, 500, 503),
+        dependencies=ways_to_name_oneself,
         openapi_extra=_EMAIL_ID,
     )
-    return router
 
 
-def _health(checks: HealthChecks) -> APIRouter:
-    router = APIRouter(prefix="/health", route_class=LeanRoute, tags=["health"])
-    router.add_api_route("/live", checks.live, summary="Is it running?", response_model=Health)
-    router.add_api_route(
-        "/ready",
+def _add_health(api: FastAPI, checks: HealthChecks) -> None:
+    api.add_api_route(
+        "/health/live",
+        checks.live,
+        tags=["health"],
+        summary="Is it running?",
+        response_model=Health,
+    )
+    api.add_api_route(
+        "/health/ready",
         checks.ready,
+        tags=["health"],
         summary="Can it accept?",
         response_model=Health,
         responses={503: {"model": Health}},
     )
-    return router
 
 
 def _errors(*statuses: int) -> dict[int | str, dict[str, Any]]:

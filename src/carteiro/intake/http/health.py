@@ -1,4 +1,4 @@
-"""Is it running, and can it accept?"""
+"""Whether it is running, and whether it can accept."""
 
 import asyncio
 

@@ -76,7 +76,7 @@ def refusal_of(error: Exception) -> Refusal:
             return Refusal(503, text, headers={"Retry-After": str(COME_AGAIN.seconds)})
         case _:
             log.unexpected("http", error)
-            return Refusal(500, "Something went wrong here; it is in the log under the requestId")
+            return Refusal(500, "Something went wrong here, and was logged")
 
 
 def _of_invalid(error: InvalidMessage) -> Refusal:

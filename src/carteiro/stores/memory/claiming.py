@@ -88,11 +88,10 @@ class Claiming:
         return min(self._ring(), key=lambda seat: seat.order, default=None)
 
     def _first_in(self) -> Seat | None:
-        """The seat with the first job of all; seats that have none to give leave on the way."""
+        """The seat with the first job of all; seats that have none leave on the way."""
         for seat in self._ring():
-            if self._may_have_more(seat):
-                self._ready(seat, 1)
-                self._leave_if_empty(seat)
+            self._ready(seat, 1)
+            self._leave_if_empty(seat)
         return min(self._ring(), key=lambda seat: self._waiting(seat)[0].order, default=None)
 
     def _ring(self) -> list[Seat]:
@@ -179,17 +178,16 @@ class Claiming:
     # --- alarms -------------------------------------------------------------------------------
 
     def _next_look(self, seat: Seat, why: _Why) -> int:
-        """When it may be the seat's turn again: its own next job, or what it left for."""
-        own = min((job.wakes_at(self._now) for job in seat.jobs.values()), default=FAR)
+        """When it may be the seat's turn again: what it left for, whatever of it comes due before."""
         match why:
             case _Why.EMPTY:
-                return own
+                return min((job.wakes_at(self._now) for job in seat.jobs.values()), default=FAR)
             case _Why.PAUSE:
                 return FAR
             case _Why.CAP:
-                return min(own, self._next_slot_at(seat.tenant))
+                return self._next_slot_at(seat.tenant)
             case _Why.RATE:
-                return min(own, self._next_token_at(seat.tenant))
+                return self._next_token_at(seat.tenant)
 
     def _next_slot_at(self, tenant: TenantId) -> int:
         return min((job.wakes_at(self._now) for job in self._leased(tenant)), default=FAR)

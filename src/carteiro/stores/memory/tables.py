@@ -1,6 +1,5 @@
 """What the memory store knows, as plain dicts, and the few moves that several operations share."""
 
-import asyncio
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -30,6 +29,7 @@ from carteiro.policy.lifecycle import (
     is_live,
 )
 from carteiro.policy.pacing import Pace
+from carteiro.stores.bell import Bell
 
 FAR = 1 << 62  # an alarm that never rings
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -157,7 +157,7 @@ class Tables:
         self.fairness = fairness
         self.tuned: Fairness | None = None
         self.dead_letter_ttl = dead_letter_ttl
-        self.changed = asyncio.Event()
+        self.bell = Bell()
 
         self.rows: dict[MessageId, Row] = {}
         self.contents: dict[MessageId, str] = {}
@@ -248,7 +248,7 @@ class Tables:
         seat = seats.setdefault(tenant, Seat(kind, tenant, at))
         if seat.wakes_at is not None:
             seat.wakes_at = min(seat.wakes_at, at)
-        self.changed.set()
+        self.bell.ring()
 
     def free(self, tenant: TenantId, now: int) -> None:
         """A slot of the tenant became free: whoever waits at the cap may look again."""

@@ -17,7 +17,7 @@ class MemoryTenants:
     async def define(self, tenants: Sequence[Tenant]) -> None:
         """Create or change tenants; a change of weight rescales their virtual time."""
         for tenant in tenants:
-            _refuse_nonsense(tenant)
+            tenant.check()
         now = self._tables.now()
         for tenant in tenants:
             self._define_one(tenant, now)
@@ -27,21 +27,20 @@ class MemoryTenants:
         self._tables.tenants[tenant.id] = tenant
         if before is None or before.rate_per_second != tenant.rate_per_second:
             self._tables.next_token_us[tenant.id] = 0
-        if before is not None and before != tenant:
+        if before is not None:
             self._reseat(tenant, self._tables.stride_of(before), now)
 
     def _reseat(self, tenant: Tenant, old_stride: int, now: int) -> None:
         """Let a change act on the waiting backlog at once."""
         new_stride = self._tables.stride_of(tenant)
         for seat in self._tables.seats_of(tenant.id):
-            if old_stride != new_stride:
-                v = self._clock(seat.kind).v
-                seat.vt = rescaled(seat.vt, v, old=old_stride, new=new_stride)
+            v = self._clock(seat.kind).v
+            seat.vt = rescaled(seat.vt, v, old=old_stride, new=new_stride)
             if tenant.paused:
                 seat.wakes_at = FAR
             elif seat.wakes_at is not None:
                 seat.wakes_at = now
-        self._tables.changed.set()
+        self._tables.bell.ring()
 
     async def ensure(self, ids: Sequence[TenantId]) -> None:
         """Create the tenants that are missing; known ones stay as they are."""
@@ -53,33 +52,31 @@ class MemoryTenants:
 
     async def weigh_tier(self, tier: str, weight: float) -> None:
         """Set the weight of a tier; its tenants without a weight of their own follow at once."""
-        if weight <= 0:
-            raise ValueError(f"The weight of a tier must be above 0, not {weight}")
+        Tenant(TenantId(""), weight=weight).check()
         now = self._tables.now()
         followers = [
             (tenant, self._tables.stride_of(tenant))
             for tenant in self._tables.tenants.values()
             if tenant.tier == tier and tenant.weight is None
         ]
-        has_changed = self._tables.tiers.get(tier) != weight
         self._tables.tiers[tier] = weight
-        if has_changed:
-            for tenant, old_stride in followers:
-                self._reseat(tenant, old_stride, now)
+        for tenant, old_stride in followers:
+            self._reseat(tenant, old_stride, now)
 
     async def tune(self, fairness: Fairness | None) -> None:
         """Change the fairness settings of all workers now; None goes back to the configured ones."""
         self._tables.tuned = fairness
-        self._tables.changed.set()
+        self._tables.bell.ring()
 
     async def limit(self, kind: KindName, limit: SendLimit | None) -> None:
         """Set or lift the limit that all claims of a kind share."""
         if limit is None:
             self._tables.limits.pop(kind, None)
         else:
+            limit.check()
             self._tables.limits[kind] = limit
         self._tables.next_send_us[kind] = 0
-        self._tables.changed.set()
+        self._tables.bell.ring()
 
     async def standings(self, kind: KindName) -> list[Standing]:
         """How each tenant with work or history of this kind fares, least served first."""
@@ -115,12 +112,3 @@ class MemoryTenants:
 
     def _clock(self, kind: KindName) -> KindClock:
         return self._tables.clocks.get(kind, KindClock())
-
-
-def _refuse_nonsense(tenant: Tenant) -> None:
-    if tenant.weight is not None and tenant.weight <= 0:
-        raise ValueError(f"The weight of {tenant.id} must be above 0, not {tenant.weight}")
-    if tenant.cap is not None and tenant.cap < 1:
-        raise ValueError(f"The cap of {tenant.id} must be at least 1, not {tenant.cap}")
-    if tenant.rate_per_second is not None and tenant.rate_per_second <= 0:
-        raise ValueError(f"The rate of {tenant.id} must be above 0, not {tenant.rate_per_second}")

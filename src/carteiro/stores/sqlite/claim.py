@@ -86,7 +86,9 @@ class _Seat:
     may_be_due: bool = False
     was_readied: bool = False
     served: int = 0
-    alarm: int | None = None  # set: it leaves the ring
+    alarm: int | None = None  # set: it leaves the ring until then
+    is_capped: bool = False  # it leaves because its tenant has no slot left
+    is_idle: bool = False  # it leaves because it has nothing to do
 
     @property
     def order(self) -> _Order:
@@ -172,7 +174,7 @@ class Claim:
             if heads:
                 self._serve(seat, heads)
             if seat.is_empty or (not heads and not self._is_over):
-                self._leave(seat, FAR)
+                self._leave_idle(seat)
             if self._is_over or len(self._taken) >= self._limit:
                 return
 
@@ -201,7 +203,7 @@ class Claim:
                 if self._look_ahead(seat, 1):
                     heapq.heappush(line, (seat.heads[0], 0, seat))
                 else:
-                    self._leave(seat, FAR)
+                    self._leave_idle(seat)
         while line:
             _, _, seat = heapq.heappop(line)
             if not self._has_token(seat.kind):
@@ -305,7 +307,8 @@ class Claim:
         if tenant.cap is not None:
             allowance = min(allowance, tenant.cap - self._in_flight(tenant))
             if allowance <= 0:
-                self._leave(seat, self._first_over(tenant))
+                seat.is_capped = True
+                self._leave(seat, FAR if tenant.first_over is None else tenant.first_over)
                 return 0
         if tenant.pace is not None:
             allowance = min(allowance, tenant.pace.tokens(tenant.next_us, self._now * 1000))
@@ -356,6 +359,11 @@ class Claim:
         seat.alarm = alarm
         self._moved[seat.kind.name, seat.tenant.id] = seat
 
+    def _leave_idle(self, seat: _Seat) -> None:
+        """Its alarm is the end of its first park, known once the jobs of this call are leased."""
+        seat.is_idle = True
+        self._leave(seat, FAR)
+
     def _in_flight(self, tenant: _Tenant) -> int:
         if tenant.in_flight is None:
             tenant.in_flight, tenant.first_over = run(
@@ -366,9 +374,6 @@ class Claim:
                 longest=LONGEST_HOLD_MS,
             ).fetchone()
         return tenant.in_flight or 0
-
-    def _first_over(self, tenant: _Tenant) -> int:
-        return FAR if tenant.first_over is None else tenant.first_over
 
     def _tokens_of_kind(self, kind: _Kind) -> int:
         if kind.pace is None:
@@ -395,21 +400,7 @@ class Claim:
             self._store_seats(until)
 
     def _store_seats(self, until: int) -> None:
-        leaving = [seat for seat in self._moved.values() if seat.alarm is not None]
-        names = as_json([(seat.kind.name, seat.tenant.id) for seat in leaving])
-        alarms = run(
-            self._db,
-            "claim_alarms",
-            seats=names,
-            now=self._now,
-            longest=LONGEST_HOLD_MS,
-            far=FAR,
-        )
-        for key, first_parked in alarms:
-            seat = leaving[key]
-            if not seat.tenant.is_paused:
-                alarm = FAR if seat.alarm is None else seat.alarm
-                seat.alarm = min(alarm, first_parked, self._cap_alarm(seat, until))
+        self._set_alarms(until)
         rows = [
             (
                 seat.kind.name,
@@ -425,12 +416,18 @@ class Claim:
         ]
         run(self._db, "claim_save_seats", rows=as_json(rows), now=self._now)
 
-    def _cap_alarm(self, seat: _Seat, until: int) -> int:
-        """A capped tenant is looked at again when the first of its jobs, old or leased just now, is over."""
-        tenant = seat.tenant
-        if tenant.cap is None or (tenant.in_flight or 0) < tenant.cap:
-            return FAR
-        return min(self._first_over(tenant), until)
+    def _set_alarms(self, until: int) -> None:
+        """When to look again: an idle seat at the end of its first park, a capped one when a slot is free."""
+        idle = [seat for seat in self._moved.values() if seat.is_idle]
+        names = as_json([(seat.kind.name, seat.tenant.id) for seat in idle])
+        for key, first_parked in run(
+            self._db, "claim_alarms", seats=names, now=self._now, longest=LONGEST_HOLD_MS, far=FAR
+        ):
+            idle[key].alarm = first_parked
+        served = {seat.tenant.id for seat, _ in self._taken}
+        for seat in self._moved.values():
+            if seat.is_capped and seat.tenant.id in served:
+                seat.alarm = min(FAR if seat.alarm is None else seat.alarm, until)
 
     def _load(self, claim_id: ClaimId) -> list[LeasedJob]:
         if not self._taken:

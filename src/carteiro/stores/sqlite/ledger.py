@@ -115,7 +115,7 @@ class Changes:
     def _save_entries(self) -> None:
         begun, sent, other = [], [], []
         for e in self._entries.values():
-            if e.state is State.SENT_ATTEMPT and e.held_until is not None and e.evidence is None:
+            if self._held:  # only declare holds, and it changes nothing else
                 begun.append((e.id, e.attempts, e.in_doubt, e.holder, e.held_until, e.provider))
             elif e.state is State.SENT and e.evidence is None:
                 sent.append(
@@ -344,8 +344,8 @@ def _after(held: Held, change: Change) -> Held:
 
 def cancel(
     db: sqlite3.Connection, ids: Sequence[MessageId], tenant: TenantId, now: int
-) -> list[CancelAnswer]:
-    """End what waits, mark what is in flight."""
+) -> tuple[list[CancelAnswer], bool]:
+    """End what waits, mark what is in flight; True if there may be work now."""
     found = load(db, ids)
     changes = Changes(db, now)
     answers = []
@@ -359,13 +359,14 @@ def cancel(
             changes.apply(held, change)
             found[identity] = _after(held, change)
         answers.append(answer)
-    changes.save()
-    return answers
+    return answers, changes.save()
 
 
-def expire(db: sqlite3.Connection, limit: int, now: int, *, dead_letter_ttl_ms: int) -> int:
-    """Bury what was not sent by its time; page on past what is in flight."""
-    expired, at, after = 0, -FAR, ""
+def expire(
+    db: sqlite3.Connection, limit: int, now: int, *, dead_letter_ttl_ms: int
+) -> tuple[int, bool]:
+    """Bury what was not sent by its time, past what is in flight; True if there may be work now."""
+    expired, at, after, has_work = 0, -FAR, "", False
     while expired < limit:
         page = run(db, "expire_find", now=now, expires_at=at, id=after, limit=limit).fetchall()
         changes = Changes(db, now)
@@ -377,11 +378,11 @@ def expire(db: sqlite3.Connection, limit: int, now: int, *, dead_letter_ttl_ms: 
             if change is not None:
                 changes.apply(held, change)
                 expired += 1
-        changes.save(dead_letter_ttl_ms=dead_letter_ttl_ms)
+        has_work |= changes.save(dead_letter_ttl_ms=dead_letter_ttl_ms)
         if len(page) < limit:
             break
         after, at = page[-1]
-    return expired
+    return expired, has_work
 
 
 def redrive(

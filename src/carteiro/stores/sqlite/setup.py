@@ -47,7 +47,7 @@ async def open_sqlite(
             tenants=SqliteTenants(writer, reader, wake, options),
             dead_letters=SqliteDeadLetters(writer, reader, wake, clock),
             reading=SqliteReading(reader),
-            upkeep=SqliteUpkeep(writer, options),
+            upkeep=SqliteUpkeep(writer, wake, options),
             inbox=SqliteInbox(writer, reader, clock),
             wake=wake,
         )

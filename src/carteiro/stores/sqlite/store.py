@@ -95,12 +95,12 @@ class SqliteStore:
         clock, lease_ms = self._options.clock, lease // MILLISECOND
         pairs = as_json([(each.job, each.claim) for each in leases])
 
-        def push_on(db: sqlite3.Connection) -> set[str]:
-            rows = run(db, "extend", leases=pairs, until=clock() + lease_ms).fetchall()
-            return {row[0] for row in rows}
+        def push_on(db: sqlite3.Connection) -> set[tuple[str, str]]:
+            rows = run(db, "extend", leases=pairs, until=clock() + lease_ms)
+            return {(job, claim) for job, claim in rows}
 
         standing = await self._writer.do(push_on, durable=False)
-        return [each.job in standing for each in leases]
+        return [(each.job, each.claim) in standing for each in leases]
 
     async def release(self, leases: Sequence[Lease], *, wait: timedelta = ZERO) -> None:
         """Give back what was claimed and not declared, as if it had never been claimed."""
@@ -111,7 +111,12 @@ class SqliteStore:
     async def cancel(self, ids: Sequence[MessageId], *, tenant: TenantId) -> list[CancelAnswer]:
         """End what waits; mark what is in flight or in doubt, so that a retry becomes CANCELLED."""
         clock = self._options.clock
-        return await self._writer.do(lambda db: ledger.cancel(db, ids, tenant, clock()))
+        answers, has_work = await self._writer.do(
+            lambda db: ledger.cancel(db, ids, tenant, clock())
+        )
+        if has_work:
+            self._wake.ring()
+        return answers
 
     async def reap(self, *, limit: int) -> int:
         """Ready the jobs whose lease or hold ran out; return how many."""

@@ -7,6 +7,7 @@ from typing import Any
 
 import orjson
 
+from carteiro.errors import TenantMissing
 from carteiro.model import Fairness, KindName, SendLimit, Standing, Tenant, TenantId
 from carteiro.policy.fairness import priority, rescaled, rounds_without, stride
 from carteiro.policy.lifecycle import LONGEST_HOLD_MS, MILLISECOND
@@ -107,9 +108,14 @@ class SqliteTenants:
     async def add_key(self, tenant: TenantId, key_hash: str) -> None:
         """Let the key with this hash speak for the tenant."""
         clock = self._options.clock
-        await self._writer.do(
-            lambda db: run(db, "key_add", key_hash=key_hash, tenant=tenant, now=clock())
-        )
+
+        def add(db: sqlite3.Connection) -> None:
+            if run(db, "tenant_before", id=tenant).fetchone() is None:
+                text = f"there is no tenant {tenant!r}"
+                raise TenantMissing(text)
+            run(db, "key_add", key_hash=key_hash, tenant=tenant, now=clock())
+
+        await self._writer.do(add)
 
     async def of_key(self, key_hash: str) -> TenantId | None:
         """The tenant that the key with this hash speaks for."""

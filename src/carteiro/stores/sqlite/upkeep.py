@@ -9,22 +9,27 @@ from carteiro.ports.upkeep import Pruned
 from carteiro.stores.sqlite import ledger
 from carteiro.stores.sqlite.options import SqliteOptions
 from carteiro.stores.sqlite.rows import as_json, run
+from carteiro.stores.sqlite.wake import SqliteWake
 from carteiro.stores.sqlite.writer import Writer
 
 
 class SqliteUpkeep:
     """See `carteiro.ports.upkeep.Upkeep` for what it promises."""
 
-    def __init__(self, writer: Writer, options: SqliteOptions) -> None:
+    def __init__(self, writer: Writer, wake: SqliteWake, options: SqliteOptions) -> None:
         self._writer = writer
+        self._wake = wake
         self._options = options
 
     async def expire(self, *, limit: int) -> int:
         """Expire at most ``limit`` messages that waited beyond their time; return how many."""
         clock, ttl_ms = self._options.clock, self._options.dead_letter_ttl_ms
-        return await self._writer.do(
+        expired, has_work = await self._writer.do(
             lambda db: ledger.expire(db, limit, clock(), dead_letter_ttl_ms=ttl_ms)
         )
+        if has_work:
+            self._wake.ring()
+        return expired
 
     async def prune(
         self,
@@ -50,8 +55,10 @@ class SqliteUpkeep:
             ).fetchall()
             old_bodies = [row[0] for row in rows if row[1]]
             old_histories = [row[0] for row in rows if row[2]]
-            dropped = run(db, "prune_contents", ids=as_json(old_bodies + old_histories)).rowcount
+            bodies_only = sorted(set(old_bodies).difference(old_histories))
+            dropped = run(db, "prune_contents", ids=as_json(bodies_only)).rowcount
             if old_histories:
+                run(db, "prune_contents", ids=as_json(old_histories))
                 run(db, "prune_events", ids=as_json(old_histories))
                 run(db, "prune_messages", ids=as_json(old_histories))
             end = rows[-1][0] if len(rows) == limit else None

@@ -1,0 +1,5 @@
+"""``python -m carteiro.cli``."""
+
+from carteiro.cli import main
+
+main()

@@ -1,0 +1,95 @@
+"""One process: its event loop, its signals, and the parts that run in it together.
+
+The first SIGTERM or SIGINT asks: nothing new is taken, what is in flight may end. The second one
+insists: what is in flight is given back or left in doubt, as after a crash; nothing is lost.
+"""
+
+import asyncio
+import logging
+import signal
+import sys
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+
+import uvloop
+
+from carteiro.config import Settings
+from carteiro.model import value
+from carteiro.telemetry import log
+
+# The store's writer thread takes the interpreter's lock back after each statement, and waits this
+# long for it while the event loop is busy: with the default of 5 ms commits would crawl.
+_SWITCH_INTERVAL_S = 0.0005
+
+
+def run(main: Coroutine[object, object, None], *, settings: Settings) -> None:
+    """Run it to its end, with JSON lines for a log."""
+    sys.setswitchinterval(_SWITCH_INTERVAL_S)
+    log.configure(settings.log.level)
+    logging.basicConfig(handlers=[_FromLibraries(logging.ERROR)], force=True)
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(main)
+
+
+class _FromLibraries(logging.Handler):
+    """What libraries log as an error becomes a line of ours; their texts may quote anything and stay out."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        error = record.exc_info[1] if record.exc_info else None
+        if error is not None:
+            log.unexpected(record.name, error)
+
+
+class Stop:
+    """Whether the process was asked to stop, and whether that was said twice."""
+
+    def __init__(self) -> None:
+        self.asked = asyncio.Event()
+        self.insisted = asyncio.Event()
+
+    def tell(self) -> None:
+        """Ask, or insist if asked already."""
+        (self.insisted if self.asked.is_set() else self.asked).set()
+
+
+def stop_on_signals() -> Stop:
+    """From here on, until the loop is closed, signals ask for a stop."""
+    stop = Stop()
+    loop = asyncio.get_running_loop()
+    for each in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(each, stop.tell)
+    return stop
+
+
+@value
+class Part:
+    """Something that runs until it is stopped: gently, or at once."""
+
+    run: Callable[[], Coroutine[object, object, None]]
+    stop: Callable[[], None]
+    stop_now: Callable[[], None]
+
+
+async def run_together(parts: Sequence[Part], stop: Stop) -> None:
+    """Run all until a signal comes or one of them ends; then stop all, and raise what went wrong."""
+    # In this order: a part has begun, and can be stopped, before a signal is looked at.
+    running = [asyncio.create_task(part.run()) for part in parts]
+    await _first_of(*running, stop.asked.wait())
+    for part in parts:
+        part.stop()
+    ended = asyncio.ensure_future(asyncio.wait(running))
+    await _first_of(ended, stop.insisted.wait())
+    if not ended.done():
+        for part in parts:
+            part.stop_now()
+    await ended
+    for task in running:
+        task.result()
+
+
+async def _first_of(*waits: Awaitable[object]) -> None:
+    """Return when one of them has ended; only what was made for this call is cancelled."""
+    futures = [asyncio.ensure_future(wait) for wait in waits]
+    await asyncio.wait(futures, return_when=asyncio.FIRST_COMPLETED)
+    for future, wait in zip(futures, waits, strict=True):
+        if future is not wait:
+            future.cancel()

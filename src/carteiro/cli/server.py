@@ -1,0 +1,71 @@
+"""The HTTP server as a part of a process: listening before anything else starts, deaf to signals."""
+
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+
+import uvicorn
+from starlette.types import ASGIApp
+
+from carteiro.cli.process import Part
+from carteiro.config import ApiSettings
+from carteiro.errors import CarteiroError
+
+_BACKLOG = 2048
+_SECOND = timedelta(seconds=1)
+_ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - to be shown, not to listen on
+
+
+class CannotListen(CarteiroError):
+    """The address is taken or not ours."""
+
+
+def listen(api: ApiSettings) -> socket.socket:
+    """A socket that listens already: whoever connects is served as soon as the server runs."""
+    try:
+        found = socket.getaddrinfo(api.host, api.port, type=socket.SOCK_STREAM)
+        family, _, _, _, address = found[0]
+        return socket.create_server(address[:2], family=family, backlog=_BACKLOG)
+    except OSError as error:
+        reason = str(error.strerror).partition(" (while")[0]  # the rest names the address again
+        text = (
+            f"cannot listen on {api.host}:{api.port}: {reason}. "
+            "If another one is running, --port chooses another port, 0 any that is free"
+        )
+        raise CannotListen(text) from error
+
+
+def address_of(listener: socket.socket) -> str:
+    """The address to tell people on this machine."""
+    host, port = listener.getsockname()[:2]
+    host = _ANY_ADDRESS.get(host, host)
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def http_server(api: ASGIApp, listener: socket.socket, *, grace: timedelta) -> Part:
+    """The API on the listener; a request that was begun may end within ``grace``."""
+    config = uvicorn.Config(
+        api,
+        log_config=None,
+        access_log=False,
+        lifespan="off",
+        ws="none",
+        server_header=False,
+        timeout_graceful_shutdown=max(1, grace // _SECOND),
+    )
+    server = _Server(config)
+    return Part(lambda: server.serve([listener]), server.stop, server.stop_now)
+
+
+class _Server(uvicorn.Server):
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Leave signals to the process: they are for the worker too."""
+        yield
+
+    def stop(self) -> None:
+        self.should_exit = True
+
+    def stop_now(self) -> None:
+        self.should_exit = self.force_exit = True

@@ -1,0 +1,26 @@
+"""``carteiro worker``: worker and upkeep, without the API."""
+
+from carteiro.cli import process
+from carteiro.cli.options import ConfigFile, ProviderName, StoreUrl
+from carteiro.cli.process import Part, run_together, stop_on_signals
+from carteiro.config import Settings, load
+from carteiro.post import Carteiro
+
+
+def worker(
+    config: ConfigFile = None, store: StoreUrl = None, provider: ProviderName = None
+) -> None:
+    """Run a worker, with upkeep, until SIGTERM or Ctrl-C."""
+    settings = load(file=config, overrides={"store": store, "provider": provider})
+    process.run(_work(settings), settings=settings)
+
+
+async def _work(settings: Settings) -> None:
+    stop = stop_on_signals()
+    async with Carteiro.open(settings=settings) as post:
+        await run_together([worker_part(post)], stop)
+
+
+def worker_part(post: Carteiro) -> Part:
+    """The worker of this process, to run beside others."""
+    return Part(post.run_worker, post.stop, post.stop_now)

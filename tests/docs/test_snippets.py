@@ -1,0 +1,69 @@
+"""Code in the docs runs as it stands, and prints what the docs say it prints."""
+
+import re
+from contextlib import closing
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from carteiro.email import read_email
+from carteiro.stores.sqlite import opening
+from support.pages import Block, blocks_of, pages
+
+_BODY_OF_CURL = re.compile(r"-d '(.*?)'", re.DOTALL)
+
+
+def _programs(page: str) -> list[tuple[Block, str | None]]:
+    """The Python blocks of a page, each with the text block right behind it: what it prints."""
+    blocks = list(blocks_of(page))
+    return [
+        (block, after.code if after and after.language == "text" and after.follows else None)
+        for block, after in zip_longest(blocks, blocks[1:])
+        if block.language == "python"
+    ]
+
+
+def _curl_bodies() -> list[str]:
+    shell = [block for page in pages() for block in blocks_of(page) if block.language == "bash"]
+    return [body for block in shell for body in _BODY_OF_CURL.findall(block.code)]
+
+
+@pytest.mark.parametrize("page", [page for page in pages() if _programs(page)])
+def test_every_program_of_a_page_runs(
+    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each Python block is a whole program; those of a page run in order, in one empty folder."""
+    monkeypatch.chdir(tmp_path)
+
+    for block, printed in _programs(page):
+        names: dict[str, Any] = {"__name__": "__main__"}
+        exec(compile(block.code, f"{page}:{block.line}", "exec"), names)
+        said = capsys.readouterr().out
+        if printed is not None:
+            assert said == printed, f"{page}:{block.line}"
+
+
+@pytest.mark.parametrize("body", _curl_bodies())
+def test_every_body_of_a_curl_line_is_accepted(body: str) -> None:
+    """Whoever pastes the line gets a 202."""
+    assert read_email(body).to
+
+
+def test_every_query_is_one_that_a_fresh_store_answers(tmp_path: Path) -> None:
+    """Whoever pastes a query gets an answer."""
+    queries = [block for page in pages() for block in blocks_of(page) if block.language == "sql"]
+    assert queries
+
+    with closing(opening.connect(tmp_path / "fresh.db", busy_timeout_ms=1000)) as db:
+        opening.migrate(db, tmp_path / "fresh.db")
+        for query in queries:
+            assert db.execute(query.code).fetchall() == []
+
+
+def test_there_is_something_to_run() -> None:
+    """The tutorial and the README have programs: a page that hides them from this test proves nothing."""
+    assert _programs("docs/tutorial/first-email.md")
+    assert _programs("README.md")
+    assert _curl_bodies()

@@ -1,0 +1,113 @@
+"""The process that is killed: a worker, with or without traffic of its own, that carries a plan out.
+
+Its one argument is its orders as JSON. It tells on stdout, a JSON line each, what was accepted
+(after the answer) and which point it reached (before it dies or stops there).
+"""
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from random import Random
+
+from carteiro.model import FINISHED, MessageId
+from carteiro.telemetry import log
+from end_to_end.crash.points import Plan, Points, points_inside
+from end_to_end.crash.post_office import PostOffice, leave_mark, opened
+from end_to_end.crash.traffic import play
+
+DEADLY_EXIT = 13
+DEATH = "death"  # the mark that a deadly message leaves
+_UNATTENDED = frozenset({"unattended", "fleeting"})
+_POLL_S = 0.01
+_QUIET_POLLS = 20  # so often in a row nothing is unfinished: then also what was late has been told
+
+
+@dataclass(frozen=True)
+class Orders:
+    """What a child is to do."""
+
+    file: str
+    plan: Plan | None = None
+    seed: int | None = None  # of the traffic that it plays; None: it only works
+    until_idle: bool = False
+    blocked: str = ""
+    lingering_s: float = 0.0
+    grace_s: float = 10.0
+
+    def as_json(self) -> str:
+        """As it is handed to the child."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def of_json(cls, text: str) -> "Orders":
+        """As the child reads them."""
+        told = json.loads(text)
+        plan = told.pop("plan")
+        return cls(plan=None if plan is None else Plan(**plan), **told)
+
+
+def main() -> None:
+    """Carry the orders out."""
+    log.configure("warn")
+    orders = Orders.of_json(sys.argv[1])
+    points = Points(orders.plan, say=lambda point: _say(reached=point), blocked=orders.blocked)
+    with ExitStack() as stack:
+        if orders.plan is not None:
+            stack.enter_context(points_inside(points))
+        asyncio.run(_work(orders, points))
+
+
+async def _work(orders: Orders, points: Points) -> None:
+    async with opened(
+        Path(orders.file),
+        points,
+        grace=timedelta(seconds=orders.grace_s),
+        lingering=timedelta(seconds=orders.lingering_s),
+        deadly=partial(_die, Path(orders.file)),
+        unattended=_UNATTENDED,
+    ) as post:
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, post.stop)
+        working = asyncio.create_task(post.run_worker())
+        _say(started=os.getpid())
+        if orders.seed is not None:
+            await play(post, Random(orders.seed), _heard)
+            post.stop()
+        elif orders.until_idle:
+            await _idle(post)
+            post.stop()
+        await working
+
+
+async def _idle(post: PostOffice) -> None:
+    quiet = 0
+    while quiet < _QUIET_POLLS:
+        states = await post.backend.reading.states()
+        quiet = quiet + 1 if FINISHED.issuperset(states) else 0
+        await asyncio.sleep(_POLL_S)
+
+
+def _die(file: Path, others: int) -> None:
+    """Take the whole process along; the mark says how many deliveries beside."""
+    leave_mark(file, f"{DEATH}:{others}")
+    os._exit(DEADLY_EXIT)
+
+
+def _heard(ids: Sequence[MessageId]) -> None:
+    _say(accepted=list(ids))
+
+
+def _say(**told: object) -> None:
+    """A line at once: what is in a buffer dies with the process."""
+    os.write(1, json.dumps(told).encode() + b"\n")
+
+
+if __name__ == "__main__":
+    main()

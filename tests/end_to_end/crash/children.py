@@ -1,0 +1,162 @@
+"""Starting, stopping and listening to the processes that are to die; bringing their file to rest."""
+
+import asyncio
+import json
+import os
+import queue
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from carteiro.model import MessageId
+from end_to_end.crash.child import Orders
+from end_to_end.crash.post_office import opened
+from end_to_end.crash.traffic import prepare
+
+PATIENCE_S = 60.0  # far more than anything here takes: what waits so long waits for ever
+_POLL_S = 0.01
+
+
+class NeverHappened(AssertionError):
+    """What was waited for did not come."""
+
+
+class Child:
+    """A child process and what it told so far."""
+
+    def __init__(self, orders: Orders) -> None:
+        self._log = Path(orders.file).with_suffix(".log").open("ab")
+        self._process = subprocess.Popen(
+            [sys.executable, "-W", "error", str(Path(__file__).with_name("child.py")), orders.as_json()],
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        )
+        self.accepted: list[MessageId] = []
+        self._reached: queue.SimpleQueue[str] = queue.SimpleQueue()
+        self._started = threading.Event()
+        self._listener = threading.Thread(target=self._listen)
+        self._listener.start()
+
+    def wait_for_start(self) -> None:
+        """Wait until it works."""
+        if not self._started.wait(PATIENCE_S):
+            raise NeverHappened("the child did not start")
+
+    def wait_for_stop(self) -> str:
+        """Wait until it has stopped where its plan says; return the point."""
+        point = self._reached.get(timeout=PATIENCE_S)
+        deadline = time.monotonic() + PATIENCE_S
+        asked = os.WSTOPPED | os.WNOHANG | os.WNOWAIT
+        while os.waitid(os.P_PID, self._process.pid, asked) is None:
+            if time.monotonic() > deadline:
+                raise NeverHappened("the child did not stop")
+            time.sleep(_POLL_S)
+        return point
+
+    def wait_for_end(self) -> int:
+        """Wait until it is gone and all it told is heard; return its exit code, below 0 the signal."""
+        code = self._process.wait(PATIENCE_S)
+        self._listener.join(PATIENCE_S)
+        self._log.close()
+        return code
+
+    def tell(self, number: signal.Signals) -> None:
+        """Send it a signal, if it is still there."""
+        self._process.send_signal(number)
+
+    def has_ended(self) -> bool:
+        """Whether it is gone."""
+        return self._process.poll() is not None
+
+    def _listen(self) -> None:
+        assert self._process.stdout is not None
+        with self._process.stdout as lines:
+            for line in lines:
+                self._hear(line)
+
+    def _hear(self, line: bytes) -> None:
+        told = json.loads(line)
+        self.accepted += told.get("accepted", ())
+        if "reached" in told:
+            self._reached.put(told["reached"])
+        if "started" in told:
+            self._started.set()
+
+
+@contextmanager
+def child(orders: Orders) -> Iterator[Child]:
+    """A child that does not outlive the block."""
+    started = Child(orders)
+    try:
+        yield started
+    finally:
+        if not started.has_ended():
+            started.tell(signal.SIGKILL)
+        started.wait_for_end()
+
+
+def prepared(file: Path, seed: int) -> list[MessageId]:
+    """Make the file, with something left to reap and something to expire."""
+    accepted: list[MessageId] = []
+
+    async def make() -> None:
+        async with opened(file) as post:
+            await prepare(post, Random(-1 - seed), accepted.extend)
+
+    asyncio.run(make())
+    return accepted
+
+
+def sent(file: Path, emails: Sequence[dict[str, Any]]) -> list[MessageId]:
+    """Have e-mails accepted, with nobody at work."""
+
+    async def send() -> list[MessageId]:
+        async with opened(file) as post:
+            return [answer.id for answer in await post.send_many(emails)]  # type: ignore[union-attr]
+
+    return asyncio.run(send())
+
+
+def sent_tasks(file: Path, names: Sequence[str]) -> list[MessageId]:
+    """Have tasks accepted, with nobody at work."""
+    accepted: list[MessageId] = []
+
+    async def send() -> None:
+        async with opened(file) as post:
+            for number, name in enumerate(names):
+                answer = await getattr(post.tasks, name).send(tenant="acme", mark=f"{name}-{number}")
+                accepted.append(answer.id)
+
+    asyncio.run(send())
+    return accepted
+
+
+def bring_to_rest(file: Path) -> None:
+    """Let a worker that nothing happens to run until no job is left."""
+    asyncio.run(_rest(file))
+
+
+async def _rest(file: Path) -> None:
+    async with opened(file) as post:
+        working = asyncio.create_task(post.run_worker())
+        deadline = time.monotonic() + PATIENCE_S
+        while (jobs := _jobs(file)) and not working.done():
+            if time.monotonic() > deadline:
+                raise NeverHappened(f"still waiting: {jobs}")
+            await asyncio.sleep(_POLL_S)
+        post.stop()
+        await working
+
+
+def _jobs(file: Path) -> list[Any]:
+    with closing(sqlite3.connect(file)) as db:
+        return db.execute("SELECT * FROM jobs LIMIT 5").fetchall()

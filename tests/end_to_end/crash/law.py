@@ -1,0 +1,170 @@
+"""The law of delivery, checked on a file that has come to rest. Whatever was killed, whenever:
+
+ends       Every accepted message is there and ended, exactly once, as SENT, dead or CANCELLED.
+delivered  SENT means delivered at least once.
+doubted    What was not SENT was delivered at most as often as its outcome was in doubt, and every
+           delivery beyond the first has its own IN_DOUBT event before it.
+walked     States follow one another along the allowed transitions, and the last one stands.
+counted    The figures of a message are those of its timeline.
+buried     Exactly the dead have a dead letter, one each.
+clean      No job, lease, hold or slot is left over, and the file is whole.
+
+A kind that does not declare its attempts (a plain task) is run again without a doubt: ``doubted``
+and the attempts of ``counted`` are not promised for it.
+"""
+
+import json
+import sqlite3
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+from carteiro.model import DEAD, FINISHED, TRANSITIONS, MessageId, State
+from end_to_end.crash.post_office import marks_of
+
+_STATES = frozenset(State)
+_IN_DOUBT = "IN_DOUBT"
+
+
+@dataclass(frozen=True)
+class Life:
+    """One message with all that happened to it; times are in milliseconds."""
+
+    id: MessageId
+    state: State
+    declares: bool
+    delivery: str
+    attempts: int
+    in_doubt: int
+    rounds: int
+    is_held: bool
+    events: Sequence[tuple[str, int]]
+    deliveries: Sequence[int]
+
+    @property
+    def doubts(self) -> list[int]:
+        """When its outcome was in doubt."""
+        return [at for name, at in self.events if name == _IN_DOUBT]
+
+    @property
+    def walk(self) -> list[State]:
+        """The states it went through; a task's first one leaves no event."""
+        states = [State(name) for name, _ in self.events if name in _STATES]
+        return states if states[:1] == [State.ENQUEUED] else [State.ENQUEUED, *states]
+
+
+def broken(file: Path, accepted: Collection[MessageId]) -> list[str]:
+    """Each sentence of the law that does not hold on this file; empty: it holds."""
+    with closing(sqlite3.connect(file)) as db:
+        lives = {life.id: life for life in _lives(db, file)}
+        missing = [f"ends: {each} was accepted and is gone" for each in accepted if each not in lives]
+        of_each = [fault for life in lives.values() for fault in _faults(life)]
+        return [*missing, *of_each, *_unburied(db, lives.values()), *_left_over(db)]
+
+
+def lives(file: Path) -> list[Life]:
+    """All messages of the file, oldest first."""
+    with closing(sqlite3.connect(file)) as db:
+        return list(_lives(db, file))
+
+
+def _lives(db: sqlite3.Connection, file: Path) -> Iterator[Life]:
+    marks = _marks(file)
+    columns = (
+        "id, state, declares, delivery, attempts, in_doubt, round, held_until IS NOT NULL, kind, content"
+    )
+    rows = db.execute(
+        f"SELECT {columns} FROM messages JOIN contents ON message_id = id ORDER BY messages.rowid"
+    ).fetchall()
+    for identity, state, declares, *figures, kind, content in rows:
+        timeline = "SELECT type, created_at FROM events WHERE message_id = ? ORDER BY id"
+        events = db.execute(timeline, (identity,)).fetchall()
+        if kind == "email:send":
+            inbox = "SELECT created_at FROM inbox WHERE message_id = ? ORDER BY id"
+            deliveries = [at for (at,) in db.execute(inbox, (identity,))]
+        else:
+            deliveries = marks.get(json.loads(content)["mark"], [])
+        yield Life(
+            identity, State(state), bool(declares), *figures, events=events, deliveries=deliveries
+        )
+
+
+def _marks(file: Path) -> dict[str, list[int]]:
+    marks: dict[str, list[int]] = {}
+    path = marks_of(file)
+    for line in path.read_text().splitlines() if path.exists() else ():
+        mark, at = line.split()
+        marks.setdefault(mark, []).append(int(at))
+    return marks
+
+
+def _faults(life: Life) -> Iterator[str]:
+    rules = (_unended, _undelivered, _undoubted, _unwalked, _uncounted)
+    for rule in rules:
+        for fault in rule(life):
+            yield f"{rule.__name__.removeprefix('_un')}: {life.id} {fault}; {life}"
+
+
+def _unended(life: Life) -> Iterator[str]:
+    if life.state not in FINISHED:
+        yield f"rests in {life.state}"
+    if life.is_held:
+        yield "is still held"
+
+
+def _undelivered(life: Life) -> Iterator[str]:
+    if life.state is State.SENT and not life.deliveries:
+        yield "is SENT and was never delivered"
+
+
+def _undoubted(life: Life) -> Iterator[str]:
+    if not life.declares:
+        return
+    if life.state is not State.SENT and len(life.deliveries) > len(life.doubts):
+        yield f"is {life.state} and was delivered more often than it was in doubt"
+    for before, at in enumerate(life.deliveries):
+        if sum(doubt <= at for doubt in life.doubts) < before:
+            yield f"was delivered for the {before + 1}. time without a doubt of its own before"
+    if life.delivery == "at_most_once" and len(life.deliveries) > life.rounds:
+        yield "was to be delivered at most once a round"
+
+
+def _unwalked(life: Life) -> Iterator[str]:
+    for before, after in pairwise(life.walk):
+        allowed = TRANSITIONS[before]
+        if not life.declares and State.RECEIVED in allowed:  # it walks on inside its settle
+            allowed |= TRANSITIONS[State.SENT_ATTEMPT]
+        if after not in allowed:
+            yield f"went from {before} to {after}"
+    if life.walk[-1] is not life.state:
+        yield f"is {life.state}, its timeline ends in {life.walk[-1]}"
+
+
+def _uncounted(life: Life) -> Iterator[str]:
+    names = [name for name, _ in life.events]
+    this_round = names[len(names) - names[::-1].index("ENQUEUED") :] if "ENQUEUED" in names else names
+    if life.in_doubt != this_round.count(_IN_DOUBT):
+        yield f"counts {life.in_doubt} doubts, its timeline {this_round.count(_IN_DOUBT)}"
+    if life.declares and life.attempts != names.count("SENT_ATTEMPT"):
+        yield f"counts {life.attempts} attempts, its timeline {names.count('SENT_ATTEMPT')}"
+
+
+def _unburied(db: sqlite3.Connection, lives: Collection[Life]) -> Iterator[str]:
+    dead = {life.id for life in lives if life.state in DEAD}
+    letters = {row[0] for row in db.execute("SELECT message_id FROM dead_letters")}
+    for each in sorted(dead ^ letters):
+        yield f"buried: {each} is dead without a letter, or has a letter and is not dead"
+    for (each,) in db.execute("SELECT message_id FROM dead_letters WHERE redriven_at IS NOT NULL"):
+        yield f"buried: {each} has ended again and its letter is still on its way"
+
+
+def _left_over(db: sqlite3.Connection) -> Iterator[str]:
+    for row in db.execute("SELECT id, kind, is_claimed, claims, parked_until FROM jobs"):
+        yield f"clean: a job is left over: {row}"
+    for row in db.execute("SELECT kind, tenant, jobs FROM seats WHERE jobs <> 0"):
+        yield f"clean: a seat counts jobs that are not there: {row}"
+    [(verdict,)] = db.execute("PRAGMA integrity_check(1)").fetchall()
+    if verdict != "ok":
+        yield f"clean: {verdict}"

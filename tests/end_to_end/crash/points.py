@@ -1,0 +1,246 @@
+"""The named crash points: between every two steps of every operation, in the test's own process only.
+
+Ports, kinds, the hand-over and the writer's connection are wrapped from outside; the product has no
+hook for it. The life of an operation as points: ``asked``, ``half`` (after its first change, inside
+the transaction), ``uncommitted``, ``committed``, ``answered``.
+"""
+
+import asyncio
+import os
+import signal
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from carteiro.kinds import Kind
+from carteiro.model import LeasedJob, Outcome
+from carteiro.path.confirm import Confirmation
+from carteiro.ports import Backend, Handover, Parcel
+from carteiro.stores.sqlite import writer
+
+Action: TypeAlias = Literal["kill", "stop"]
+
+OPERATIONS = (
+    "accept",
+    "cancel",
+    "claim",
+    "declare",
+    "expire",
+    "extend",
+    "keep",
+    "reap",
+    "redrive",
+    "release",
+    "settle",
+)
+STEPS = ("asked", "half", "uncommitted", "committed", "answered")
+POINTS = (
+    *(f"{operation}.{step}" for operation in OPERATIONS for step in STEPS),
+    "batch.between",  # two operations of one transaction
+    "confirm.asked",
+    "confirm.answered",
+    "deliver.asked",
+    "handover.asked",  # the last look at the deadline comes next
+    "handover.begun",
+    "deliver.answered",
+)
+# Whoever is stopped here has the file's write lock: nobody can take anything over meanwhile.
+LOCKED = frozenset({f"{each}.{step}" for each in OPERATIONS for step in ("half", "uncommitted")})
+LOCKED |= {"batch.between"}
+
+_operation: ContextVar[str] = ContextVar("_operation", default="")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is to happen at which point, the how manyeth time it is reached."""
+
+    point: str
+    occurrence: int = 1
+    action: Action = "kill"
+
+
+class Points:
+    """Carries the plan out; without one it only counts what runs."""
+
+    def __init__(
+        self, plan: Plan | None = None, *, say: Callable[[str], None] = print, blocked: str = ""
+    ) -> None:
+        self._plan = plan
+        self._left = plan.occurrence if plan is not None else 0
+        self._say = say
+        self._blocked = blocked
+        self.running = 0  # deliveries under way in this process
+
+    def reach(self, point: str) -> None:
+        """Die or stop here, if that is the plan."""
+        if self._plan is None or point != self._plan.point:
+            return
+        self._left -= 1
+        if self._left == 0:
+            self._say(point)
+            if self._plan.action == "kill":
+                os.kill(os.getpid(), signal.SIGKILL)
+            # To this very thread: it goes no further, whichever thread the kernel would have picked.
+            signal.pthread_kill(threading.get_ident(), signal.SIGSTOP)
+
+    async def pass_block(self, operation: str) -> None:
+        """Wait for ever in front of the operation that is blocked."""
+        if operation == self._blocked:
+            await asyncio.Event().wait()
+
+
+def watched_backend(backend: Backend, points: Points) -> Backend:
+    """The same ports, with a point before and after each operation."""
+    ports: dict[str, Any] = {
+        field.name: _WatchedPort(getattr(backend, field.name), points)
+        for field in fields(backend)  # type: ignore[arg-type] # a `value` is a dataclass
+    }
+    return Backend(**ports)
+
+
+def watched_kind(kind: Kind, points: Points, look: Callable[[LeasedJob], None]) -> Kind:
+    """The same kind, with points around its confirm and deliver; ``look`` is shown what is confirmed."""
+
+    def confirm(job: LeasedJob) -> Confirmation:
+        assert kind.confirm is not None
+        points.reach("confirm.asked")
+        look(job)
+        confirmation = kind.confirm(job)
+        points.reach("confirm.answered")
+        return confirmation
+
+    async def deliver(parcel: Parcel, handover: Handover) -> Outcome:
+        points.running += 1
+        try:
+            points.reach("deliver.asked")
+            outcome = await kind.deliver(parcel, handover)
+            points.reach("deliver.answered")
+            return outcome
+        finally:
+            points.running -= 1
+
+    return replace(kind, confirm=kind.confirm and confirm, deliver=deliver)  # type: ignore[type-var]
+
+
+@contextmanager
+def points_inside(points: Points) -> Iterator[None]:
+    """Put points into the hand-over and into the transactions of this process, until the block ends."""
+    begin, connect, do = Handover.begin, writer.connect, writer.Writer.do
+
+    def watched_begin(handover: Handover) -> None:
+        points.reach("handover.asked")
+        begin(handover)
+        points.reach("handover.begun")
+
+    def watched_connect(path: Path, *, busy_timeout_ms: int) -> Any:
+        return _WatchedConnection(connect(path, busy_timeout_ms=busy_timeout_ms), points)
+
+    async def watched_do(self: writer.Writer, operation: Any, *, durable: bool = True) -> Any:
+        name = _operation.get()
+        watched = _within(name, operation) if name else operation
+        return await do(self, watched, durable=durable)
+
+    patches: list[tuple[Any, str, Any, Any]] = [
+        (Handover, "begin", begin, watched_begin),
+        (writer, "connect", connect, watched_connect),
+        (writer.Writer, "do", do, watched_do),
+    ]
+    for owner, name, _, watched in patches:
+        setattr(owner, name, watched)
+    try:
+        yield
+    finally:
+        for owner, name, plain, _ in patches:
+            setattr(owner, name, plain)
+
+
+class _WatchedPort:
+    """A port whose operations can be died before and after."""
+
+    def __init__(self, port: object, points: Points) -> None:
+        self._port = port
+        self._points = points
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self._port, name)
+        return self._watched(name, method) if name in OPERATIONS else method
+
+    def _watched(self, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
+        async def operation(*arguments: object, **named: object) -> Any:
+            self._points.reach(f"{name}.asked")
+            await self._points.pass_block(name)
+            token = _operation.set(name)
+            try:
+                answer = await method(*arguments, **named)
+            finally:
+                _operation.reset(token)
+            self._points.reach(f"{name}.answered")
+            return answer
+
+        return operation
+
+
+class _WatchedConnection:
+    """The writer's connection; knows which operations wrote in the transaction at hand."""
+
+    def __init__(self, connection: sqlite3.Connection, points: Points) -> None:
+        self._connection = connection
+        self._points = points
+        self._current = ""
+        self._changes_before = 0
+        self._is_half = False
+        self._written: list[str] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._connection, name)
+
+    def enter(self, operation: str) -> None:
+        self._current = operation
+        self._changes_before = self._connection.total_changes
+        self._is_half = False
+
+    def leave(self) -> None:
+        if self._is_half:
+            self._written.append(self._current)
+        self._current = ""
+
+    def execute(self, statement: str, parameters: Any = ()) -> sqlite3.Cursor:
+        if statement == "COMMIT":
+            return self._commit()
+        if statement == "BEGIN IMMEDIATE":
+            self._written.clear()
+        cursor = self._connection.execute(statement, parameters)
+        if statement == "RELEASE operation":
+            self._points.reach("batch.between")
+        if self._current and not self._is_half:
+            self._is_half = self._connection.total_changes > self._changes_before
+            if self._is_half:
+                self._points.reach(f"{self._current}.half")
+        return cursor
+
+    def _commit(self) -> sqlite3.Cursor:
+        for operation in self._written:
+            self._points.reach(f"{operation}.uncommitted")
+        cursor = self._connection.execute("COMMIT")
+        for operation in self._written:
+            self._points.reach(f"{operation}.committed")
+        return cursor
+
+
+def _within(name: str, operation: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """The operation, known by its name to the connection that it runs on."""
+
+    def watched(db: Any) -> Any:
+        db.enter(name)
+        try:
+            return operation(db)
+        finally:
+            db.leave()
+
+    return watched

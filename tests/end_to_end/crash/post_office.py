@@ -1,0 +1,156 @@
+"""A post office with short lengths, quick retries and a few tasks, as the crash suite runs it everywhere."""
+
+import asyncio
+import os
+import time
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from pathlib import Path
+from typing import TypeAlias
+
+from carteiro import Carteiro
+from carteiro.app import open_backend
+from carteiro.config import load
+from carteiro.kinds import Kind, Pool
+from carteiro.model import LeasedJob
+from carteiro.policy.retry import RetryPolicy
+from carteiro.tasks import Task
+from end_to_end.crash.points import Points, watched_backend, watched_kind
+
+CALL_LIMIT = timedelta(milliseconds=300)
+HOLD = CALL_LIMIT + timedelta(milliseconds=200)
+LEASE = timedelta(milliseconds=500)
+DEADLY_ADDRESS = "deadly@"
+QUICK = RetryPolicy(max_attempts=5, base=timedelta(milliseconds=10), cap=timedelta(milliseconds=40))
+
+Deadly: TypeAlias = Callable[[int], None]  # told how many deliveries it would take along
+
+
+@dataclass(frozen=True)
+class Tasks:
+    """The tasks of the suite; each leaves its ``mark`` behind when it has run."""
+
+    note: Task
+    note_in_thread: Task
+    note_once: Task
+    linger: Task
+    deadly: Task
+    unattended: Task
+    fleeting: Task
+
+
+class PostOffice(Carteiro):
+    """Carteiro with points around its ports and kinds."""
+
+    points: Points
+    tasks: Tasks
+    unattended: frozenset[str] = frozenset()
+    deadly: Deadly | None = None
+
+    def _pools(self) -> list[Pool]:
+        """As they are, with quick retries."""
+        return [
+            replace(  # type: ignore[type-var] # a `value` is a dataclass
+                pool,
+                kinds=tuple(
+                    self._watched(kind)
+                    for kind in pool.kinds
+                    if kind.name not in self.unattended
+                ),
+            )
+            for pool in super()._pools()
+        ]
+
+    def _watched(self, kind: Kind) -> Kind:
+        quick = replace(kind, policy=lambda _: QUICK)  # type: ignore[type-var]
+        return watched_kind(quick, self.points, self._look)
+
+    def _look(self, job: LeasedJob) -> None:
+        if self.deadly is not None and DEADLY_ADDRESS in (job.content or ""):
+            self.deadly(self.points.running)
+
+
+@asynccontextmanager
+async def opened(
+    file: Path,
+    points: Points | None = None,
+    *,
+    grace: timedelta = timedelta(seconds=10),
+    lingering: timedelta = timedelta(0),
+    deadly: Deadly | None = None,
+    unattended: frozenset[str] = frozenset(),
+) -> AsyncIterator[PostOffice]:
+    """Open the file; ``unattended`` are the tasks that this process does not run."""
+    points = points or Points()
+    settings = load(
+        environ={},
+        overrides={
+            "store": f"sqlite:///{file}",
+            "delivery.call_limit_ms": CALL_LIMIT // timedelta(milliseconds=1),
+            "delivery.hold_margin_ms": (HOLD - CALL_LIMIT) // timedelta(milliseconds=1),
+            "delivery.lease_ms": LEASE // timedelta(milliseconds=1),
+            "delivery.grace_ms": grace // timedelta(milliseconds=1),
+            "sqlite.min_free_bytes": 0,
+            "workers.sync_task_threads": 4,
+        },
+    )
+    threads = ThreadPoolExecutor(4)
+    try:
+        async with open_backend(settings) as backend:
+            post = PostOffice(watched_backend(backend, points), settings, threads=threads)
+            post.points = points
+            post.unattended = unattended
+            post.deadly = deadly
+            post.tasks = _tasks(post, file, lingering)
+            yield post
+    finally:
+        threads.shutdown(wait=True, cancel_futures=True)
+
+
+def marks_of(file: Path) -> Path:
+    """Where the tasks on this file leave their marks, a line each: the mark and when (milliseconds)."""
+    return file.with_suffix(".marks")
+
+
+def leave_mark(file: Path, mark: str) -> None:
+    """Append a line, whole or not at all."""
+    line = f"{mark} {time.time_ns() // 1_000_000}\n".encode()
+    descriptor = os.open(marks_of(file), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    try:
+        os.write(descriptor, line)
+    finally:
+        os.close(descriptor)
+
+
+def _tasks(
+    post: PostOffice,
+    file: Path,
+    lingering: timedelta,
+) -> Tasks:
+    async def note(mark: str) -> None:
+        leave_mark(file, mark)
+
+    def note_in_thread(mark: str) -> None:
+        leave_mark(file, mark)
+
+    async def linger(mark: str) -> None:
+        await asyncio.sleep(lingering.total_seconds())
+        leave_mark(file, mark)
+
+    async def kill_worker(mark: str) -> None:
+        if post.deadly is not None:
+            post.deadly(post.points.running - 1)
+        leave_mark(file, mark)
+
+    return Tasks(
+        note=post.task("note")(note),
+        note_in_thread=post.task("note_in_thread")(note_in_thread),
+        note_once=post.task("note_once", delivery="at_most_once", timeout=CALL_LIMIT)(note),
+        linger=post.task("linger")(linger),
+        deadly=post.task("deadly")(kill_worker),
+        unattended=post.task("unattended")(note),
+        fleeting=post.task("fleeting", ttl=timedelta(milliseconds=1))(note),
+    )

@@ -1,0 +1,113 @@
+"""A process that sleeps past its lease or hold and wakes up again (SIGSTOP, SIGCONT): it is fenced."""
+
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from carteiro.model import State
+from end_to_end.crash.child import Orders
+from end_to_end.crash.children import bring_to_rest, child, sent
+from end_to_end.crash.law import Life, broken, lives
+from end_to_end.crash.points import Plan
+from end_to_end.crash.post_office import HOLD, LEASE
+from end_to_end.crash.traffic import an_email
+
+_EMAILS = [*(an_email("ok") for _ in range(3)), an_email("ok", delivery="at_most_once")]
+
+BEFORE_THE_LAST_CHECK = (
+    "claim.asked",
+    "claim.committed",
+    "claim.answered",
+    "confirm.asked",
+    "confirm.answered",
+    "declare.asked",
+    "declare.committed",
+    "declare.answered",
+    "deliver.asked",
+    "handover.asked",
+)
+DECLARED = BEFORE_THE_LAST_CHECK[BEFORE_THE_LAST_CHECK.index("declare.committed") :]
+INSIDE_THE_HANDOVER = ("handover.begun", "keep.asked", "keep.committed", "keep.answered")
+WITH_THE_ANSWER_IN_HAND = ("deliver.answered", "settle.asked")
+WITH_THE_LOCK = ("claim.uncommitted", "declare.half", "declare.uncommitted")
+
+
+def _slept_through(file: Path, point: str) -> tuple[list[Life], list[Life]]:
+    """Stop a worker at the point, let another one end everything, wake it: the messages before and after."""
+    accepted = sent(file, _EMAILS)
+    with child(Orders(str(file), Plan(point, action="stop"), until_idle=True)) as sleeper:
+        sleeper.wait_for_stop()
+        bring_to_rest(file)
+        before = lives(file)
+        sleeper.tell(signal.SIGCONT)
+        assert sleeper.wait_for_end() == 0
+    assert broken(file, accepted) == []
+    return before, lives(file)
+
+
+@pytest.mark.parametrize("point", BEFORE_THE_LAST_CHECK)
+def test_stopped_before_the_last_deadline_check_it_delivers_nothing(
+    tmp_path: Path, point: str
+) -> None:
+    """A worker whose claim was taken over while it slept hands nothing over when it wakes."""
+    before, after = _slept_through(tmp_path / "post.db", point)
+
+    assert [life.deliveries for life in after] == [life.deliveries for life in before]
+    assert all(len(life.deliveries) <= 1 for life in after)
+
+
+@pytest.mark.parametrize("point", BEFORE_THE_LAST_CHECK)
+def test_only_what_was_declared_is_in_doubt(tmp_path: Path, point: str) -> None:
+    """What the sleeper had merely claimed is sent by another as if nothing had happened."""
+    before, _ = _slept_through(tmp_path / "post.db", point)
+
+    doubted = [life for life in before if life.doubts]
+    sendable_again = [life for life in before if life.delivery == "at_least_once"]
+    assert bool(doubted) == (point in DECLARED)
+    assert all(life.state is State.SENT for life in sendable_again)
+
+
+@pytest.mark.parametrize("point", INSIDE_THE_HANDOVER)
+def test_stopped_inside_the_hand_over_it_may_deliver_once_more_and_no_more(
+    tmp_path: Path, point: str
+) -> None:
+    """The second delivery of a sleeper is covered by the doubt that was written when it was taken over."""
+    before, after = _slept_through(tmp_path / "post.db", point)
+
+    assert any(life.doubts for life in before)
+    for life in after:
+        assert len(life.deliveries) <= 1 + len(life.doubts)
+        assert len(life.doubts) <= 1
+
+
+@pytest.mark.parametrize("point", WITH_THE_ANSWER_IN_HAND)
+def test_a_late_success_is_kept_as_evidence(tmp_path: Path, point: str) -> None:
+    """What a worker knows when it wakes is kept, and makes SENT of what was given up in doubt."""
+    before, after = _slept_through(tmp_path / "post.db", point)
+
+    given_up = [life.id for life in before if life.state is State.FAILED]
+    late = {life.id for life in after if "LATE_RESULT" in {name for name, _ in life.events}}
+    assert given_up
+    assert late.issuperset(given_up)
+    assert all(life.state is State.SENT for life in after)
+
+
+@pytest.mark.parametrize("point", WITH_THE_LOCK)
+def test_stopped_inside_a_transaction_it_goes_on_where_it_was(tmp_path: Path, point: str) -> None:
+    """Nobody can take over from a worker that holds the file: it wakes too late to call, and tries again."""
+    file = tmp_path / "post.db"
+    accepted = sent(file, _EMAILS)
+
+    with child(Orders(str(file), Plan(point, action="stop"), until_idle=True)) as sleeper:
+        sleeper.wait_for_stop()
+        time.sleep(max(HOLD, LEASE).total_seconds() * 1.5)  # real time has to pass it by
+        sleeper.tell(signal.SIGCONT)
+        code = sleeper.wait_for_end()
+
+    assert code == 0
+    assert {(life.state, len(life.deliveries), len(life.doubts)) for life in lives(file)} == {
+        (State.SENT, 1, 0)
+    }
+    assert broken(file, accepted) == []

@@ -1,0 +1,118 @@
+"""What is sent while processes die: a bit of everything, chosen by a seed."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from random import Random
+from typing import Any, TypeAlias
+from uuid import UUID
+
+from carteiro import Accepted
+from carteiro.model import AcceptAnswer, ClaimId, MessageId, TenantId
+from carteiro.tasks import Task
+from end_to_end.crash.post_office import PostOffice
+
+Heard: TypeAlias = Callable[[Sequence[MessageId]], None]
+
+TENANTS = ("acme", "brasa", "cedro")
+_POLL_S = 0.01
+_SOON = timedelta(milliseconds=200)
+
+
+def an_email(to: str, tenant: str = TENANTS[0], **fields: Any) -> dict[str, Any]:
+    """An e-mail to the sandbox; ``to`` is the local part that it plays."""
+    return {
+        "tenant": tenant,
+        "to": f"{to}@sandbox.test",
+        "subject": "Bom dia",
+        "html": "<p>Bom dia</p>",
+        **fields,
+    }
+
+
+def some_of_everything(chance: Random) -> list[dict[str, Any]]:
+    """E-mails that end in every way there is, in any order, from any tenant."""
+    soon = datetime.now(UTC) + _SOON
+    emails = [
+        *(an_email("ok") for _ in range(5)),
+        an_email("throttle-1"),
+        an_email("throttle-1", delivery="at_most_once"),
+        an_email("greylist"),
+        an_email("bounce-550"),
+        an_email("full-552"),
+        an_email("reject"),
+        an_email("lost-reply"),
+        an_email("lost-reply", delivery="at_most_once"),
+        an_email("random-50"),
+        an_email("timeout", ttl=400),
+        an_email("ok", html="<script>alert(1)</script>"),
+        an_email("ok", scheduled_at=soon),
+        an_email("ok", ttl=1),
+        an_email("full-552", ttl=30),
+        an_email("ok", delivery="at_most_once"),
+    ]
+    chance.shuffle(emails)
+    return [email | {"tenant": chance.choice(TENANTS)} for email in emails]
+
+
+async def send(post: PostOffice, emails: Sequence[dict[str, Any]], heard: Heard) -> list[MessageId]:
+    """Send them, and tell once the answer is there."""
+    answers = await post.send_many(emails)
+    ids = [answer.id for answer in answers if isinstance(answer, Accepted)]
+    heard(ids)
+    return ids
+
+
+async def send_task(post: PostOffice, task: Task, chance: Random, heard: Heard) -> MessageId:
+    """Send a task with a mark of its own."""
+    mark = str(UUID(int=chance.getrandbits(128)))
+    answer: AcceptAnswer = await task.send(tenant=chance.choice(TENANTS), mark=mark)
+    assert isinstance(answer, Accepted)
+    heard([answer.id])
+    return answer.id
+
+
+async def prepare(post: PostOffice, chance: Random, heard: Heard) -> None:
+    """Leave something to reap and something to expire, of kinds that the children do not attend to."""
+    await send_task(post, post.tasks.fleeting, chance, heard)
+    await send_task(post, post.tasks.unattended, chance, heard)
+    claim_id = ClaimId(str(UUID(int=chance.getrandbits(128))))
+    kinds = [post.tasks.unattended.kind_name]
+    await post.backend.store.claim(
+        claim_id=claim_id, kinds=kinds, limit=1, lease=timedelta(milliseconds=1)
+    )
+
+
+async def play(post: PostOffice, chance: Random, heard: Heard) -> None:
+    """Send a bit of everything, cancel, redrive; return when only what lingers is unfinished."""
+    await send_task(post, post.tasks.linger, chance, heard)
+    ids = await send(post, some_of_everything(chance), heard)
+    for task in (post.tasks.note, post.tasks.note_in_thread, post.tasks.note_once):
+        ids += [await send_task(post, task, chance, heard) for _ in range(2)]
+    await cancel_some(post, ids, chance)
+    ids += await send(post, some_of_everything(chance), heard)
+    dead = await _first_dead(post)
+    await post.backend.dead_letters.redrive([dead], by="ana")
+    while await post.backend.reading.unsettled(ids):
+        await asyncio.sleep(_POLL_S)
+
+
+async def cancel_some(post: PostOffice, ids: Sequence[MessageId], chance: Random) -> None:
+    """Cancel a third of the messages, whoever's they are and wherever they stand."""
+    chosen = chance.sample(list(ids), k=len(ids) // 3)
+    for tenant in TENANTS:
+        await post.backend.store.cancel(chosen, tenant=TenantId(tenant))
+
+
+async def redrive_some(post: PostOffice, chance: Random) -> None:
+    """Send about half of the dead letters round again."""
+    ids = [letter.id for letter in await post.backend.dead_letters.find(limit=20)]
+    await post.backend.dead_letters.redrive([each for each in ids if chance.random() < 0.5], by="ana")
+
+
+async def _first_dead(post: PostOffice) -> MessageId:
+    while True:
+        letters = await post.backend.dead_letters.find(limit=1)
+        if letters:
+            return letters[0].id
+        await asyncio.sleep(_POLL_S)

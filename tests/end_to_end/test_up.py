@@ -1,0 +1,304 @@
+"""``carteiro up`` as people meet it: a real process, a real port, real signals."""
+
+import asyncio
+import re
+import shlex
+import shutil
+import signal
+import sys
+from asyncio.subprocess import DEVNULL, PIPE, Process
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+import orjson
+import pytest
+
+from carteiro.model import MessageId, State
+from carteiro.post import Carteiro
+from support.commands import environment_of_a_command
+
+EMAIL = {"to": "ok@sandbox.test", "subject": "Bom dia", "text": "Olá"}
+PATIENCE_S = 20.0
+UNFINISHED = {State.ENQUEUED, State.RECEIVED, State.SENT_ATTEMPT, State.RETRY_SCHEDULED}
+
+
+@dataclass
+class Running:
+    """A process of ours, and what it announced."""
+
+    process: Process
+    announced: str = ""
+    log: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def address(self) -> str:
+        """Where it listens."""
+        return self._found(r"listens on (\S+)")
+
+    @property
+    def key(self) -> str:
+        """The API key that it showed."""
+        return self._found(r"^\s+(ck_\S+)$")
+
+    @property
+    def curl(self) -> list[str]:
+        """The line to be pasted, as a shell reads it."""
+        return shlex.split(self._found(r"^\s+(curl .*)$"))
+
+    def client(self) -> httpx.AsyncClient:
+        """A client with the key that it showed."""
+        return httpx.AsyncClient(base_url=self.address, headers={"X-API-Key": self.key})
+
+    async def logged(self, event: str) -> None:
+        """Wait until this event is in the log."""
+        while not any(line["event"] == event for line in self.log):  # noqa: ASYNC110 - lines come as they like
+            await asyncio.sleep(0.01)
+
+    async def ended(self, *signals: signal.Signals) -> int:
+        """Send the signals, each when the one before has begun to act; the exit code."""
+        for number, each in enumerate(signals):
+            if number:
+                await asyncio.wait_for(self.logged("worker.stopping"), PATIENCE_S)
+            self.process.send_signal(each)
+        return await asyncio.wait_for(self.process.wait(), PATIENCE_S)
+
+    def _found(self, pattern: str) -> str:
+        found = re.search(pattern, self.announced, re.MULTILINE)
+        assert found, self.announced
+        return found.group(1)
+
+
+@asynccontextmanager
+async def started(folder: Path, *arguments: str) -> AsyncIterator[Running]:
+    """A command in this folder; killed if it is still there at the end."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "carteiro.cli", *arguments),
+        cwd=folder,
+        env=environment_of_a_command(),
+        stdin=DEVNULL,
+        stdout=PIPE,
+        stderr=PIPE,
+    )
+    running = Running(process)
+    following = asyncio.create_task(_follow_log(running))
+    try:
+        yield running
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+        await following
+
+
+@asynccontextmanager
+async def up(folder: Path, *flags: str) -> AsyncIterator[Running]:
+    """``carteiro up`` on a file in this folder and a free port, when it has said where."""
+    async with started(folder, "up", "--port", "0", *flags) as running:
+        running.announced = await asyncio.wait_for(_announcement(running.process), PATIENCE_S)
+        yield running
+
+
+async def _announcement(process: Process) -> str:
+    """Everything up to the end of the last paragraph: after a start it names the key, or how to get one."""
+    assert process.stdout is not None
+    announced = ""
+    while not re.search(r"^(\s+curl|For another one).*\n\n", announced, re.MULTILINE):
+        line = await process.stdout.readline()
+        assert line, announced
+        announced += line.decode()
+    return announced
+
+
+async def _follow_log(running: Running) -> None:
+    assert running.process.stderr is not None
+    async for line in running.process.stderr:
+        running.log.append(orjson.loads(line))  # a line that is not JSON fails the test
+
+
+async def status_of(client: httpx.AsyncClient, message: str) -> str:
+    """Where the API says that the message is."""
+    return str((await client.get(f"/v1/emails/{message}")).json()["status"])
+
+
+async def final_status_of(client: httpx.AsyncClient, message: str) -> str:
+    """Where the message rests, once it is finished."""
+    async with asyncio.timeout(PATIENCE_S):
+        while (status := await status_of(client, message)) in UNFINISHED:  # noqa: ASYNC110 - as a client can
+            await asyncio.sleep(0.01)
+        return status
+
+
+async def test_the_printed_line_sends_an_e_mail(tmp_path: Path) -> None:
+    """From nothing to a delivered e-mail by pasting one line."""
+    async with up(tmp_path) as running:
+        answer = await pasted(running.curl)
+
+        async with running.client() as client:
+            assert await final_status_of(client, answer["outboxId"]) == "SENT"
+        assert await running.ended(signal.SIGTERM) == 0
+
+
+async def pasted(curl: list[str]) -> dict[str, Any]:
+    """The answer to a curl line; where there is no curl, to the request that the line describes."""
+    if shutil.which("curl") is None:
+        _, url, _, key, _, media_type, _, body = curl
+        headers = dict(header.split(": ", 1) for header in (key, media_type))
+        async with httpx.AsyncClient() as client:
+            answer = (await client.post(url, content=body, headers=headers)).content
+    else:
+        process = await asyncio.create_subprocess_exec(*curl, stdout=PIPE, stderr=DEVNULL)
+        answer, _ = await process.communicate()
+    document: dict[str, Any] = orjson.loads(answer)
+    return document
+
+
+async def test_a_start_that_fails_makes_no_key(tmp_path: Path) -> None:
+    """A mistyped flag must not use up the one time that the key is shown."""
+    failing = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "carteiro.cli", "up", "--port", "0", "--provider", "pigeon"),
+        cwd=tmp_path,
+        env=environment_of_a_command(),
+        stderr=DEVNULL,
+    )
+    assert await failing.wait() == 2
+
+    async with up(tmp_path) as running:
+        assert running.key
+
+
+async def test_the_log_is_json_whatever_comes_in(tmp_path: Path) -> None:
+    """Noise on the port writes no line of another shape, and serving goes on."""
+    async with up(tmp_path) as running:
+        host, port = running.address.removeprefix("http://").split(":")
+        reader, writer = await asyncio.open_connection(host, int(port))
+        writer.write(b"\x16\x03\x01 this is not HTTP\r\n\r\n")
+        await reader.read()
+        writer.close()
+        async with running.client() as client:
+            too_large = await client.post("/v1/email/send", content=b" " * 5_000_000)
+            live = await client.get("/health/live")
+        assert await running.ended(signal.SIGTERM) == 0
+
+    assert (too_large.status_code, live.status_code) == (415, 200)
+    assert {line["level"] for line in running.log} == {"info"}
+
+
+async def test_a_worker_alone_delivers_what_others_accept(tmp_path: Path) -> None:
+    """``carteiro worker`` shares the file with whoever writes to it, and ends on SIGTERM."""
+    async with (
+        Carteiro.open(f"sqlite:///{tmp_path}/carteiro.db") as post,
+        started(tmp_path, "worker") as running,
+    ):
+        answer = await post.send(tenant="acme", **EMAIL)
+        async with asyncio.timeout(PATIENCE_S):
+            while await post.backend.reading.unsettled([answer.id]):  # noqa: ASYNC110 - ask the ledger
+                await asyncio.sleep(0.01)
+        assert await running.ended(signal.SIGTERM) == 0
+
+    assert await state_of(tmp_path, answer.id) is State.SENT
+
+
+async def test_the_key_is_shown_once_and_another_on_demand(tmp_path: Path) -> None:
+    """A later start cannot know the key; it says how to get another, and both then open."""
+    async with up(tmp_path) as first:
+        await first.ended(signal.SIGTERM)
+    async with up(tmp_path) as second:
+        await second.ended(signal.SIGTERM)
+    async with up(tmp_path, "--new-key") as third:
+        for key in (first.key, third.key):
+            async with httpx.AsyncClient(base_url=third.address) as client:
+                headers = {"X-API-Key": key}
+                answer = await client.post("/v1/email/send", json=EMAIL, headers=headers)
+                assert answer.status_code == 202
+
+    assert "ck_" not in second.announced
+    assert "carteiro up --new-key" in second.announced
+    assert first.key.encode() not in all_bytes_in(tmp_path)
+
+
+def all_bytes_in(folder: Path) -> bytes:
+    """Whatever was written to disk."""
+    return b"".join(path.read_bytes() for path in folder.iterdir())
+
+
+async def test_sigterm_under_load_loses_nothing(tmp_path: Path) -> None:
+    """Everything that was answered with 202 is there afterwards, and is sent exactly once."""
+    accepted: list[MessageId] = []
+
+    async def keep_sending(client: httpx.AsyncClient) -> None:
+        while True:
+            try:
+                answer = await client.post("/v1/email/send", json=EMAIL)
+            except httpx.TransportError:
+                return  # it listens no more
+            assert answer.status_code == 202, answer.text
+            accepted.append(MessageId(answer.json()["outboxId"]))
+
+    async with up(tmp_path) as running, running.client() as client:
+        senders = [asyncio.create_task(keep_sending(client)) for _ in range(8)]
+        await asyncio.sleep(0.5)
+        exit_code = await running.ended(signal.SIGTERM)
+        await asyncio.gather(*senders)
+
+    assert exit_code == 0
+    assert len(accepted) > 8
+    await assert_sent_once(tmp_path, accepted)
+
+
+async def assert_sent_once(folder: Path, accepted: list[MessageId]) -> None:
+    """Finish what is left, then look at each message and its deliveries."""
+    async with Carteiro.open(f"sqlite:///{folder}/carteiro.db") as post:
+        working = asyncio.create_task(post.run_worker())
+        async with asyncio.timeout(PATIENCE_S):
+            while await post.backend.reading.unsettled(accepted):  # noqa: ASYNC110 - ask the ledger
+                await asyncio.sleep(0.01)
+        post.stop()
+        await working
+        for each in accepted:
+            message = await post.backend.reading.message(each)
+            assert message is not None
+            assert message.state is State.SENT
+            assert len(await post.backend.inbox.list(message=each)) == 1
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+async def test_the_first_signal_lets_a_send_finish(tmp_path: Path, number: signal.Signals) -> None:
+    """What is in flight has its time, and the exit code is 0."""
+    async with up(tmp_path) as running, running.client() as client:
+        slow = await in_flight(client, "slow-1@sandbox.test")
+        exit_code = await running.ended(number)
+
+    assert exit_code == 0
+    assert await state_of(tmp_path, slow) is State.SENT
+
+
+async def test_the_second_signal_does_not_wait(tmp_path: Path) -> None:
+    """A send that would take long is dropped, and its message is kept for the next worker."""
+    async with up(tmp_path) as running, running.client() as client:
+        slow = await in_flight(client, "slow-25@sandbox.test")
+        async with asyncio.timeout(PATIENCE_S / 4):
+            exit_code = await running.ended(signal.SIGINT, signal.SIGINT)
+
+    assert exit_code == 0
+    assert await state_of(tmp_path, slow) in UNFINISHED
+
+
+async def in_flight(client: httpx.AsyncClient, to: str) -> MessageId:
+    """A message whose attempt has begun."""
+    answer = await client.post("/v1/email/send", json=EMAIL | {"to": to})
+    message = MessageId(answer.json()["outboxId"])
+    async with asyncio.timeout(PATIENCE_S):
+        while await status_of(client, message) != "SENT_ATTEMPT":  # noqa: ASYNC110 - as a client can
+            await asyncio.sleep(0.01)
+    return message
+
+
+async def state_of(folder: Path, message: MessageId) -> State | None:
+    """Where the message rests when nobody works on it."""
+    async with Carteiro.open(f"sqlite:///{folder}/carteiro.db") as post:
+        found = await post.backend.reading.message(message)
+        return None if found is None else found.state

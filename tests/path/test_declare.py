@@ -1,0 +1,74 @@
+"""What is committed before an attempt is made."""
+
+import time
+from datetime import timedelta
+
+from carteiro.email import make_email
+from carteiro.model import ZERO, EventType
+from carteiro.path.confirm import VALIDATIONS, Confirmed
+from carteiro.path.declare import doubt, start
+from support.working import a_job
+
+HOLD = timedelta(seconds=40)
+
+
+def a_confirmed() -> Confirmed:
+    """An e-mail that passed everything."""
+    email = make_email({"to": "ana@example.com", "subject": "s", "text": "t"})
+    return Confirmed(email, VALIDATIONS)
+
+
+def test_it_carries_lease_provider_and_hold() -> None:
+    """The ledger learns who tries, and how long nobody else may."""
+    job = a_job()
+
+    declared = start(job, provider="ses", hold=HOLD, received=time.monotonic(), confirmed=None)
+
+    assert (declared.lease, declared.provider, declared.hold) == (job.lease, "ses", HOLD)
+    assert not declared.open_attempt
+
+
+def test_received_keeps_its_own_time() -> None:
+    """It happened when the claim came back, before the validations and the wait for the commit."""
+    two_seconds_ago = time.monotonic() - 2
+
+    declared = start(
+        a_job(), provider="ses", hold=HOLD, received=two_seconds_ago, confirmed=a_confirmed()
+    )
+
+    received, validated = declared.events
+    assert (received.type, validated.type) == (EventType.RECEIVED, EventType.VALIDATED)
+    assert timedelta(seconds=2) <= received.ago < timedelta(seconds=3)
+    assert validated.ago == ZERO
+
+
+def test_validated_says_by_what() -> None:
+    """The timeline names the validations that were passed, in their order."""
+    declared = start(
+        a_job(), provider="ses", hold=HOLD, received=time.monotonic(), confirmed=a_confirmed()
+    )
+
+    assert declared.events[-1].metadata == {"validations": list(VALIDATIONS)}
+
+
+def test_a_kind_without_validations_is_only_received() -> None:
+    """Nothing was validated, so nothing is said of it."""
+    declared = start(a_job(), provider="task", hold=HOLD, received=0.0, confirmed=None)
+
+    assert [event.type for event in declared.events] == [EventType.RECEIVED]
+
+
+def test_an_open_attempt_is_told_first_and_repeated_to_the_ledger() -> None:
+    """The doubt stands before the attempt that may be a second delivery, in the same commit."""
+    job = a_job(open_attempt=True, attempts=3)
+
+    declared = start(job, provider="ses", hold=HOLD, received=0.0, confirmed=a_confirmed())
+
+    assert declared.open_attempt
+    assert [event.type for event in declared.events] == ["IN_DOUBT", "RECEIVED", "VALIDATED"]
+    assert declared.events[0].metadata["attempt"] == 3
+
+
+def test_without_an_open_attempt_there_is_no_doubt() -> None:
+    """An event of its own is for what nobody knows, and nothing else."""
+    assert doubt(a_job()) == ()

@@ -1,0 +1,145 @@
+"""Whatever a provider does, an outcome comes back."""
+
+import asyncio
+from datetime import timedelta
+from typing import NoReturn
+
+import pytest
+
+from carteiro.errors import DeliveryFailed
+from carteiro.kinds import Deliver
+from carteiro.model import Deferred, Failure, NotMade, Outcome, Rejected, Taken, Unknown
+from carteiro.path.deliver import deliver
+from carteiro.ports.provider import Handover, Parcel
+from support.builders import a_failure
+from support.working import LONG, a_kind, a_parcel
+
+A_MOMENT = timedelta(milliseconds=20)
+OVER = timedelta(0)
+
+
+async def delivered(
+    provider: Deliver, *, limit: timedelta = LONG, call_limit: timedelta | None = LONG
+) -> Outcome:
+    """The outcome of one call."""
+    kind = a_kind(provider, provider="ses", call_limit=call_limit)
+    return await deliver(kind, a_parcel(), Handover(limit))
+
+
+def raising(error: BaseException, *, begun: bool) -> Deliver:
+    """A provider that breaks, before or after the hand-over."""
+
+    async def provider(_parcel: Parcel, handover: Handover) -> NoReturn:
+        if begun:
+            handover.begin()
+        raise error
+
+    return provider
+
+
+def silent(*, begun: bool) -> Deliver:
+    """A provider that never answers."""
+
+    async def provider(_parcel: Parcel, handover: Handover) -> NoReturn:
+        if begun:
+            handover.begin()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    return provider
+
+
+def failure_of(outcome: Outcome) -> Failure:
+    """What went wrong."""
+    assert not isinstance(outcome, Taken)
+    return outcome.failure
+
+
+@pytest.mark.parametrize("call_limit", [LONG, None])
+@pytest.mark.parametrize(
+    "answer", [Taken("id"), Rejected(a_failure()), Deferred(a_failure()), NotMade(a_failure())]
+)
+async def test_an_answer_is_the_outcome(answer: Outcome, call_limit: timedelta | None) -> None:
+    """What a provider says stands as it is, with a limit and without."""
+
+    async def provider(_parcel: Parcel, _handover: Handover) -> Outcome:
+        return answer
+
+    assert await delivered(provider, call_limit=call_limit) is answer
+
+
+@pytest.mark.parametrize("begun", [False, True])
+async def test_what_the_provider_classified_itself_stands(begun: bool) -> None:
+    """A failure that was said is an answer: never unknown, also after the hand-over began."""
+    for_now, for_good = a_failure(), a_failure("550", retryable=False)
+
+    deferred = await delivered(raising(DeliveryFailed(for_now), begun=begun))
+    rejected = await delivered(raising(DeliveryFailed(for_good), begun=begun))
+
+    assert deferred == Deferred(for_now)
+    assert rejected == Rejected(for_good)
+
+
+@pytest.mark.parametrize(("begun", "outcome"), [(False, Deferred), (True, Unknown)])
+async def test_silence_is_judged_by_the_stage(begun: bool, outcome: type) -> None:
+    """Before the hand-over nothing was handed over; after it nobody knows."""
+    said = await delivered(silent(begun=begun), limit=A_MOMENT)
+
+    assert isinstance(said, outcome)
+    assert failure_of(said).code == "SES_TIMEOUT"
+
+
+@pytest.mark.parametrize(("begun", "outcome"), [(False, Deferred), (True, Unknown)])
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (RuntimeError("it broke"), "TASK_ERROR"),
+        (ConnectionResetError("gone"), "TASK_ERROR"),
+        (TimeoutError(), "SES_TIMEOUT"),
+    ],
+)
+async def test_an_exception_is_judged_by_the_stage(
+    begun: bool, outcome: type, error: Exception, code: str
+) -> None:
+    """A provider that breaks is one more way to fail."""
+    said = await delivered(raising(error, begun=begun), call_limit=None)
+
+    assert isinstance(said, outcome)
+    assert failure_of(said).code == code
+    assert failure_of(said).retryable
+
+
+async def test_a_call_that_comes_too_late_is_not_made() -> None:
+    """A process that slept past its deadline hands nothing over: nobody's failure."""
+    handed_over: list[Parcel] = []
+
+    async def provider(parcel: Parcel, handover: Handover) -> Outcome:
+        handover.begin()
+        handed_over.append(parcel)
+        return Taken("id")
+
+    said = await delivered(provider, limit=OVER)
+
+    assert isinstance(said, NotMade)
+    assert failure_of(said).code == "SES_TIMEOUT"
+    assert handed_over == []
+
+
+@pytest.mark.parametrize(("begun", "outcome"), [(False, Deferred), (True, Unknown)])
+async def test_something_else_that_was_cancelled_is_a_failure(begun: bool, outcome: type) -> None:
+    """A provider that waits for what somebody cancels has failed; its job must still be settled."""
+    said = await delivered(raising(asyncio.CancelledError(), begun=begun))
+
+    assert isinstance(said, outcome)
+    assert failure_of(said).original_code == "CancelledError"
+
+
+async def test_being_cancelled_ourselves_is_no_outcome() -> None:
+    """A worker that stops drops the call; what was declared is in doubt."""
+    call = asyncio.create_task(delivered(silent(begun=True)))
+    await asyncio.sleep(0)
+
+    call.cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        await call

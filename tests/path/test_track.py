@@ -1,0 +1,139 @@
+"""What the log says once an attempt is settled: as the ledger has it, and no more than happened."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from carteiro.model import DeadReason, End, Late, Settled, State, Verdict
+from carteiro.path.track import Attempt, track
+from support.builders import a_failure, dead, retry, sent
+from support.working import a_job, logged
+
+SECOND = timedelta(seconds=1)
+MADE = Attempt(2, "sandbox", 5)
+NOT_MADE = Attempt(None, "sandbox", 5)
+
+
+def told(
+    verdict: Verdict,
+    answer: Settled | Late,
+    attempt: Attempt = MADE,
+    *,
+    in_doubt: int = 0,
+) -> list[dict[str, Any]]:
+    """The lines about one end."""
+    job = a_job(attempts=1)
+    with logged() as lines:
+        track(job, End(job.lease, verdict, (), SECOND, in_doubt=in_doubt), answer, attempt)
+    return lines
+
+
+def events(lines: list[dict[str, Any]]) -> list[str]:
+    """What the lines are about."""
+    return [line["event"] for line in lines]
+
+
+@pytest.mark.parametrize(
+    ("verdict", "state", "second"),
+    [
+        (sent(), State.SENT, []),
+        (retry(SECOND), State.RETRY_SCHEDULED, ["retry.scheduled"]),
+        (dead(), State.FAILED, ["message.died"]),
+        (dead(DeadReason.MAX_ATTEMPTS_EXCEEDED), State.FAILED, ["message.died"]),
+        (dead(DeadReason.EXPIRED), State.EXPIRED, ["message.died"]),
+        (retry(SECOND), State.EXPIRED, ["message.died"]),  # by the ledger's clock
+        (retry(SECOND), State.CANCELLED, []),
+        (retry(SECOND), State.SENT, []),  # evidence of a late success came first
+        (dead(), State.SENT, []),
+    ],
+)
+def test_an_attempt_leaves_one_line_and_what_follows_from_it(
+    verdict: Verdict, state: State, second: list[str]
+) -> None:
+    """One INFO line with the state that the ledger made of it; a retry or a death is told beside it."""
+    lines = told(verdict, Settled(state))
+
+    assert events(lines) == ["attempt.finished", *second]
+    assert lines[0]["level"] == "info"
+    assert lines[0]["state"] == state
+    assert (lines[0]["attempt"], lines[0]["durationMs"], lines[0]["provider"]) == (
+        2,
+        1000,
+        "sandbox",
+    )
+
+
+@pytest.mark.parametrize(
+    ("verdict", "state", "expected"),
+    [
+        (dead(DeadReason.VALIDATION_FAILED), State.FAILED, ["message.died"]),
+        (dead(DeadReason.CRASHES_WORKER), State.FAILED, ["message.died"]),
+        (dead(DeadReason.EXPIRED), State.EXPIRED, ["message.died"]),
+        (retry(), State.CANCELLED, []),
+    ],
+)
+def test_a_job_that_was_not_run_leaves_no_line_of_an_attempt(
+    verdict: Verdict, state: State, expected: list[str]
+) -> None:
+    """Nobody called anybody; the number is that of the last attempt there was."""
+    lines = told(verdict, Settled(state), NOT_MADE)
+
+    assert events(lines) == expected
+    assert [line["attempt"] for line in lines] == [1] * len(expected)
+
+
+@pytest.mark.parametrize(
+    ("verdict", "state", "last"),
+    [
+        (retry(charged=False), State.RETRY_SCHEDULED, "retry.scheduled"),
+        (dead(DeadReason.IN_DOUBT), State.FAILED, "message.died"),
+    ],
+)
+def test_a_doubt_is_told_before_what_follows_from_it(
+    verdict: Verdict, state: State, last: str
+) -> None:
+    """The attempt was made, so its line is there too."""
+    lines = told(verdict, Settled(state), in_doubt=1)
+
+    assert events(lines) == ["attempt.in_doubt", "attempt.finished", last]
+
+
+def test_an_old_doubt_is_no_news_when_the_message_was_sent() -> None:
+    """What was in doubt is answered."""
+    assert events(told(sent(), Settled(State.SENT), in_doubt=1)) == ["attempt.finished"]
+
+
+@pytest.mark.parametrize("state", [State.SENT_ATTEMPT, State.SENT, None])
+def test_a_late_result_is_only_told_as_such(state: State | None) -> None:
+    """The message is another's: neither its retry nor its death is ours to tell."""
+    lines = told(dead(), Late(state))
+
+    assert events(lines) == ["result.late"]
+    assert lines[0]["state"] == state
+
+
+def test_a_retry_says_everything_that_its_reader_needs() -> None:
+    """At 3 a.m.: what failed, how often it may, and when it is tried again."""
+    [_, line] = told(retry(SECOND), Settled(State.RETRY_SCHEDULED))
+
+    assert line["level"] == "warn"
+    assert line["message"] == "Job failed, scheduling retry"
+    assert {
+        name: line[name]
+        for name in (
+            "attempt",
+            "maxAttempts",
+            "errorCode",
+            "errorReason",
+            "nextRetryDelay",
+            "isRetryable",
+        )
+    } == {
+        "attempt": 2,
+        "maxAttempts": 5,
+        "errorCode": "421",
+        "errorReason": a_failure().reason,
+        "nextRetryDelay": 1000,
+        "isRetryable": True,
+    }
