@@ -11,6 +11,7 @@ from carteiro.model import (
     Begun,
     Claimed,
     ClaimId,
+    Dead,
     End,
     Event,
     EventType,
@@ -111,7 +112,9 @@ async def settled(
     in_doubt: int = 0,
     attempted: bool = False,
 ) -> Settled | Late:
-    """Settle one job."""
+    """Settle one job; what declares its attempts and is sent or retried had one, so it is declared here."""
+    if job.kind == EMAIL and not isinstance(verdict, Dead):
+        await declare(store, job)
     end = End(
         job.lease,
         verdict,

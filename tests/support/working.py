@@ -114,11 +114,14 @@ class Away(Through):
     def __init__(self, store: Store, **times: int) -> None:
         super().__init__(store)
         self.left = Counter(times)
+        self.is_back = asyncio.Event()
 
     def _answer(self, operation: str) -> None:
         if self.left[operation] > 0:
             self.left[operation] -= 1
             raise StoreUnavailable("the disk is busy")
+        if operation in self.left and not self.left.total():
+            self.is_back.set()
 
     async def claim(self, **asked: Any) -> Claimed:
         """Fail, or pass it on."""

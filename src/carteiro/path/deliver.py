@@ -17,11 +17,8 @@ from carteiro.ports.provider import Handover, Parcel
 
 async def deliver(kind: Kind, parcel: Parcel, handover: Handover) -> Outcome:
     """Hand the parcel over within the hand-over's deadline."""
-    is_limited = kind.call_limit is not None
-    left = max(0.0, handover.deadline - time.monotonic()) if is_limited else None
     try:
-        async with asyncio.timeout(left):
-            return await kind.deliver(parcel, handover)
+        return await _call(kind, parcel, handover)
     except DeadlinePassed:
         return NotMade(classify.timeout(kind.provider))
     except DeliveryFailed as said:
@@ -34,6 +31,13 @@ async def deliver(kind: Kind, parcel: Parcel, handover: Handover) -> Outcome:
         return _unanswered(handover, classify.timeout(kind.provider))
     except Exception as error:  # noqa: BLE001 - a provider that breaks is one more way to fail
         return _unanswered(handover, classify.task_error(error))
+
+
+async def _call(kind: Kind, parcel: Parcel, handover: Handover) -> Outcome:
+    if kind.call_limit is None:
+        return await kind.deliver(parcel, handover)
+    async with asyncio.timeout(max(0.0, handover.deadline - time.monotonic())):
+        return await kind.deliver(parcel, handover)
 
 
 def _is_ours(task: "asyncio.Task[Any] | None") -> bool:

@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 import pytest
 
+from carteiro.errors import TransitionRefused
 from carteiro.model import (
     TRANSITIONS,
     DeadReason,
@@ -33,6 +34,7 @@ from support.steps import (
     VALIDATION_FAILED,
     accepted,
     claimed,
+    everything_about,
 )
 
 LATER = timedelta(minutes=5)
@@ -320,8 +322,7 @@ async def test_every_move_of_the_table_is_made(backend: Backend, clock: StoreClo
         await play(life)
         await _assert_lawful(life)
         seen |= set(pairwise(await _walk(life)))
-        await life.claim()  # nobody's business for the lives that follow
-        await life.settle(sent())
+        await life.attempt(sent())  # nobody's business for the lives that follow
 
     silent = {(State.RECEIVED, State.SENT_ATTEMPT)}
     promised = {(a, b) for a, following in TRANSITIONS.items() for b in following}
@@ -336,3 +337,18 @@ async def test_a_refused_move_answers_as_things_stand(backend: Backend, clock: S
     answers = await backend.store.settle([End(life.held, dead())])
 
     assert answers == [Settled(State.SENT)]
+
+
+@pytest.mark.parametrize("verdict", [sent(), retry(LATER)], ids=["sent", "retry"])
+async def test_what_declares_cannot_end_an_attempt_that_it_never_declared(
+    backend: Backend, clock: StoreClock, verdict: Verdict
+) -> None:
+    """A move that is not in the table is a bug: it is refused aloud, and nothing is written."""
+    life = await _life(backend, clock, a_message())
+    await life.claim()
+    before = await everything_about(backend, life.new.id)
+
+    with pytest.raises(TransitionRefused):
+        await life.settle(verdict)
+
+    assert await everything_about(backend, life.new.id) == before

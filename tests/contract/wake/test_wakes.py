@@ -143,17 +143,22 @@ async def test_a_lifted_send_limit_wakes(backend: Backend) -> None:
 async def test_work_that_came_before_the_wait_ends_it_at_once(backend: Backend) -> None:
     """Between an empty claim and the wait nothing is missed."""
     await _quiet(backend)
+    before = backend.wake.rings()
     assert await claimed(backend.store) == []
     await accepted(backend.store, a_message())
 
     async with asyncio.timeout(SOON):
-        assert await backend.wake.wait(LONG, since=backend.wake.rings())
+        first = await backend.wake.wait(LONG, since=before)
+        second = await backend.wake.wait(LONG, since=before)
+
+    assert (first, second) == (True, True), "one who was woken takes nobody's wake-up with it"
 
 
 async def test_everyone_who_waits_is_woken(backend: Backend) -> None:
     """Each pool of a worker waits for itself."""
     await _quiet(backend)
-    waiting = [asyncio.ensure_future(backend.wake.wait(LONG, since=backend.wake.rings())) for _ in range(3)]
+    rings = backend.wake.rings()
+    waiting = [asyncio.ensure_future(backend.wake.wait(LONG, since=rings)) for _ in range(3)]
     await asyncio.sleep(0.01)
     await accepted(backend.store, a_message())
 
@@ -165,7 +170,8 @@ async def test_a_wait_without_work_ends_after_its_time(backend: Backend) -> None
     """False says that nothing happened."""
     await _quiet(backend)
 
-    assert not await backend.wake.wait(timedelta(milliseconds=20))
+    soon = timedelta(milliseconds=20)
+    assert not await backend.wake.wait(soon, since=backend.wake.rings())
 
 
 async def test_a_wait_that_is_given_up_leaves_the_others_waiting(backend: Backend) -> None:

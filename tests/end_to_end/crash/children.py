@@ -149,6 +149,7 @@ async def _rest(file: Path) -> None:
     async with opened(file) as post:
         working = asyncio.create_task(post.run_worker())
         deadline = time.monotonic() + PATIENCE_S
+        await asyncio.sleep(_POLL_S)  # a worker that has not begun cannot be stopped
         while (jobs := _jobs(file)) and not working.done():
             if time.monotonic() > deadline:
                 raise NeverHappened(f"still waiting: {jobs}")

@@ -206,6 +206,7 @@ class _WatchedConnection:
         self._is_half = False
 
     def leave(self) -> None:
+        self._look_for_change()  # a statement that returns rows counts its changes when all are read
         if self._is_half:
             self._written.append(self._current)
         self._current = ""
@@ -218,11 +219,14 @@ class _WatchedConnection:
         cursor = self._connection.execute(statement, parameters)
         if statement == "RELEASE operation":
             self._points.reach("batch.between")
+        self._look_for_change()
+        return cursor
+
+    def _look_for_change(self) -> None:
         if self._current and not self._is_half:
             self._is_half = self._connection.total_changes > self._changes_before
             if self._is_half:
                 self._points.reach(f"{self._current}.half")
-        return cursor
 
     def _commit(self) -> sqlite3.Cursor:
         for operation in self._written:

@@ -69,13 +69,15 @@ class MemoryTenants:
         self._tables.bell.ring()
 
     async def limit(self, kind: KindName, limit: SendLimit | None) -> None:
-        """Set or lift the limit that all claims of a kind share."""
+        """Set or lift the limit that all claims of a kind share; the same one again changes nothing."""
+        if limit is not None:
+            limit.check()
+        if limit != self._tables.limits.get(kind):
+            self._tables.next_send_us[kind] = 0
         if limit is None:
             self._tables.limits.pop(kind, None)
         else:
-            limit.check()
             self._tables.limits[kind] = limit
-        self._tables.next_send_us[kind] = 0
         self._tables.bell.ring()
 
     async def standings(self, kind: KindName) -> list[Standing]:

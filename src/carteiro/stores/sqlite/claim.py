@@ -198,7 +198,7 @@ class Claim:
     def _plain_turns(self) -> Iterator[tuple[_Seat, int]]:
         """First in, first out across tenants: one job at a time from whoever has the first."""
         line: list[tuple[_Head, int, _Seat]] = []  # the number only parts equal heads; ids never are
-        for kind in self._kinds.values():
+        for kind in filter(self._has_token, self._kinds.values()):
             for seat in [seat for page in self._pages(kind, 1) for seat in page]:
                 if self._look_ahead(seat, 1):
                     heapq.heappush(line, (seat.heads[0], 0, seat))
