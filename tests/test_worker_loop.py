@@ -12,6 +12,7 @@ from carteiro import worker as module
 from carteiro.errors import StoreUnavailable
 from carteiro.kinds import Pool
 from carteiro.model import (
+    EMAIL,
     ZERO,
     Begun,
     Claimed,
@@ -20,6 +21,7 @@ from carteiro.model import (
     End,
     Late,
     Lease,
+    MessageId,
     Outcome,
     Refused,
     Rejected,
@@ -151,6 +153,28 @@ async def test_work_that_comes_while_another_pool_wakes_up_is_not_missed() -> No
         await working
 
 
+async def test_a_claim_that_says_now_is_asked_again_at_once() -> None:
+    """There was nothing, and there is work by now: no nap in between."""
+
+    class Sooner(Through):
+        is_first = True
+
+        async def claim(self, **asked: Any) -> Claimed:
+            if self.is_first:
+                self.is_first = False
+                return Claimed([], ZERO)
+            return await super().claim(**asked)
+
+    async with an_office() as office:
+        message = await office.post()
+        before = office.clock()
+
+        await office.work(store=Sooner(office.backend.store))
+
+        assert await office.state(message) is State.SENT
+        assert office.clock() == before
+
+
 # --- leases -----------------------------------------------------------------------------------
 
 
@@ -221,6 +245,71 @@ async def test_a_store_that_cannot_extend_is_asked_again() -> None:
 
         failed = [line for line in lines if line["event"] == "store.failed"]
         assert [line["operation"] for line in failed] == ["extend", "extend"]
+
+
+# --- suspects ---------------------------------------------------------------------------------
+
+
+async def a_suspect(office: Office, **fields: Any) -> MessageId:
+    """A task that two workers did not survive."""
+    message = await office.task(**fields)
+    for _ in range(2):
+        await claimed_alone(office.backend.store, kinds=[TASK], lease=timedelta(seconds=1))
+        office.clock.advance(timedelta(seconds=1))
+    return message
+
+
+async def test_nothing_is_claimed_while_a_suspect_waits_or_runs() -> None:
+    """If it kills the process, no other message is found to have been in the hands of a dead worker."""
+    in_hand: list[int] = []
+    async with an_office() as office:
+        suspect = await a_suspect(office, priority=1)
+        others = [await office.task() for _ in range(4)]
+
+        async def watched(parcel: Parcel, _handover: Handover) -> Outcome:
+            if parcel.message == suspect:
+                for _ in range(10):
+                    await asyncio.sleep(0)
+                in_hand.append(len(worker._leases))
+            return Taken("")
+
+        worker = office.worker(Pool("task", 5, (a_kind(watched),)))
+        await until_done(worker)
+
+        assert in_hand == [1]
+        assert {await office.state(each) for each in others} == {State.SENT}
+
+
+async def test_what_another_pool_was_just_claiming_waits_for_the_suspect() -> None:
+    """It is leased already, but does not run before the suspect has ended."""
+    asked, go_on = asyncio.Event(), asyncio.Event()
+
+    class Slow(Through):
+        async def claim(self, **options: Any) -> Claimed:
+            got = await super().claim(**options)
+            if got.jobs and got.jobs[0].kind == EMAIL:
+                asked.set()
+                await go_on.wait()
+            return got
+
+    async with an_office() as office:
+        email = await office.post()
+        gate = Gate()
+        pools = (gated(office, gate), Pool("task", 5, (a_kind(gate.deliver),)))
+        worker = office.worker(*pools, store=Slow(office.backend.store), lengths=short(lease=LONG))
+        suspect = await a_suspect(office)
+        working = await running(worker, gate)
+        await asyncio.wait_for(asked.wait(), TOO_LONG)
+        go_on.set()
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert [parcel.message for parcel in gate.began] == [suspect]
+
+        gate.open.set()
+        await working
+
+        assert [parcel.message for parcel in gate.began] == [suspect, email]
+        assert gate.most_inside == 1
 
 
 # --- a store that is away ---------------------------------------------------------------------
@@ -521,10 +610,7 @@ async def test_a_worker_that_is_cancelled_finishes_and_one_cancelled_twice_does_
 async def test_a_suspect_that_waits_is_given_back_on_stop() -> None:
     """It never ran: the others did not end in time."""
     async with an_office() as office:
-        suspect = await office.task()
-        for _ in range(2):
-            await claimed_alone(office.backend.store, kinds=[TASK], lease=timedelta(seconds=1))
-            office.clock.advance(timedelta(seconds=1))
+        suspect = await a_suspect(office)
         await office.post()
         gate = Gate()
         pools = (gated(office, gate), Pool("task", 1, (a_kind(gate.deliver),)))

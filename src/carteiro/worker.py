@@ -142,7 +142,8 @@ class Worker:
         for job in claimed.jobs:
             self._leases.add(job.lease)
             pool.take(job.lease)
-            task = asyncio.create_task(self._run_in(pool, job, received))
+            place = self._quiet.place(is_suspect=job.claims > SUSPECT_CLAIMS)
+            task = asyncio.create_task(self._run_in(pool, job, received, place))
             self._jobs.add(task)
             task.add_done_callback(self._jobs.discard)
         return claimed
@@ -165,9 +166,11 @@ class Worker:
 
     # --- one job
 
-    async def _run_in(self, pool: "_Pool", job: LeasedJob, received: float) -> None:
+    async def _run_in(
+        self, pool: "_Pool", job: LeasedJob, received: float, place: "_Place"
+    ) -> None:
         try:
-            async with self._quiet.beside(is_suspect=job.claims > SUSPECT_CLAIMS):
+            async with place:
                 await self._run(pool.kinds[job.kind], job, received)
         except Exception as error:  # noqa: BLE001 - a bug of ours must not take the other jobs along
             log.unexpected("worker", error)
@@ -311,8 +314,10 @@ class _Quiet:
         self._is_taken = False  # one of them runs
         self._changed = asyncio.Event()
 
-    def beside(self, *, is_suspect: bool) -> "_Beside":
-        return _Beside(self, is_suspect=is_suspect)
+    def place(self, *, is_suspect: bool) -> "_Place":
+        """A place to run in; a suspect keeps others from being claimed from here on, not once it runs."""
+        self._suspects += is_suspect
+        return _Place(self, is_suspect=is_suspect)
 
     async def is_over(self) -> None:
         """Wait until no suspect waits or runs."""
@@ -329,7 +334,6 @@ class _Quiet:
         self._changed.set()
 
     async def enter_alone(self) -> None:
-        self._suspects += 1
         try:
             while self._running or self._is_taken:
                 await self._change()
@@ -349,7 +353,7 @@ class _Quiet:
         await self._changed.wait()
 
 
-class _Beside:
+class _Place:
     """A place in the quiet, as a block."""
 
     __slots__ = ("_is_suspect", "_quiet")

@@ -11,7 +11,7 @@ import signal
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -76,6 +76,7 @@ class Points:
         self._say = say
         self._blocked = blocked
         self.running = 0  # deliveries under way in this process
+        self.in_transaction = threading.Lock()  # held by the writer's thread while it has the file's lock
 
     def reach(self, point: str) -> None:
         """Die or stop here, if that is the plan."""
@@ -86,8 +87,10 @@ class Points:
             self._say(point)
             if self._plan.action == "kill":
                 os.kill(os.getpid(), signal.SIGKILL)
-            # To this very thread: it goes no further, whichever thread the kernel would have picked.
-            signal.pthread_kill(threading.get_ident(), signal.SIGSTOP)
+            # A process that is stopped with the file's lock by chance would stop everybody else.
+            with nullcontext() if point in LOCKED else self.in_transaction:
+                # To this very thread: it goes no further, whichever thread the kernel would have picked.
+                signal.pthread_kill(threading.get_ident(), signal.SIGSTOP)
 
     async def pass_block(self, operation: str) -> None:
         """Wait for ever in front of the operation that is blocked."""
@@ -212,10 +215,13 @@ class _WatchedConnection:
         self._current = ""
 
     def execute(self, statement: str, parameters: Any = ()) -> sqlite3.Cursor:
-        if statement == "COMMIT":
-            return self._commit()
-        if statement == "BEGIN IMMEDIATE":
-            self._written.clear()
+        match statement:
+            case "BEGIN IMMEDIATE":
+                return self._begin()
+            case "COMMIT":
+                return self._commit()
+            case "ROLLBACK":
+                return self._end_with("ROLLBACK")
         cursor = self._connection.execute(statement, parameters)
         if statement == "RELEASE operation":
             self._points.reach("batch.between")
@@ -231,9 +237,23 @@ class _WatchedConnection:
     def _commit(self) -> sqlite3.Cursor:
         for operation in self._written:
             self._points.reach(f"{operation}.uncommitted")
-        cursor = self._connection.execute("COMMIT")
+        cursor = self._end_with("COMMIT")
         for operation in self._written:
             self._points.reach(f"{operation}.committed")
+        return cursor
+
+    def _begin(self) -> sqlite3.Cursor:
+        self._written.clear()
+        self._points.in_transaction.acquire()
+        try:
+            return self._connection.execute("BEGIN IMMEDIATE")
+        except sqlite3.Error:
+            self._points.in_transaction.release()
+            raise
+
+    def _end_with(self, statement: str) -> sqlite3.Cursor:
+        cursor = self._connection.execute(statement)
+        self._points.in_transaction.release()
         return cursor
 
 

@@ -1,0 +1,89 @@
+"""The whole e-mail pipeline with the `noop` provider: accept in lists of 1,000, then drain in a process of its own.
+
+``--failing-once PERCENT`` lets that share of the messages fail at its first attempt and be retried at once.
+"""
+
+import argparse
+import subprocess
+import sys
+import tempfile
+from datetime import timedelta
+from pathlib import Path
+
+from carteiro import app
+from carteiro.model import EMAIL, Deferred, Outcome
+from carteiro.policy import classify
+from carteiro.policy.retry import RetryPolicy
+from carteiro.ports.provider import Handover, Parcel
+from carteiro.providers.noop import NoopProvider
+from figures import measured, report, say
+from ours.shared import drain, opened, run, tenant
+
+_LIST = 1000
+_SOON = timedelta(milliseconds=20)
+_HTML = (
+    "<!doctype html><html><body><h1>Your order</h1>"
+    + "<p>It is on its way, see <a href='https://shop.example/o/1'>here</a>.</p>" * 8
+    + "</body></html>"
+)
+
+
+async def _accept(folder: Path, mails: int) -> None:
+    async with opened(folder) as post:
+        with measured("mail accept", mails) as figure:
+            for first in range(0, mails, _LIST):
+                await post.send_many([_mail(first + index) for index in range(_LIST)])
+    report(figure)
+
+
+def _mail(index: int) -> dict[str, str]:
+    return {
+        "tenant": tenant(index),
+        "to": f"customer{index}@example.com",
+        "subject": f"Order {index}",
+        "html": _HTML,
+    }
+
+
+async def _drain(folder: Path, mails: int, failing: int) -> None:
+    attempts = 0
+    deliver = NoopProvider.deliver
+    failure = classify.classify_smtp("451 4.3.0 Try again")
+
+    async def deliver_or_fail(self: NoopProvider, parcel: Parcel, handover: Handover) -> Outcome:
+        nonlocal attempts
+        attempts += 1
+        if parcel.attempt == 1 and int(parcel.message[-4:], 16) % 100 < failing:
+            return Deferred(failure)
+        return await deliver(self, parcel, handover)
+
+    if failing:
+        NoopProvider.deliver = deliver_or_fail  # type: ignore[method-assign]
+        app.PRESETS = {"gateway": RetryPolicy(5, _SOON, _SOON)}
+    async with opened(folder, provider="noop", retry={"preset": "gateway"}) as post:
+        with measured("mail drain", mails) as figure:
+            await drain(post, EMAIL)
+    figure.count = max(attempts, mails)
+    report(figure)
+
+
+def main() -> None:
+    """Fill a new file, then drain it."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--mails", type=int, default=20_000)
+    parser.add_argument("--failing-once", type=int, default=0)
+    parser.add_argument("--drain", type=Path, help=argparse.SUPPRESS)
+    asked = parser.parse_args()
+    if asked.drain:
+        run(_drain(asked.drain, asked.mails, asked.failing_once))
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        say(f"ours: accept {asked.mails:,} mails")
+        run(_accept(Path(folder), asked.mails))
+        say("ours: drain them")
+        options = ["--mails", asked.mails, "--failing-once", asked.failing_once, "--drain", folder]
+        subprocess.run([sys.executable, "-m", "ours.emails", *map(str, options)], check=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,51 @@
+"""What our measures share: a store in a temporary folder, a worker that drains it."""
+
+import asyncio
+import os
+import sys
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import uvloop
+
+from carteiro import Carteiro
+from carteiro.model import KindName
+from carteiro.telemetry import log
+
+TENANTS = 20
+_LOOK_EVERY_S = 0.01
+
+
+def run(work: Coroutine[Any, Any, None]) -> None:
+    """As `carteiro worker` runs: uvloop, the same switch interval, log lines written (and thrown away)."""
+    sys.setswitchinterval(0.0005)
+    log.configure("info", Path(os.devnull).open("wb", buffering=0))
+    uvloop.run(work)
+
+
+@asynccontextmanager
+async def opened(folder: Path, **settings: Any) -> AsyncIterator[Carteiro]:
+    """The file in this folder."""
+    async with Carteiro.open(f"sqlite:///{folder}/carteiro.db", **settings) as post:
+        yield post
+
+
+async def drain(post: Carteiro, kind: KindName) -> None:
+    """Work until nothing of the kind waits or is in flight."""
+    worker = asyncio.create_task(post.run_worker())
+    while await left(post, kind):
+        await asyncio.sleep(_LOOK_EVERY_S)
+    post.stop()
+    await worker
+
+
+async def left(post: Carteiro, kind: KindName) -> int:
+    """How many jobs of the kind are not finished."""
+    return sum(each.waiting + each.in_flight for each in await post.backend.tenants.standings(kind))
+
+
+def tenant(index: int) -> str:
+    """One of the tenants, in turns."""
+    return f"tenant-{index % TENANTS:02}"

@@ -1,0 +1,63 @@
+"""No-op tasks: enqueue in lists of 1,000, then drain in a process of its own."""
+
+import argparse
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from carteiro import Carteiro
+from carteiro.model import KindName
+from carteiro.tasks import Task
+from figures import measured, report, say
+from ours.shared import drain, opened, run, tenant
+
+_LIST = 1000
+_PAYLOAD = {"body": "x" * 989}
+_KIND = KindName("no-op")
+
+
+def _defined(post: Carteiro) -> Task:
+    @post.task(_KIND)
+    async def no_op(body: str) -> None:
+        """Do nothing."""
+
+    return no_op
+
+
+async def _enqueue(folder: Path, jobs: int) -> None:
+    async with opened(folder) as post:
+        no_op = _defined(post)
+        with measured("task enqueue", jobs) as figure:
+            for first in range(0, jobs, _LIST):
+                await no_op.send_many(tenant(first // _LIST), [_PAYLOAD] * _LIST)
+    report(figure)
+
+
+async def _drain(folder: Path, jobs: int) -> None:
+    async with opened(folder) as post:
+        _defined(post)
+        with measured("task drain", jobs) as figure:
+            await drain(post, _KIND)
+    report(figure)
+
+
+def main() -> None:
+    """Fill a new file, then drain it."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--jobs", type=int, default=20_000)
+    parser.add_argument("--drain", type=Path, help=argparse.SUPPRESS)
+    asked = parser.parse_args()
+    if asked.drain:
+        run(_drain(asked.drain, asked.jobs))
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        say(f"ours: enqueue {asked.jobs:,} tasks")
+        run(_enqueue(Path(folder), asked.jobs))
+        say("ours: drain them")
+        again = [sys.executable, "-m", "ours.tasks", "--jobs", str(asked.jobs), "--drain", folder]
+        subprocess.run(again, check=True)
+
+
+if __name__ == "__main__":
+    main()
