@@ -1,7 +1,7 @@
 """The figures of the core on SQLite: each beside Huey and the raw store, from the same run.
 
-    make bench                      everything (about a quarter of an hour)
-    make bench ARGS="--jobs 20000 --pairs 3 --waiting 100000"     a quick look
+make bench                      everything (about a quarter of an hour)
+make bench ARGS="--jobs 20000 --pairs 3 --waiting 100000"     a quick look
 """
 
 import argparse
@@ -82,7 +82,9 @@ def _failing_once(mails: int, pairs: int) -> None:
         attempts_per_second,
         rounds=pairs,
     )
-    print(f"\nAttempts per second with {_FAILING} % failing once / none: {compared} (median, spread)")
+    print(
+        f"\nAttempts per second with {_FAILING} % failing once / none: {compared} (median, spread)"
+    )
 
 
 def _lines(module: str, *arguments: object) -> list[dict[str, Any]]:

@@ -356,6 +356,20 @@ async def test_a_second_open_attempt_is_for_people() -> None:
         assert await office.deliveries(message) == 0
 
 
+async def test_a_resend_that_is_in_doubt_again_is_for_people() -> None:
+    """The open attempt that was found counts, and so does the resend's own doubt."""
+    async with an_office() as office:
+        message = await office.post("lost-reply@sandbox.test")
+        await declare(office.backend.store, await claimed_alone(office.backend.store))
+        office.clock.advance(past(LONG * 2))
+
+        await office.work()
+
+        assert await office.deliveries(message) == 1
+        assert (await office.row(message)).in_doubt == 2
+        assert await office.dead_for(message) is DeadReason.IN_DOUBT
+
+
 async def test_at_most_once_is_never_sent_again_in_doubt() -> None:
     """Handed over and unanswered: one delivery, one doubt, one dead letter."""
     async with an_office() as office:
@@ -466,6 +480,23 @@ async def test_a_retry_that_would_come_too_late_expires_now() -> None:
         assert (await office.story(message))[-1] == "EXPIRED"
         assert (await office.row(message)).attempts < GATEWAY.max_attempts
         assert (await office.letter(message)).failure.code == "552"
+
+
+async def test_the_time_that_an_attempt_took_is_part_of_its_time_to_live() -> None:
+    """What was left at the claim is not what is left when the provider has answered."""
+    policy = RetryPolicy(max_attempts=5, base=timedelta(milliseconds=6), jitter=0)
+
+    async def slow(_parcel: Parcel, _handover: Handover) -> Outcome:
+        await asyncio.sleep(0.003)
+        return Deferred(a_failure())
+
+    async with an_office() as office:
+        message = await office.post(ttl=8)
+
+        await office.work(email_pool(office.email_kind(deliver=slow, policy=always(policy))))
+
+        assert (await office.row(message)).attempts == 1
+        assert await office.dead_for(message) is DeadReason.EXPIRED
 
 
 async def test_what_expires_between_claim_and_declare_is_not_sent() -> None:

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import timedelta
+from itertools import accumulate
 from typing import Any, NoReturn
 
 import pytest
@@ -24,6 +25,7 @@ from carteiro.model import (
     MessageId,
     Outcome,
     Refused,
+    RefusedWhy,
     Rejected,
     Settled,
     Start,
@@ -75,20 +77,29 @@ async def running(worker: Worker, gate: Gate) -> "asyncio.Task[None]":
 
 @pytest.mark.parametrize("slots", [1, 2, 5])
 async def test_slots_are_never_exceeded(slots: int) -> None:
-    """However much waits, no more is claimed than there are free slots."""
-    async with an_office() as office:
-        gate = Gate()
-        for _ in range(12):
-            await office.post()
-        working = await running(office.worker(gated(office, gate, slots=slots)), gate)
-        for _ in range(20):
-            await asyncio.sleep(0)
-        assert gate.inside == slots
+    """However much waits, no more is claimed than there are free slots, one that was freed included."""
+    inside: list[int] = []
+    turnstile = asyncio.Semaphore(0)
 
-        gate.open.set()
+    async def slow(_parcel: Parcel, _handover: Handover) -> Outcome:
+        inside.append(1)
+        assert sum(inside) <= slots
+        await turnstile.acquire()
+        inside.append(-1)
+        return Taken("")
+
+    async with an_office() as office:
+        for _ in range(12):
+            await office.task()
+        working = asyncio.create_task(office.work(Pool("task", slots, (a_kind(slow),))))
+        for _ in range(12):
+            for _ in range(20):
+                await asyncio.sleep(0)
+            turnstile.release()
         await working
 
-        assert (gate.most_inside, len(gate.began)) == (slots, 12)
+        assert await office.backend.reading.states() == {State.SENT: 12}
+        assert max(accumulate(inside)) == slots
 
 
 async def test_each_pool_has_slots_of_its_own() -> None:
@@ -388,6 +399,51 @@ async def test_a_store_that_cannot_be_claimed_from_is_asked_again() -> None:
         assert {line["operation"] for line in failed} == {"claim"}
 
 
+async def test_a_store_that_answered_is_asked_patiently_anew() -> None:
+    """The waits grow within one outage, and start again with the next."""
+
+    class Moody(Through):
+        calls = 0
+
+        async def claim(self, **asked: Any) -> Claimed:
+            self.calls += 1
+            if self.calls in {1, 3}:
+                raise StoreUnavailable("moody")
+            return await super().claim(**asked)
+
+    async with an_office() as office:
+        await office.post()
+        with logged() as lines:
+            await office.work(store=Moody(office.backend.store))
+
+        waits = [line["nextRetryDelay"] for line in lines if line["event"] == "store.failed"]
+        assert waits == [2, 2]
+
+
+async def test_a_job_that_is_not_due_yet_is_given_back_until_it_is() -> None:
+    """A stale entry of the queue: the ledger says how long, and the claim does not count."""
+
+    class Stale(Through):
+        is_first = True
+
+        async def declare(self, starts: Sequence[Start]) -> list[Begun | Refused]:
+            if not self.is_first:
+                return await super().declare(starts)
+            self.is_first = False
+            return [Refused(RefusedWhy.NOT_DUE, timedelta(seconds=3))]
+
+    async with an_office() as office:
+        message = await office.post()
+        before = office.clock()
+
+        await office.work(store=Stale(office.backend.store))
+
+        assert await office.story(message) == [
+            *("ENQUEUED", "RECEIVED", "VALIDATED", "SENT_ATTEMPT", "SENT")
+        ]
+        assert office.clock() - before == 3000
+
+
 async def test_an_error_that_nobody_planned_for_ends_the_worker() -> None:
     """It is raised when what is in flight has ended: a process that cannot work must not seem to."""
 
@@ -511,8 +567,11 @@ async def test_a_claim_under_way_is_given_back_on_stop() -> None:
         assert (await claimed_alone(office.backend.store)).claims == 1
 
 
-async def test_a_claim_that_fails_while_we_stop_holds_nothing_up() -> None:
-    """There is nothing to give back, and nobody tries again."""
+async def test_a_claim_that_fails_while_we_stop_holds_nothing_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """There is nothing to give back, and nobody waits to try again."""
+    monkeypatch.setattr(module, "_FIRST_WAIT", 60.0)
     asked, answer = asyncio.Event(), asyncio.Event()
 
     class Gone(Through):

@@ -59,7 +59,7 @@ async def _drain(folder: Path, mails: int, failing: int) -> None:
 
     if failing:
         NoopProvider.deliver = deliver_or_fail  # type: ignore[method-assign]
-        app.PRESETS = {"gateway": RetryPolicy(5, _SOON, _SOON)}
+        app.retry_policy = lambda _: RetryPolicy(5, _SOON, _SOON)  # type: ignore[assignment]
     async with opened(folder, provider="noop", retry={"preset": "gateway"}) as post:
         with measured("mail drain", mails) as figure:
             await drain(post, EMAIL)

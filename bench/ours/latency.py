@@ -5,7 +5,9 @@ import asyncio
 import json
 import tempfile
 import time
+from collections.abc import Callable, Coroutine
 from pathlib import Path
+from typing import Any
 
 from carteiro import Carteiro
 from carteiro.model import MessageId
@@ -70,7 +72,7 @@ async def _seconds_to_sent(post: Carteiro, message: MessageId) -> float:
     return (stored.finished_at - stored.created_at).total_seconds()
 
 
-async def _at_pace(one, count: int) -> None:  # type: ignore[no-untyped-def]
+async def _at_pace(one: Callable[[int], Coroutine[Any, Any, None]], count: int) -> None:
     begun = time.perf_counter()
     sending = []
     for number in range(count):

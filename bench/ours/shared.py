@@ -21,8 +21,9 @@ _LOOK_EVERY_S = 0.01
 def run(work: Coroutine[Any, Any, None]) -> None:
     """As `carteiro worker` runs: uvloop, the same switch interval, log lines written (and thrown away)."""
     sys.setswitchinterval(0.0005)
-    log.configure("info", Path(os.devnull).open("wb", buffering=0))
-    uvloop.run(work)
+    with Path(os.devnull).open("wb", buffering=0) as nowhere:
+        log.configure("info", nowhere)
+        uvloop.run(work)
 
 
 @asynccontextmanager

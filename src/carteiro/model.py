@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     _T = TypeVar("_T")
 
     @dataclass_transform(frozen_default=True)
-    def value(cls: type[_T]) -> type[_T]: ...
+    def value(cls: type[_T]) -> type[_T]:
+        """Make a value of a class: fields, equality, a hash, and nobody changes it."""
+        ...
 
 else:
     # Frozen to the type checker only: `frozen=True` makes creating an object three times as dear,

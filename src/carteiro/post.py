@@ -52,7 +52,9 @@ SendAnswer: TypeAlias = Accepted | Replayed | NotAccepted
 class Carteiro:
     """A post office. `Carteiro.open` makes one; everything it offers is ready until the block ends."""
 
-    def __init__(self, backend: Backend, settings: Settings, *, threads: ThreadPoolExecutor) -> None:
+    def __init__(
+        self, backend: Backend, settings: Settings, *, threads: ThreadPoolExecutor
+    ) -> None:
         self.backend = backend
         self.settings = settings
         self._threads = threads
@@ -152,7 +154,7 @@ class Carteiro:
 
     # --- tasks
 
-    def task(
+    def task(  # noqa: PLR0913 - the options of a task, each by its name
         self,
         name: str,
         *,

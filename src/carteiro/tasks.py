@@ -54,9 +54,7 @@ class TaskOptions:
 class Task:
     """A function that can be sent: ``await task.send(tenant="acme", n=1)``; calling it runs it here and now."""
 
-    def __init__(
-        self, name: str, function: Function, options: TaskOptions, accept: Accept
-    ) -> None:
+    def __init__(self, name: str, function: Function, options: TaskOptions, accept: Accept) -> None:
         if options.declares and options.timeout is None:
             text = f"task {name!r} is to run at most once: give it a timeout"
             raise ValueError(text)
@@ -70,16 +68,26 @@ class Task:
         """Run the function itself."""
         return self.function(*arguments, **named)
 
-    async def send(self, *, tenant: str, due: datetime | None = None, **arguments: Any) -> AcceptAnswer:  # noqa: ANN401
+    async def send(
+        self,
+        *,
+        tenant: str,
+        due: datetime | None = None,
+        **arguments: Any,  # noqa: ANN401 - whatever the function takes
+    ) -> AcceptAnswer:
         """Have it run by a worker, once committed; arguments must be JSON."""
         [answer] = await self._accept([self._message(tenant, arguments, due)])
         return answer
 
-    async def send_many(self, tenant: str, calls: Sequence[Mapping[str, Any]]) -> list[AcceptAnswer]:
+    async def send_many(
+        self, tenant: str, calls: Sequence[Mapping[str, Any]]
+    ) -> list[AcceptAnswer]:
         """Many calls of one tenant in one commit."""
         return await self._accept([self._message(tenant, call, None) for call in calls])
 
-    def _message(self, tenant: str, arguments: Mapping[str, Any], due: datetime | None) -> NewMessage:
+    def _message(
+        self, tenant: str, arguments: Mapping[str, Any], due: datetime | None
+    ) -> NewMessage:
         return NewMessage(
             id=MessageId(str(uuid7())),
             tenant=TenantId(tenant),

@@ -73,7 +73,9 @@ class Worker:
         self._pool_of = {name: pool for pool in self._pools for name in pool.kinds}
         self._declare: Gatherer[Start, Begun | Refused] = Gatherer(store.declare)
         self._settle: Gatherer[End, Settled | Late] = Gatherer(store.settle)
-        self._leases: set[Lease] = set()  # claimed and not declared: kept alive, released at the end
+        self._leases: set[Lease] = (
+            set()
+        )  # claimed and not declared: kept alive, released at the end
         self._jobs: set[asyncio.Task[None]] = set()
         self._quiet = _Quiet()
         self._stopping = asyncio.Event()
@@ -128,7 +130,10 @@ class Worker:
         """Claim and start; a claim that is under way when we stop is finished, so that nothing leaks."""
         asked = asyncio.ensure_future(
             claim(
-                self._store, kinds=pool.kinds, limit=min(pool.free, pool.most_at_once), lease=self._lengths.lease
+                self._store,
+                kinds=pool.kinds,
+                limit=min(pool.free, pool.most_at_once),
+                lease=self._lengths.lease,
             )
         )
         try:
@@ -206,9 +211,7 @@ class Worker:
             expires_in=job.expires_in - _since(received),
             chance=self._chance.random(),
         )
-        end = settle.ended(
-            job, verdict, outcome, duration=_since(received), declared=kind.declares
-        )
+        end = settle.ended(job, verdict, outcome, duration=_since(received), declared=kind.declares)
         await self._end(kind, job, end, attempt)
 
     async def _begin(
@@ -233,9 +236,7 @@ class Worker:
             await self._give_back([job.lease], wait=answer.wait)
         return None
 
-    async def _end(
-        self, kind: Kind, job: LeasedJob, end: End, attempt: int | None = None
-    ) -> None:
+    async def _end(self, kind: Kind, job: LeasedJob, end: End, attempt: int | None = None) -> None:
         """Settle until it is stored: an outcome in hand is never dropped.
 
         The slot is free from here on, so that the next claim goes into the same transaction.
@@ -254,7 +255,9 @@ class Worker:
         finally:
             self._stopping_now.set()  # from here on leases of cancelled jobs are kept, to be released
             await _cancelled(list(self._jobs))
-            await self._settle.drained()  # released before it is settled, an outcome would come late
+            await (
+                self._settle.drained()
+            )  # released before it is settled, an outcome would come late
             leases = list(self._leases)
             await self._give_back(leases)
             await self._declare.drained()
@@ -374,9 +377,7 @@ class _Place:
 
 def _parcel(job: LeasedJob, confirmed: Confirmed | None, attempt: int) -> Parcel:
     content = confirmed.email if confirmed is not None else job.content
-    return Parcel(
-        job.lease.job, job.tenant, content, attempt, job.revision, job.request_id
-    )
+    return Parcel(job.lease.job, job.tenant, content, attempt, job.revision, job.request_id)
 
 
 def _since(moment: float) -> timedelta:
@@ -399,9 +400,7 @@ async def _first_of(*waits: Awaitable[object], timeout: float | None = None) -> 
     """Wait for the first to end and raise its error; what was not a task before is cancelled."""
     tasks = [asyncio.ensure_future(wait) for wait in waits]
     try:
-        done, _ = await asyncio.wait(
-            tasks, timeout=timeout, return_when=asyncio.FIRST_COMPLETED
-        )
+        done, _ = await asyncio.wait(tasks, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
         for task in done:
             task.result()
     finally:

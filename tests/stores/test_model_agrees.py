@@ -71,7 +71,7 @@ Opens: TypeAlias = Callable[[Path, StoreClock, Fairness], Opened]
 
 STORES: dict[str, Opens] = {"sqlite": on_sqlite}
 
-EXAMPLES = int(os.environ.get("CARTEIRO_MODEL_EXAMPLES", "60"))
+EXAMPLES = int(os.environ.get("CARTEIRO_MODEL_EXAMPLES", "120"))
 STEPS = int(os.environ.get("CARTEIRO_MODEL_STEPS", "50"))
 
 

@@ -9,7 +9,7 @@ from datetime import timedelta
 
 from uuid_utils import uuid7
 
-from carteiro.model import ClaimId, Claimed, KindName
+from carteiro.model import Claimed, ClaimId, KindName
 from carteiro.ports.store import Store
 
 
@@ -17,6 +17,4 @@ async def claim(
     store: Store, *, kinds: Collection[KindName], limit: int, lease: timedelta
 ) -> Claimed:
     """Claim under an id of its own: a lease of a store that was wiped and filled again must not match."""
-    return await store.claim(
-        claim_id=ClaimId(str(uuid7())), kinds=kinds, limit=limit, lease=lease
-    )
+    return await store.claim(claim_id=ClaimId(str(uuid7())), kinds=kinds, limit=limit, lease=lease)

@@ -8,6 +8,7 @@ from datetime import timedelta
 
 from carteiro.model import (
     ZERO,
+    Category,
     Dead,
     DeadReason,
     End,
@@ -15,13 +16,14 @@ from carteiro.model import (
     EventType,
     Failure,
     LeasedJob,
+    Outcome,
     Refused,
     RefusedWhy,
     Retry,
+    Scope,
     Unknown,
     Verdict,
 )
-from carteiro.model import Category, Outcome, Scope
 from carteiro.path.confirm import Unfit
 from carteiro.path.declare import doubt
 from carteiro.policy.lifecycle import EXPIRED_UNSENT

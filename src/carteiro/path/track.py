@@ -5,7 +5,18 @@ by the ledger as evidence; here it is told to whoever watches. If we crash here,
 of the log is lost.
 """
 
-from carteiro.model import Dead, DeadReason, End, Late, LeasedJob, Retry, Sent, Settled, State, value
+from carteiro.model import (
+    Dead,
+    DeadReason,
+    End,
+    Late,
+    LeasedJob,
+    Retry,
+    Sent,
+    Settled,
+    State,
+    value,
+)
 from carteiro.telemetry import log
 
 

@@ -43,7 +43,9 @@ from carteiro.model import (
 )
 
 MILLISECOND = timedelta(milliseconds=1)
-LONGEST_HOLD_MS = 15 * 60 * 1000  # beyond it a lease or hold is the work of a clock that stepped back
+LONGEST_HOLD_MS = (
+    15 * 60 * 1000
+)  # beyond it a lease or hold is the work of a clock that stepped back
 
 EXPIRED_UNSENT = Failure(
     code="EXPIRED",
@@ -53,7 +55,6 @@ EXPIRED_UNSENT = Failure(
     reason="Not sent within its time to live",
     rule="lifecycle.expired",
 )
-
 
 
 @dataclass(slots=True)
@@ -209,7 +210,9 @@ def redrive(
     return RedriveAnswer.REDRIVEN, Change((event,))
 
 
-def _why_not_begin(entry: Entry, start: Start, *, owner: bool, now: int) -> Refused | None:
+def _why_not_begin(  # noqa: PLR0911 - a list of reasons, the first that holds is given
+    entry: Entry, start: Start, *, owner: bool, now: int
+) -> Refused | None:
     if entry.state in FINISHED:
         return Refused(RefusedWhy.FINISHED)
     if not owner:
@@ -364,4 +367,6 @@ def _told(failure: Failure) -> dict[str, object]:
 
 
 def _stamped(events: Iterable[Event], now: int) -> tuple[Stamped, ...]:
-    return tuple(Stamped(each.type, each.metadata, now - each.ago // MILLISECOND) for each in events)
+    return tuple(
+        Stamped(each.type, each.metadata, now - each.ago // MILLISECOND) for each in events
+    )

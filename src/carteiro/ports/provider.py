@@ -42,10 +42,16 @@ class Parcel:
 
 
 class Provider(Protocol):
-    """Takes e-mail over. Promise in ``tests/contract/provider``: begins the hand-over before it, and says what came of it."""
+    """Takes e-mail over.
+
+    Promise in ``tests/contract/provider``: begins the hand-over before it, and says what came of it.
+    """
 
     name: str
 
     async def deliver(self, parcel: Parcel, handover: Handover) -> Outcome:
-        """Hand the parcel over. An exception is judged by the stage: deferred before the hand-over, unknown after it."""
+        """Hand the parcel over.
+
+        An exception is judged by the stage: deferred before the hand-over, unknown after it.
+        """
         ...

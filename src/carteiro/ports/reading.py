@@ -3,7 +3,15 @@
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from carteiro.model import MessageId, Recipient, RecipientId, State, StoredMessage, TenantId, TimelineEvent
+from carteiro.model import (
+    MessageId,
+    Recipient,
+    RecipientId,
+    State,
+    StoredMessage,
+    TenantId,
+    TimelineEvent,
+)
 
 
 class Reading(Protocol):
@@ -15,7 +23,9 @@ class Reading(Protocol):
     faithful   What is read is what was written: fields, states and events, oldest first.
     """
 
-    async def message(self, message: MessageId, *, tenant: TenantId | None = None) -> StoredMessage | None:
+    async def message(
+        self, message: MessageId, *, tenant: TenantId | None = None
+    ) -> StoredMessage | None:
         """One message with its content; ``tenant`` restricts it to that tenant's."""
         ...
 

@@ -57,7 +57,9 @@ class SandboxProvider:
             return Deferred(refusal) if refusal.retryable else Rejected(refusal)
         return await self._play(local.lower(), parcel, email, handover)
 
-    def _refusal(self, local: str, parcel: Parcel) -> Failure | None:
+    def _refusal(  # noqa: PLR0911 - a table, one answer an address
+        self, local: str, parcel: Parcel
+    ) -> Failure | None:
         match _parts(local):
             case "throttle", times if parcel.attempt <= times:
                 return classify.classify_ses("Throttling", "Maximum sending rate exceeded")
@@ -74,9 +76,7 @@ class SandboxProvider:
             case _:
                 return None
 
-    async def _play(
-        self, local: str, parcel: Parcel, email: Email, handover: Handover
-    ) -> Outcome:
+    async def _play(self, local: str, parcel: Parcel, email: Email, handover: Handover) -> Outcome:
         match _parts(local):
             case "timeout", _:
                 await asyncio.Event().wait()  # until the call's hard limit

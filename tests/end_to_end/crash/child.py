@@ -11,7 +11,7 @@ import signal
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -20,12 +20,13 @@ from random import Random
 from carteiro.model import FINISHED, MessageId
 from carteiro.telemetry import log
 from end_to_end.crash.points import Plan, Points, points_inside
-from end_to_end.crash.post_office import PostOffice, leave_mark, opened
+from end_to_end.crash.post_office import PostOffice, Tasks, leave_mark, opened
 from end_to_end.crash.traffic import play
 
 DEADLY_EXIT = 13
 DEATH = "death"  # the mark that a deadly message leaves
 _UNATTENDED = frozenset({"unattended", "fleeting"})
+_TASKS = frozenset(field.name for field in fields(Tasks))
 _POLL_S = 0.01
 _QUIET_POLLS = 20  # so often in a row nothing is unfinished: then also what was late has been told
 
@@ -38,6 +39,7 @@ class Orders:
     plan: Plan | None = None
     seed: int | None = None  # of the traffic that it plays; None: it only works
     until_idle: bool = False
+    emails_only: bool = False
     blocked: str = ""
     lingering_s: float = 0.0
     grace_s: float = 10.0
@@ -72,7 +74,7 @@ async def _work(orders: Orders, points: Points) -> None:
         grace=timedelta(seconds=orders.grace_s),
         lingering=timedelta(seconds=orders.lingering_s),
         deadly=partial(_die, Path(orders.file)),
-        unattended=_UNATTENDED,
+        unattended=_TASKS if orders.emails_only else _UNATTENDED,
     ) as post:
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, post.stop)
         working = asyncio.create_task(post.run_worker())

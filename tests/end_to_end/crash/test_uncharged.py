@@ -21,7 +21,7 @@ def test_two_hundred_claimed_and_undeclared_jobs_come_back_uncharged(tmp_path: P
     accepted = sent(file, [an_email("ok") for _ in range(_SLOTS + 50)])
     full = Plan("claim.answered", occurrence=2)  # a worker claims for half its slots at a time
 
-    with child(Orders(str(file), full, blocked="declare")) as victim:
+    with child(Orders(str(file), full, emails_only=True, blocked="declare")) as victim:
         code = victim.wait_for_end()
     claimed = _claimed_jobs(file)
     bring_to_rest(file)

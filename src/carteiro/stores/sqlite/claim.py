@@ -180,7 +180,9 @@ class Claim:
 
     def _fair_turns(self, batch: int) -> Iterator[tuple[_Seat, int]]:
         """Seats by least virtual time; one that stays in the ring comes again with its new one."""
-        ring: list[tuple[_Order, _Seat]] = []  # no two seats have the same order: it ends in their names
+        ring: list[
+            tuple[_Order, _Seat]
+        ] = []  # no two seats have the same order: it ends in their names
         loaders = [_Loader(self._pages(kind, batch)) for kind in self._kinds.values()]
         while True:
             for loader in loaders:
@@ -197,7 +199,9 @@ class Claim:
 
     def _plain_turns(self) -> Iterator[tuple[_Seat, int]]:
         """First in, first out across tenants: one job at a time from whoever has the first."""
-        line: list[tuple[_Head, int, _Seat]] = []  # the number only parts equal heads; ids never are
+        line: list[
+            tuple[_Head, int, _Seat]
+        ] = []  # the number only parts equal heads; ids never are
         for kind in filter(self._has_token, self._kinds.values()):
             for seat in [seat for page in self._pages(kind, 1) for seat in page]:
                 if self._look_ahead(seat, 1):
@@ -247,9 +251,7 @@ class Claim:
     def _look_up(self, seats: Sequence[_Seat], *, per_seat: int) -> None:
         """The first ready jobs of many seats in one statement; those with due jobs are readied at their turn."""
         names = as_json([(seat.kind.name, seat.tenant.id) for seat in seats])
-        due = run(
-            self._db, "claim_due_seats", seats=names, now=self._now, longest=LONGEST_HOLD_MS
-        )
+        due = run(self._db, "claim_due_seats", seats=names, now=self._now, longest=LONGEST_HOLD_MS)
         for (key,) in due:
             seats[key].may_be_due = True
         for key, identity, claims, priority, due_at in run(
@@ -391,7 +393,12 @@ class Claim:
             run(self._db, "claim_jobs", ids=ids, claim=claim_id, until=until)
             clocks = as_json([(kind.name, kind.next_us) for kind in self._kinds.values()])
             run(
-                self._db, "claim_save_clocks", rows=clocks, v=self._v, turn=self._turn, now=self._now
+                self._db,
+                "claim_save_clocks",
+                rows=clocks,
+                v=self._v,
+                turn=self._turn,
+                now=self._now,
             )
             drawn = [(t.id, t.next_us) for t in self._tenants.values() if t.drew]
             if drawn:
@@ -452,9 +459,7 @@ class Claim:
         return max(0, min(times) - self._now) * MILLISECOND if times else None
 
 
-def _leased(
-    row: Sequence[Any], seat: _Seat, head: _Head, claim_id: ClaimId, now: int
-) -> LeasedJob:
+def _leased(row: Sequence[Any], seat: _Seat, head: _Head, claim_id: ClaimId, now: int) -> LeasedJob:
     (
         _,
         tenant,

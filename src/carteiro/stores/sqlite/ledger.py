@@ -119,7 +119,15 @@ class Changes:
                 begun.append((e.id, e.attempts, e.in_doubt, e.holder, e.held_until, e.provider))
             elif e.state is State.SENT and e.evidence is None:
                 sent.append(
-                    (e.id, e.attempts, e.in_doubt, e.holder, e.provider, e.provider_id, e.duration_ms)
+                    (
+                        e.id,
+                        e.attempts,
+                        e.in_doubt,
+                        e.holder,
+                        e.provider,
+                        e.provider_id,
+                        e.duration_ms,
+                    )
                 )
             else:
                 other.append(entry_row(e))
@@ -179,9 +187,7 @@ def load(db: sqlite3.Connection, ids: Sequence[MessageId]) -> dict[MessageId, He
     for row in run(db, "load_entries", ids=as_json(ids)):
         identity, claim, parked_until, kind, tenant, has_job = row[:6]
         entry = entry_of(row[6:]) if row[6] is not None else None
-        found[identity] = Held(
-            identity, claim, parked_until, kind, tenant, bool(has_job), entry
-        )
+        found[identity] = Held(identity, claim, parked_until, kind, tenant, bool(has_job), entry)
     return found
 
 
@@ -223,8 +229,10 @@ def _insert(
         ttl_ms = new.ttl // MILLISECOND
         expires = due + ttl_ms
         messages.append(_message_row(new, recipient, due=due, expires=expires, ttl_ms=ttl_ms))
-        for event in new.events:
-            events.append([new.id, event.type, event.metadata, now - event.ago // MILLISECOND])
+        events.extend(
+            [new.id, event.type, event.metadata, now - event.ago // MILLISECOND]
+            for event in new.events
+        )
         parked = due if due > now else None
         jobs.append([new.id, new.kind, new.tenant, new.priority, due, expires, parked])
         seat = touched.setdefault((new.kind, new.tenant), [FAR, 0])

@@ -24,7 +24,9 @@ def connect(path: Path, *, busy_timeout_ms: int) -> sqlite3.Connection:
     """A connection with our pragmas; one thread at a time may use it."""
     if sqlite3.sqlite_version_info < _OLDEST_SQLITE:
         needed = ".".join(map(str, _OLDEST_SQLITE))
-        text = f"SQLite {sqlite3.sqlite_version} is too old: use a Python built with {needed} or newer"
+        text = (
+            f"SQLite {sqlite3.sqlite_version} is too old: use a Python built with {needed} or newer"
+        )
         raise StoreError(text)
     with in_our_words(path):
         connection = sqlite3.connect(
@@ -112,7 +114,9 @@ def in_our_words(path: Path) -> Iterator[None]:
         raise translated(error, path) from error
 
 
-def translated(error: sqlite3.Error, path: Path) -> StoreError:
+def translated(  # noqa: PLR0911 - a table, one error a code
+    error: sqlite3.Error, path: Path
+) -> StoreError:
     """The error of ours that says the same."""
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
     if code == sqlite3.SQLITE_FULL:
@@ -122,7 +126,9 @@ def translated(error: sqlite3.Error, path: Path) -> StoreError:
     if code in {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH}:
         return StoreUnavailable(f"{path} or its folder cannot be written: check its permissions")
     if code == sqlite3.SQLITE_CANTOPEN:
-        return StoreUnavailable(f"{path} cannot be opened: does its folder exist, may we write to it?")
+        return StoreUnavailable(
+            f"{path} cannot be opened: does its folder exist, may we write to it?"
+        )
     if code in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
         return StoreUnavailable(f"{path} is locked by another process: try again")
     if code == sqlite3.SQLITE_IOERR:

@@ -83,9 +83,7 @@ class SqliteReading:
 
     async def unsettled(self, ids: Sequence[MessageId]) -> list[MessageId]:
         """Those of the ids whose message is not finished."""
-        rows = await self._reader.ask(
-            lambda db: run(db, "unsettled", ids=as_json(ids)).fetchall()
-        )
+        rows = await self._reader.ask(lambda db: run(db, "unsettled", ids=as_json(ids)).fetchall())
         return [row[0] for row in rows]
 
     async def states(self) -> Mapping[State, int]:

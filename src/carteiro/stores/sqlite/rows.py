@@ -28,7 +28,9 @@ from carteiro.stores.sqlite.opening import sql
 
 FAR = 2**62  # an alarm that never rings
 Parameters = Mapping[str, object]
-_STATES: Mapping[str, State] = {state.value: state for state in State}  # a look-up costs less than State(…)
+_STATES: Mapping[str, State] = {
+    state.value: state for state in State
+}  # a look-up costs less than State(…)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 

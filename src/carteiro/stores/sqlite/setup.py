@@ -1,5 +1,6 @@
 """Opens all ports of one SQLite file together."""
 
+import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import timedelta
@@ -19,7 +20,7 @@ from carteiro.stores.sqlite.writer import Writer
 
 
 @asynccontextmanager
-async def open_sqlite(
+async def open_sqlite(  # noqa: PLR0913 - each is a setting of its own, by its name
     path: str | Path,
     *,
     clock: Callable[[], int] = wall_clock_ms,
@@ -30,7 +31,7 @@ async def open_sqlite(
 ) -> AsyncIterator[Backend]:
     """Open or create the file; closed when the block ends, after what was asked is written."""
     options = SqliteOptions(clock, fairness, dead_letter_ttl, min_free_bytes, busy_timeout_ms)
-    place = Path(path).absolute()
+    place = Path(os.path.abspath(path))  # noqa: PTH100 - asks no disk
     wake = SqliteWake()
     writer = Writer(
         place,

@@ -173,5 +173,3 @@ def _reap(db: sqlite3.Connection, limit: int, now: int) -> int:
     ledger.touch_seats(db, {(kind, tenant): [now, 0] for _, kind, tenant in lost})
     ledger.free_slots(db, {tenant for _, _, tenant in lost}, now)
     return len(lost)
-
-

@@ -119,9 +119,7 @@ class SqliteTenants:
 
     async def of_key(self, key_hash: str) -> TenantId | None:
         """The tenant that the key with this hash speaks for."""
-        row = await self._reader.ask(
-            lambda db: run(db, "key_tenant", key_hash=key_hash).fetchone()
-        )
+        row = await self._reader.ask(lambda db: run(db, "key_tenant", key_hash=key_hash).fetchone())
         return None if row is None else TenantId(row[0])
 
 

@@ -72,9 +72,7 @@ class SqliteUpkeep:
 
         def take(db: sqlite3.Connection) -> bool:
             now = clock()
-            row = run(
-                db, "lead", name=name, holder=holder, now=now, until=now + term_ms
-            ).fetchone()
+            row = run(db, "lead", name=name, holder=holder, now=now, until=now + term_ms).fetchone()
             return row is not None
 
         return await self._writer.do(take)

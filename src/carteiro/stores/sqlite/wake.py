@@ -21,7 +21,7 @@ class SqliteWake:
         self._writer = writer
 
     def has_work(self, db: sqlite3.Connection) -> bool:
-        """Another process changed the file: is there work, or will there be sooner than we knew?"""
+        """Tell whether there is work, or will be sooner than we knew, now that another process changed the file."""
         try:
             is_in_ring, alarm = run(db, "wake_look").fetchone()
         except sqlite3.Error:

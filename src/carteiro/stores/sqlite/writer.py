@@ -173,7 +173,7 @@ class Writer:
         self._connection.execute("SAVEPOINT operation")
         try:
             result = asked.operation(self._connection)
-        except Exception as error:  # noqa: BLE001 - one bad operation fails alone
+        except Exception as error:
             if not self._connection.in_transaction:  # SQLite gave the whole transaction up
                 raise
             self._connection.execute("ROLLBACK TO operation")
@@ -211,7 +211,9 @@ def _answer(batch: list[_Asked], results: list[tuple[Any, BaseException | None]]
         _hop(loop, _deliver, answers)
 
 
-def _hop(loop: asyncio.AbstractEventLoop, callback: Callable[..., None], *arguments: object) -> None:
+def _hop(
+    loop: asyncio.AbstractEventLoop, callback: Callable[..., None], *arguments: object
+) -> None:
     try:
         loop.call_soon_threadsafe(callback, *arguments)
     except RuntimeError:
