@@ -80,7 +80,6 @@ class DeliverySettings(_Section):
     grace: Duration = Field(alias="grace_ms")
     default_ttl: SomeDuration = Field(alias="default_ttl_ms")
     max_in_doubt_resends: Count
-    default_from: Text
 
     @property
     def hold(self) -> timedelta:

@@ -179,8 +179,8 @@ UPKEEP = st.one_of(
     ),
     st.builds(
         partial(Ask, "upkeep", "prune"),
-        bodies=waits(HOUR, MINUTE) | st.none(),
-        histories=waits(2 * HOUR) | st.none(),
+        bodies=waits(SECOND, HOUR) | st.none(),
+        histories=waits(3 * SECOND, HOUR) | st.none(),
         after=among(None, MessageId("m-003")),
         limit=among(1000, 2),
     ),

@@ -1,6 +1,5 @@
 """Opens all ports of one SQLite file together."""
 
-import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import timedelta
@@ -31,7 +30,7 @@ async def open_sqlite(  # noqa: PLR0913 - each is a setting of its own, by its n
 ) -> AsyncIterator[Backend]:
     """Open or create the file; closed when the block ends, after what was asked is written."""
     options = SqliteOptions(clock, fairness, dead_letter_ttl, min_free_bytes, busy_timeout_ms)
-    place = Path(os.path.abspath(path))  # noqa: PTH100 - asks no disk
+    place = _absolute(path)
     wake = SqliteWake()
     writer = Writer(
         place,
@@ -55,3 +54,7 @@ async def open_sqlite(  # noqa: PLR0913 - each is a setting of its own, by its n
     finally:
         await writer.stop()
         reader.close()
+
+
+def _absolute(path: str | Path) -> Path:
+    return Path(path).absolute()  # a later change of the working folder must not move the store
