@@ -43,7 +43,7 @@ async def work(post: Carteiro) -> None:
     """Work until every message is finished."""
     working = asyncio.create_task(post.run_worker())
     async with asyncio.timeout(TOO_LONG):
-        while not set(await post.backend.reading.states()) <= FINISHED:  # noqa: ASYNC110 - a state of the store, no event
+        while not set(await post.backend.reading.states()) <= FINISHED:
             await asyncio.sleep(0.001)
         post.stop()
         await working
@@ -264,7 +264,7 @@ async def test_opening_tells_the_store_of_tiers_and_limits() -> None:
         await post.send_many([{"tenant": "acme", **HELLO}] * 3)
         working = asyncio.create_task(post.run_worker())
         async with asyncio.timeout(TOO_LONG):
-            while State.SENT not in await post.backend.reading.states():  # noqa: ASYNC110 - a state of the store, no event
+            while State.SENT not in await post.backend.reading.states():
                 await asyncio.sleep(0.001)
         post.stop()
         await working

@@ -43,7 +43,7 @@ async def work(post: Carteiro) -> None:
     """Work until every message is finished."""
     working = asyncio.create_task(post.run_worker())
     async with asyncio.timeout(TOO_LONG):
-        while not set(await post.backend.reading.states()) <= FINISHED:  # noqa: ASYNC110 - a state of the store, no event
+        while not set(await post.backend.reading.states()) <= FINISHED:
             await asyncio.sleep(0.001)
         post.stop()
         await working
@@ -428,7 +428,7 @@ async def test_a_kind_that_the_worker_does_not_know_stays_for_one_that_does() ->
         await sent(known)
         working = asyncio.create_task(post.run_worker())
         async with asyncio.timeout(TOO_LONG):
-            while not ran:  # noqa: ASYNC110 - what a task leaves behind is no event
+            while not ran:
                 await asyncio.sleep(0.001)
         post.stop()
         await working

@@ -8,7 +8,8 @@ wait. A worker that is killed leaves leases that run out and, for the calls unde
 import asyncio
 import random
 import time
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
@@ -102,9 +103,11 @@ class Worker:
             self._stopping.set()
             try:
                 await _cancelled(loops)
-                await self._finish()
-            finally:
-                await _cancelled([extending])
+                await self._wait_for_jobs()
+            finally:  # also when cancelled a second time: that is a `stop_now`
+                self._stopping_now.set()  # from here on leases of cancelled jobs are kept, to be released
+                await _cancelled([extending, *self._jobs])
+                await self._give_back_all()
 
     # --- claiming
 
@@ -116,7 +119,8 @@ class Worker:
             await self._quiet.is_over()
             rings = self._wake.rings()
             try:
-                claimed = await self._claim(pool)
+                with self._quiet.claiming():
+                    claimed = await self._claim(pool)
             except StoreError as error:
                 log.store_failed("claim", error, wait=timedelta(seconds=wait))
                 await asyncio.sleep(wait)
@@ -145,9 +149,12 @@ class Worker:
             raise
         received = time.monotonic()
         for job in claimed.jobs:
+            place = self._quiet.place(is_suspect=job.claims > SUSPECT_CLAIMS)
+            if place is None:
+                await self._give_back([job.lease])
+                continue
             self._leases.add(job.lease)
             pool.take(job.lease)
-            place = self._quiet.place(is_suspect=job.claims > SUSPECT_CLAIMS)
             task = asyncio.create_task(self._run_in(pool, job, received, place))
             self._jobs.add(task)
             task.add_done_callback(self._jobs.discard)
@@ -248,27 +255,21 @@ class Worker:
 
     # --- stopping
 
-    async def _finish(self) -> None:
-        """Wait for what is in flight, then give back what was never declared."""
-        try:
-            await self._wait_for_jobs()
-        finally:
-            self._stopping_now.set()  # from here on leases of cancelled jobs are kept, to be released
-            await _cancelled(list(self._jobs))
-            await (
-                self._settle.drained()
-            )  # released before it is settled, an outcome would come late
-            leases = list(self._leases)
-            await self._give_back(leases)
-            await self._declare.drained()
-            log.worker_stopped(released=len(leases))
-
     async def _wait_for_jobs(self) -> None:
+        """Let what is in flight end, within the grace period."""
         if not self._jobs or self._stopping_now.is_set():
             return
         log.worker_stopping(in_flight=len(self._jobs), grace=self._lengths.grace)
         grace = self._lengths.grace.total_seconds()
         await _first_of(asyncio.wait(list(self._jobs)), self._stopping_now.wait(), timeout=grace)
+
+    async def _give_back_all(self) -> None:
+        """Give back what was never declared; an outcome that waits to be stored goes first, or it would be late."""
+        await self._settle.drained()
+        leases = list(self._leases)
+        await self._give_back(leases)
+        await self._declare.drained()
+        log.worker_stopped(released=len(leases))
 
     async def _give_back(self, leases: Sequence[Lease], wait: timedelta = timedelta(0)) -> None:
         try:
@@ -309,46 +310,54 @@ class _Pool:
 
 
 class _Quiet:
-    """Lets a job that may kill its worker run when nothing else of the process runs."""
+    """Lets a job that may kill its worker run when nothing else of the process runs, or is claimed.
+
+    What is merely claimed would die along, and look as guilty after a few times: so a claim under way
+    counts as running, and a second suspect is not kept beside the first.
+    """
 
     def __init__(self) -> None:
-        self._running = 0
-        self._suspects = 0  # that wait or run
-        self._is_taken = False  # one of them runs
+        self._running = 0  # jobs, from their claim on, and claims under way
+        self._has_suspect = False  # that waits or runs
         self._changed = asyncio.Event()
 
-    def place(self, *, is_suspect: bool) -> "_Place":
-        """A place to run in; a suspect keeps others from being claimed from here on, not once it runs."""
-        self._suspects += is_suspect
+    @contextmanager
+    def claiming(self) -> Iterator[None]:
+        """A claim is under way: a suspect waits for what it brings."""
+        self._running += 1
+        try:
+            yield
+        finally:
+            self.leave()
+
+    def place(self, *, is_suspect: bool) -> "_Place | None":
+        """A place to run in; None for a suspect beside another one."""
+        if is_suspect and self._has_suspect:
+            return None
+        self._has_suspect |= is_suspect
+        self._running += not is_suspect
         return _Place(self, is_suspect=is_suspect)
 
     async def is_over(self) -> None:
         """Wait until no suspect waits or runs."""
-        while self._suspects:
+        while self._has_suspect:
             await self._change()
 
-    async def enter(self) -> None:
-        while self._is_taken:
-            await self._change()
-        self._running += 1
+    async def is_alone(self) -> None:
+        """Wait until nothing else runs."""
+        try:
+            while self._running:
+                await self._change()
+        except asyncio.CancelledError:
+            self.leave_alone()
+            raise
 
     def leave(self) -> None:
         self._running -= 1
         self._changed.set()
 
-    async def enter_alone(self) -> None:
-        try:
-            while self._running or self._is_taken:
-                await self._change()
-        except asyncio.CancelledError:
-            self._suspects -= 1
-            self._changed.set()
-            raise
-        self._is_taken = True
-
     def leave_alone(self) -> None:
-        self._is_taken = False
-        self._suspects -= 1
+        self._has_suspect = False
         self._changed.set()
 
     async def _change(self) -> None:
@@ -366,7 +375,8 @@ class _Place:
         self._is_suspect = is_suspect
 
     async def __aenter__(self) -> None:
-        await (self._quiet.enter_alone() if self._is_suspect else self._quiet.enter())
+        if self._is_suspect:
+            await self._quiet.is_alone()
 
     async def __aexit__(self, *_: object) -> None:
         if self._is_suspect:

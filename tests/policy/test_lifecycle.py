@@ -392,6 +392,30 @@ def test_a_failure_after_late_evidence_is_a_success(verdict: Verdict) -> None:
     assert change.events[0].metadata["late"] is True
 
 
+def test_what_evidence_overrules_leaves_no_state_behind() -> None:
+    """A message that was delivered after all never was where the overruled verdict led; the doubt stays."""
+    doubt = Event(EventType.IN_DOUBT, {})
+    failed = Event(EventType.VALIDATION_FAILED, {})
+    entry = an_entry(State.SENT_ATTEMPT, evidence='["late", "sandbox", "id-1"]', holder=OTHER)
+    verdict = dead(DeadReason.VALIDATION_FAILED, charged=False)
+    end = End(Lease(entry.id, ME), verdict, (doubt, failed), in_doubt=1)
+
+    _, change = finish(entry, end, owner=True, now=NOW)
+
+    assert change is not None
+    assert [event.type for event in change.events] == [EventType.IN_DOUBT, EventType.SENT]
+
+
+def test_what_was_delivered_after_all_is_not_attempted_again() -> None:
+    """A late success that is known stands in the way of another attempt."""
+    entry = an_entry(State.SENT_ATTEMPT, evidence='["late", "sandbox", "id-1"]', holder=OTHER)
+    start = Start(Lease(entry.id, ME), "sandbox", HOLD, open_attempt=True)
+
+    answer, change = begin(entry, start, owner=True, now=NOW)
+
+    assert (answer, change) == (Refused(RefusedWhy.DELIVERED), None)
+
+
 def test_a_success_after_late_evidence_is_its_own() -> None:
     """The claim's own success is the one that is told."""
     entry = an_open_entry(ME, evidence='["other", "smtp", "late-id"]')

@@ -221,13 +221,15 @@ class Hand:
         return End(self.job.lease, verdict, events, 20 * MILLISECOND, in_doubt=int(is_unknown))
 
     def given_up(self) -> End:
-        """The end of a job that is not attempted: in doubt already, or not valid."""
-        if self.job.open_attempt:
+        """The end of a job that is not attempted: in doubt once too often, or not valid."""
+        doubt = (IN_DOUBT,) if self.job.open_attempt else ()
+        if self.job.in_doubt:
             verdict = dead(DeadReason.IN_DOUBT, charged=False)
-            return End(self.job.lease, verdict, (IN_DOUBT,), in_doubt=1)
+            return End(self.job.lease, verdict, doubt, in_doubt=len(doubt))
         verdict = dead(DeadReason.VALIDATION_FAILED, charged=False)
         received = replace(RECEIVED, ago=3 * MILLISECOND)
-        return End(self.job.lease, verdict, (received, VALIDATION_FAILED))
+        events = (*doubt, received, VALIDATION_FAILED)
+        return End(self.job.lease, verdict, events, in_doubt=len(doubt))
 
 
 @dataclass

@@ -162,7 +162,9 @@ def finish(
         case Dead():
             change = _buried(entry, verdict, now)
     if end.events:
-        change.events = (*_stamped(end.events, now), *change.events)
+        is_overruled = isinstance(verdict, Sent) and verdict is not end.verdict
+        told = _beside_states(end.events) if is_overruled else end.events
+        change.events = (*_stamped(told, now), *change.events)
     return Settled(entry.state), change
 
 
@@ -356,6 +358,11 @@ def _unclaimed(entry: Entry, end: End, now: int) -> tuple[Settled | Late, Change
 
 def _is_known(entry: Entry, end: End) -> bool:
     return entry.evidence is not None and json.loads(entry.evidence)[0] == end.lease.claim
+
+
+def _beside_states(events: Iterable[Event]) -> list[Event]:
+    """Without the states on the way to a verdict that evidence overruled: the message never was there."""
+    return [event for event in events if event.type.value not in State.__members__]
 
 
 def _told(failure: Failure) -> dict[str, object]:

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import os
-import queue
 import signal
 import sqlite3
 import subprocess
@@ -33,6 +32,7 @@ class Child:
     """A child process and what it told so far."""
 
     def __init__(self, orders: Orders) -> None:
+        self.orders = orders
         self._log = Path(orders.file).with_suffix(".log").open("ab")
         self._process = subprocess.Popen(
             [sys.executable, "-W", "error", str(Path(__file__).with_name("child.py")), orders.as_json()],
@@ -41,7 +41,6 @@ class Child:
             env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
         )
         self.accepted: list[MessageId] = []
-        self._reached: queue.SimpleQueue[str] = queue.SimpleQueue()
         self._started = threading.Event()
         self._listener = threading.Thread(target=self._listen)
         self._listener.start()
@@ -51,16 +50,20 @@ class Child:
         if not self._started.wait(PATIENCE_S):
             raise NeverHappened("the child did not start")
 
-    def wait_for_stop(self) -> str:
-        """Wait until it has stopped where its plan says; return the point."""
-        point = self._reached.get(timeout=PATIENCE_S)
+    def wait_for_stop(self) -> None:
+        """Wait until it has stopped where its plan says."""
+        if not self.has_stopped():
+            raise NeverHappened("the child ended before it came to its point")
+
+    def has_stopped(self) -> bool:
+        """Wait until it has stopped where its plan says, or ended without having come there."""
         deadline = time.monotonic() + PATIENCE_S
-        asked = os.WSTOPPED | os.WNOHANG | os.WNOWAIT
-        while os.waitid(os.P_PID, self._process.pid, asked) is None:
+        asked = os.WSTOPPED | os.WEXITED | os.WNOHANG | os.WNOWAIT
+        while (found := os.waitid(os.P_PID, self._process.pid, asked)) is None:
             if time.monotonic() > deadline:
-                raise NeverHappened("the child did not stop")
+                raise NeverHappened("the child neither stopped nor ended")
             time.sleep(_POLL_S)
-        return point
+        return found.si_code == os.CLD_STOPPED
 
     def wait_for_end(self) -> int:
         """Wait until it is gone and all it told is heard; return its exit code, below 0 the signal."""
@@ -70,12 +73,13 @@ class Child:
         return code
 
     def tell(self, number: signal.Signals) -> None:
-        """Send it a signal, if it is still there."""
+        """Send it a signal."""
         self._process.send_signal(number)
 
-    def has_ended(self) -> bool:
-        """Whether it is gone."""
-        return self._process.poll() is not None
+    def end(self) -> None:
+        """Make sure that it is gone."""
+        self._process.kill()
+        self.wait_for_end()
 
     def _listen(self) -> None:
         assert self._process.stdout is not None
@@ -86,22 +90,28 @@ class Child:
     def _hear(self, line: bytes) -> None:
         told = json.loads(line)
         self.accepted += told.get("accepted", ())
-        if "reached" in told:
-            self._reached.put(told["reached"])
         if "started" in told:
             self._started.set()
 
 
 @contextmanager
-def child(orders: Orders) -> Iterator[Child]:
-    """A child that does not outlive the block."""
-    started = Child(orders)
+def children(orders: Sequence[Orders]) -> Iterator[list[Child]]:
+    """Children that do not outlive the block; those put in the place of others in the list do not either."""
+    started: list[Child] = []
     try:
+        for each in orders:
+            started.append(Child(each))  # noqa: PERF401 # what has started must be ended, whatever comes
         yield started
     finally:
-        if not started.has_ended():
-            started.tell(signal.SIGKILL)
-        started.wait_for_end()
+        for each in started:
+            each.end()
+
+
+@contextmanager
+def child(orders: Orders) -> Iterator[Child]:
+    """A child that does not outlive the block."""
+    with children([orders]) as [started]:
+        yield started
 
 
 def prepared(file: Path, seed: int) -> list[MessageId]:

@@ -50,6 +50,10 @@ class Claiming:
     def wake(self) -> None:
         """Let the seats whose alarm rang into the ring, with no credit for their absence."""
         has_stepped_back = self._now < self._seen_at - _STEP_BACK_MS
+        if has_stepped_back:
+            for kind in self._kinds:
+                clock = self._clock(kind)
+                self._tables.clocks[kind] = KindClock(clock.v, clock.turn, self._now)
         for seat in self._seats():
             if seat.wakes_at is None or (seat.wakes_at > self._now and not has_stepped_back):
                 continue

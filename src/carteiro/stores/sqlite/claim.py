@@ -157,6 +157,7 @@ class Claim:
         seen_at = max(kind.seen_at for kind in self._kinds.values())
         if self._now < seen_at - _CLOCK_JITTER_MS:
             run(self._db, "claim_alarm_all", kinds=self._names, now=self._now)
+            run(self._db, "claim_step_back", kinds=self._names, now=self._now)
         run(self._db, "claim_wake", kinds=self._names, now=self._now, far=FAR)
 
     # --- the walk

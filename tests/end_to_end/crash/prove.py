@@ -1,0 +1,118 @@
+"""Kill real processes again and again, at named points and at random moments, and check the law.
+
+    python tests/end_to_end/crash/prove.py --runs 20 --seed 1
+
+Every run is made from the seed and its number alone: what is sent, who is hit, where and when
+(as far as a scheduler lets one choose). When the law breaks, the file stays, and the last lines say
+how to see the same run again (--first NUMBER --runs 1). The exit code is 0 only if the law held.
+"""
+
+import argparse
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+from typing import TypeAlias
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # a script's own folder is not enough
+
+from carteiro.model import MessageId
+from end_to_end.crash.child import Orders
+from end_to_end.crash.children import bring_to_rest, child, prepared
+from end_to_end.crash.law import broken
+from end_to_end.crash.points import LOCKED, POINTS, Plan
+from end_to_end.crash.post_office import HOLD
+from end_to_end.crash.storm import Weather, storm
+
+Run: TypeAlias = Callable[[Path], list[MessageId]]
+
+_LATEST = 8  # occurrence of a point
+
+
+def main() -> int:
+    """Run as often as asked; stop at the first run that breaks the law."""
+    told = _arguments()
+    began = time.monotonic()
+    for number in range(told.first, told.first + told.runs):
+        name, run = _chosen(Random(f"{told.seed}:{number}"))
+        print(f"run {number}  {time.monotonic() - began:6.0f} s  {name}", flush=True)
+        faults = _faults(run)
+        if faults:
+            _complain(faults, told.seed, number)
+            return 1
+    print(f"the law held: {told.runs} runs, seed {told.seed}")
+    return 0
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--runs", type=int, default=20, help="how many runs")
+    parser.add_argument("--seed", type=int, default=int(time.time()), help="what they are made from")
+    parser.add_argument("--first", type=int, default=0, help="the number of the first run")
+    return parser.parse_args()
+
+
+def _chosen(chance: Random) -> tuple[str, Run]:
+    seed = chance.getrandbits(32)
+    if chance.random() < 0.3:  # noqa: PLR2004 # a storm takes as long as three of the others
+        weather = Weather(chance.randint(2, 4), chance.randint(5, 20), stops=chance.random() < 0.5)
+        return f"{weather}", lambda file: storm(file, seed, weather)
+    plans = [_plan(chance) for _ in range(chance.randint(1, 3))]
+    name = ", ".join(f"{plan.action} at {plan.point} ({plan.occurrence})" for plan in plans)
+    return name, lambda file: _hit_at_points(file, seed, plans)
+
+
+def _plan(chance: Random) -> Plan:
+    action = "stop" if chance.random() < 0.3 else "kill"  # noqa: PLR2004 # now and then
+    return Plan(chance.choice(POINTS), chance.randint(1, _LATEST), action)  # type: ignore[arg-type]
+
+
+def _hit_at_points(file: Path, seed: int, plans: list[Plan]) -> list[MessageId]:
+    """One process after another carries its plan out, each with traffic of its own."""
+    accepted = prepared(file, seed)
+    for number, plan in enumerate(plans):
+        orders = Orders(str(file), plan, seed + number, lingering_s=600.0, grace_s=0.1)
+        with child(orders) as victim:
+            if plan.action == "stop" and victim.has_stopped():
+                _take_over(file, plan)
+                victim.tell(signal.SIGCONT)
+            victim.wait_for_end()
+            accepted += victim.accepted
+    return accepted
+
+
+def _take_over(file: Path, plan: Plan) -> None:
+    if plan.point in LOCKED:
+        time.sleep(HOLD.total_seconds() * 1.5)
+    else:
+        bring_to_rest(file)
+
+
+def _faults(run: Run) -> list[str]:
+    folder = Path(tempfile.mkdtemp(prefix="carteiro-prove-"))
+    file = folder / "post.db"
+    try:
+        accepted = run(file)
+        bring_to_rest(file)
+        faults = broken(file, accepted)
+    except Exception as error:  # noqa: BLE001 # what never came to rest breaks the law too
+        faults = [f"{type(error).__name__}: {error}"]
+    if not faults:
+        shutil.rmtree(folder)
+        return []
+    return [*faults, f"the file and the log of its processes: {folder}"]
+
+
+def _complain(faults: list[str], seed: int, number: int) -> None:
+    print("\nThe law is broken:")
+    for fault in faults:
+        print(f"  {fault}")
+    print(f"\nTo see it again: python {sys.argv[0]} --seed {seed} --first {number} --runs 1")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
