@@ -414,8 +414,9 @@ async def _first_of(*waits: Awaitable[object], timeout: float | None = None) -> 
         for task in done:
             task.result()
     finally:
-        ours = [task for task, wait in zip(tasks, waits, strict=True) if task is not wait]
-        await _cancelled(ours)
+        for task, wait in zip(tasks, waits, strict=True):
+            if task is not wait:
+                task.cancel()
 
 
 async def _cancelled(tasks: Sequence["asyncio.Future[Any]"]) -> None:

@@ -31,6 +31,7 @@ from end_to_end.crash.storm import Weather, storm
 Run: TypeAlias = Callable[[Path], list[MessageId]]
 
 _LATEST = 8  # occurrence of a point
+_LINGERING_S = 2.0  # longer than the traffic, yet bearable when a task is suspected and runs alone
 
 
 def main() -> int:
@@ -75,7 +76,7 @@ def _hit_at_points(file: Path, seed: int, plans: list[Plan]) -> list[MessageId]:
     """One process after another carries its plan out, each with traffic of its own."""
     accepted = prepared(file, seed)
     for number, plan in enumerate(plans):
-        orders = Orders(str(file), plan, seed + number, lingering_s=600.0, grace_s=0.1)
+        orders = Orders(str(file), plan, seed + number, lingering_s=_LINGERING_S, grace_s=0.1)
         with child(orders) as victim:
             if plan.action == "stop" and victim.has_stopped():
                 _take_over(file, plan)
