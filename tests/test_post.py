@@ -1,6 +1,7 @@
 """The library: opening, sending, and running a worker."""
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -15,8 +16,11 @@ from carteiro.errors import ConfigError, InvalidMessage, StoreUnavailable, Tenan
 from carteiro.model import (
     EMAIL,
     FINISHED,
+    AcceptAnswer,
     Accepted,
     MessageId,
+    NewMessage,
+    NotStored,
     State,
     StoredMessage,
     Tenant,
@@ -355,3 +359,40 @@ async def test_a_store_that_is_away_is_told_to_the_sender() -> None:
 
 def _with_store(post: Carteiro, store: Any) -> Carteiro:
     return Carteiro(replace(post.backend, store=store), post.settings, threads=post._threads)
+
+
+class _FullAfter(Through):
+    """A store that takes so many lists and then fails."""
+
+    lists = 1
+
+    async def accept(self, new: Sequence[NewMessage]) -> list[AcceptAnswer]:
+        """Take it while there is room."""
+        if not self.lists:
+            raise StoreUnavailable("the disk is full")
+        self.lists -= 1
+        return await super().accept(new)
+
+
+async def test_what_is_stored_of_a_long_list_is_told_when_the_rest_is_not() -> None:
+    """Whoever sends the whole list again after an error would send the stored part twice."""
+    async with Carteiro.open("memory://") as post:
+        full = _FullAfter(post.backend.store)
+        post.backend = replace(post.backend, store=full)
+
+        answers = await post.send_many([{"tenant": "acme", **HELLO}] * 1001)
+
+        assert all(isinstance(answer, Accepted) for answer in answers[:1000])
+        assert isinstance(answers[1000], NotStored)
+        with pytest.raises(StoreUnavailable):
+            await post.send_many([{"tenant": "acme", **HELLO}])
+
+
+@pytest.mark.parametrize("tenant", [None, "", 7, "a\nb", "nul\0", "x" * 256, "\ud800"])
+async def test_a_tenant_must_have_a_name(tenant: object) -> None:
+    """What cannot be printed or stored is no name."""
+    async with Carteiro.open("memory://") as post:
+        [answer] = await post.send_many([{"tenant": tenant, **HELLO}])
+
+        assert isinstance(answer, NotAccepted)
+        assert [fault.field for fault in answer.fields] == ["tenant"]

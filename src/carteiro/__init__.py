@@ -1,6 +1,6 @@
 """Carteiro delivers every message or knows exactly why not."""
 
-from carteiro.model import Accepted, Delivery, Replayed
+from carteiro.model import Accepted, Delivery, NotStored, Replayed
 from carteiro.post import Carteiro, NotAccepted
 
-__all__ = ["Accepted", "Carteiro", "Delivery", "NotAccepted", "Replayed"]
+__all__ = ["Accepted", "Carteiro", "Delivery", "NotAccepted", "NotStored", "Replayed"]

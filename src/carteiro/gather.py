@@ -78,10 +78,11 @@ class Gatherer(Generic[Item, Answer]):
     async def _write_batch(self, batch: list[tuple[Item, asyncio.Future[Answer]]]) -> None:
         try:
             answers = await self._write([item for item, _ in batch])
+            answered = list(zip(batch, answers, strict=True))
         except Exception as error:  # noqa: BLE001 - told to the caller, whatever it is
             await self._write_one_by_one(batch, error)
             return
-        for (_, future), answer in zip(batch, answers, strict=True):
+        for (_, future), answer in answered:
             if not future.done():
                 future.set_result(answer)
 

@@ -332,6 +332,16 @@ class TenantUnknown:
 AcceptAnswer: TypeAlias = Accepted | Replayed | TenantUnknown
 
 
+@value
+class NotStored:
+    """One of a long list that came after the store failed: those before it are stored, it may be sent again."""
+
+    reason: str
+
+
+StoreAnswer: TypeAlias = Accepted | Replayed | NotStored
+
+
 # --- claiming ---------------------------------------------------------------------------------
 
 

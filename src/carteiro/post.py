@@ -1,7 +1,7 @@
 """The library: open a store, send, define tasks, run a worker."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from datetime import timedelta
@@ -12,7 +12,13 @@ from uuid_utils import uuid7
 from carteiro.app import email_kind, open_backend, retry_policy
 from carteiro.config import Settings, load
 from carteiro.email import Email, make_email
-from carteiro.errors import FieldError, InvalidMessage, TenantMissing
+from carteiro.errors import (
+    FieldError,
+    InvalidMessage,
+    StoreError,
+    StoreUnavailable,
+    TenantMissing,
+)
 from carteiro.gather import Gatherer
 from carteiro.kinds import Pool
 from carteiro.model import (
@@ -21,7 +27,9 @@ from carteiro.model import (
     Accepted,
     Delivery,
     NewMessage,
+    NotStored,
     Replayed,
+    StoreAnswer,
     TenantId,
     TenantUnknown,
     value,
@@ -36,7 +44,8 @@ from carteiro.upkeep.reap import reap
 from carteiro.worker import Lengths, Worker
 
 _MOST_WAITING = 10_000  # messages not yet committed: beyond it a sender is told to come again
-_MOST_AT_ONCE = 500
+_MOST_AT_ONCE, _MOST_BYTES_AT_ONCE = 1000, 4 * 1024 * 1024
+_LONGEST_NAME = 255
 
 
 @value
@@ -46,7 +55,7 @@ class NotAccepted:
     fields: tuple[FieldError, ...]
 
 
-SendAnswer: TypeAlias = Accepted | Replayed | NotAccepted
+SendAnswer: TypeAlias = StoreAnswer | NotAccepted
 
 
 class Carteiro:
@@ -92,12 +101,18 @@ class Carteiro:
     async def send(self, *, tenant: str, **fields: Any) -> Accepted | Replayed:  # noqa: ANN401 - the fields of an e-mail
         """Accept one e-mail, durably; an unknown tenant is created. Raises `InvalidMessage` on bad input."""
         [answer] = await self.send_many([{"tenant": tenant, **fields}])
-        if isinstance(answer, NotAccepted):
-            raise InvalidMessage(answer.fields)
+        match answer:
+            case NotAccepted(faults):
+                raise InvalidMessage(faults)
+            case NotStored(reason):
+                raise StoreUnavailable(reason)
         return answer
 
     async def send_many(self, items: Sequence[Mapping[str, Any]]) -> list[SendAnswer]:
-        """Accept many e-mails, each with its ``tenant``; an answer for each, in order."""
+        """Accept many e-mails, each with its ``tenant``; an answer for each, in order.
+
+        Raises `StoreError` only while nothing of the list is stored.
+        """
         answers: list[SendAnswer | None] = []
         good: list[NewMessage] = []
         for item in items:
@@ -105,7 +120,7 @@ class Carteiro:
             answers.append(made if isinstance(made, NotAccepted) else None)
             if not isinstance(made, NotAccepted):
                 good.append(made)
-        stored = iter(await self._store_all(good))
+        stored = iter(await self._commit(good))
         return [next(stored) if answer is None else answer for answer in answers]
 
     async def accept_email(
@@ -123,9 +138,9 @@ class Carteiro:
     def _made(self, item: Mapping[str, Any]) -> NewMessage | NotAccepted:
         fields = dict(item)
         tenant = fields.pop("tenant", None)
-        if not isinstance(tenant, str) or not tenant:
-            missing = FieldError("tenant", "must be a name", missing=tenant is None)
-            return NotAccepted((missing,))
+        if not _is_name(tenant):
+            fault = f"must be a name of 1 to {_LONGEST_NAME} printable characters"
+            return NotAccepted((FieldError("tenant", fault, missing=tenant is None),))
         try:
             email = make_email(fields)
         except InvalidMessage as error:
@@ -137,19 +152,20 @@ class Carteiro:
             default_ttl=self.settings.delivery.default_ttl,
         )
 
-    async def _store_all(self, messages: Sequence[NewMessage]) -> list[Accepted | Replayed]:
-        answers = await self._commit(messages)
-        return [_known(answer) for answer in answers]
-
-    async def _commit(self, messages: Sequence[NewMessage]) -> list[AcceptAnswer]:
+    async def _commit(self, messages: Sequence[NewMessage]) -> list[StoreAnswer]:
         """Commit in lists of a bearable size; tenants that are new here are created first."""
         unseen = {message.tenant for message in messages} - self._tenants
         if unseen:
             await self.backend.tenants.ensure(sorted(unseen))
             self._tenants |= unseen
-        answers: list[AcceptAnswer] = []
-        for first in range(0, len(messages), _MOST_AT_ONCE):
-            answers += await self.backend.store.accept(messages[first : first + _MOST_AT_ONCE])
+        answers: list[StoreAnswer] = []
+        try:
+            for some in _bearable(messages):
+                answers += [_known(answer) for answer in await self.backend.store.accept(some)]
+        except StoreError as error:
+            if not answers:
+                raise
+            answers += [NotStored(str(error))] * (len(messages) - len(answers))
         return answers
 
     # --- tasks
@@ -230,6 +246,24 @@ class Carteiro:
             expire(ports.upkeep),
             prune(ports.upkeep, bodies=retention.bodies, histories=retention.history),
         ]
+
+
+def _is_name(tenant: object) -> bool:
+    return isinstance(tenant, str) and 0 < len(tenant) <= _LONGEST_NAME and tenant.isprintable()
+
+
+def _bearable(messages: Sequence[NewMessage]) -> Iterator[list[NewMessage]]:
+    """The messages in lists that one transaction can bear."""
+    some: list[NewMessage] = []
+    weight = 0
+    for message in messages:
+        weight += len(message.content)
+        if some and (len(some) == _MOST_AT_ONCE or weight > _MOST_BYTES_AT_ONCE):
+            yield some
+            some, weight = [], len(message.content)
+        some.append(message)
+    if some:
+        yield some
 
 
 def _known(answer: AcceptAnswer) -> Accepted | Replayed:

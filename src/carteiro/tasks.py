@@ -14,13 +14,13 @@ from uuid_utils import uuid7
 from carteiro.errors import FieldError, InvalidMessage
 from carteiro.kinds import Kind
 from carteiro.model import (
-    AcceptAnswer,
     Delivery,
     KindName,
     LeasedJob,
     MessageId,
     NewMessage,
     Outcome,
+    StoreAnswer,
     Taken,
     TenantId,
     value,
@@ -29,7 +29,7 @@ from carteiro.policy.retry import RetryPolicy
 from carteiro.ports.provider import Handover, Parcel
 
 Function: TypeAlias = Callable[..., Any]
-Accept: TypeAlias = Callable[[Sequence[NewMessage]], Awaitable[list[AcceptAnswer]]]
+Accept: TypeAlias = Callable[[Sequence[NewMessage]], Awaitable[list[StoreAnswer]]]
 
 MAX_CONTENT_BYTES = 1024 * 1024
 PROVIDER = "task"  # what the ledger names as the provider of a task's attempts
@@ -74,14 +74,12 @@ class Task:
         tenant: str,
         due: datetime | None = None,
         **arguments: Any,  # noqa: ANN401 - whatever the function takes
-    ) -> AcceptAnswer:
+    ) -> StoreAnswer:
         """Have it run by a worker, once committed; arguments must be JSON."""
         [answer] = await self._accept([self._message(tenant, arguments, due)])
         return answer
 
-    async def send_many(
-        self, tenant: str, calls: Sequence[Mapping[str, Any]]
-    ) -> list[AcceptAnswer]:
+    async def send_many(self, tenant: str, calls: Sequence[Mapping[str, Any]]) -> list[StoreAnswer]:
         """Many calls of one tenant in one commit."""
         return await self._accept([self._message(tenant, call, None) for call in calls])
 

@@ -8,7 +8,7 @@ wait. A worker that is killed leaves leases that run out and, for the calls unde
 import asyncio
 import random
 import time
-from collections.abc import Awaitable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
@@ -248,8 +248,10 @@ class Worker:
 
         The slot is free from here on, so that the next claim goes into the same transaction.
         """
-        self._pool_of[kind.name].give_back(job.lease)
-        answer = await _stored("settle", self._settle, end)
+        pool = self._pool_of[kind.name]
+        pool.give_back(job.lease)
+        # While it cannot be stored the slot is taken again: outcomes in hand must not pile up.
+        answer = await _stored("settle", self._settle, end, on_failure=lambda: pool.take(job.lease))
         limit = kind.policy(job).max_attempts
         track(job, end, answer, Attempt(attempt, kind.provider, limit))
 
@@ -394,7 +396,13 @@ def _since(moment: float) -> timedelta:
     return timedelta(seconds=time.monotonic() - moment)
 
 
-async def _stored(operation: str, write: Gatherer[Item, Answer], item: Item) -> Answer:
+async def _stored(
+    operation: str,
+    write: Gatherer[Item, Answer],
+    item: Item,
+    *,
+    on_failure: Callable[[], None] | None = None,
+) -> Answer:
     """Have it written, however long the store is away: both writes may be repeated."""
     wait = _FIRST_WAIT
     while True:
@@ -402,6 +410,8 @@ async def _stored(operation: str, write: Gatherer[Item, Answer], item: Item) -> 
             return await write(item)
         except StoreError as error:
             log.store_failed(operation, error, wait=timedelta(seconds=wait))
+            if on_failure is not None:
+                on_failure()
             await asyncio.sleep(wait)
             wait = min(2 * wait, _LONGEST_WAIT)
 

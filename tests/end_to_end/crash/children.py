@@ -35,7 +35,13 @@ class Child:
         self.orders = orders
         self._log = Path(orders.file).with_suffix(".log").open("ab")
         self._process = subprocess.Popen(
-            [sys.executable, "-W", "error", str(Path(__file__).with_name("child.py")), orders.as_json()],
+            [
+                sys.executable,
+                "-W",
+                "error",
+                str(Path(__file__).with_name("child.py")),
+                orders.as_json(),
+            ],
             stdout=subprocess.PIPE,
             stderr=self._log,
             env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
@@ -143,7 +149,9 @@ def sent_tasks(file: Path, names: Sequence[str]) -> list[MessageId]:
     async def send() -> None:
         async with opened(file) as post:
             for number, name in enumerate(names):
-                answer = await getattr(post.tasks, name).send(tenant="acme", mark=f"{name}-{number}")
+                answer = await getattr(post.tasks, name).send(
+                    tenant="acme", mark=f"{name}-{number}"
+                )
                 accepted.append(answer.id)
 
     asyncio.run(send())

@@ -59,7 +59,9 @@ def broken(file: Path, accepted: Collection[MessageId]) -> list[str]:
     """Each sentence of the law that does not hold on this file; empty: it holds."""
     with closing(sqlite3.connect(file)) as db:
         lives = {life.id: life for life in _lives(db, file)}
-        missing = [f"ends: {each} was accepted and is gone" for each in accepted if each not in lives]
+        missing = [
+            f"ends: {each} was accepted and is gone" for each in accepted if each not in lives
+        ]
         of_each = [fault for life in lives.values() for fault in _faults(life)]
         return [*missing, *of_each, *_unburied(db, lives.values()), *_left_over(db)]
 
@@ -72,9 +74,7 @@ def lives(file: Path) -> list[Life]:
 
 def _lives(db: sqlite3.Connection, file: Path) -> Iterator[Life]:
     marks = _marks(file)
-    columns = (
-        "id, state, declares, delivery, attempts, in_doubt, round, held_until IS NOT NULL, kind, content"
-    )
+    columns = "id, state, declares, delivery, attempts, in_doubt, round, held_until IS NOT NULL, kind, content"
     rows = db.execute(
         f"SELECT {columns} FROM messages JOIN contents ON message_id = id ORDER BY messages.rowid"
     ).fetchall()
@@ -144,7 +144,9 @@ def _unwalked(life: Life) -> Iterator[str]:
 
 def _uncounted(life: Life) -> Iterator[str]:
     names = [name for name, _ in life.events]
-    this_round = names[len(names) - names[::-1].index("ENQUEUED") :] if "ENQUEUED" in names else names
+    this_round = (
+        names[len(names) - names[::-1].index("ENQUEUED") :] if "ENQUEUED" in names else names
+    )
     if life.in_doubt != this_round.count(_IN_DOUBT):
         yield f"counts {life.in_doubt} doubts, its timeline {this_round.count(_IN_DOUBT)}"
     if life.declares and life.attempts != names.count("SENT_ATTEMPT"):

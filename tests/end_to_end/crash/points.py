@@ -76,7 +76,9 @@ class Points:
         self._say = say
         self._blocked = blocked
         self.running = 0  # deliveries under way in this process
-        self.in_transaction = threading.Lock()  # held by the writer's thread while it has the file's lock
+        self.in_transaction = (
+            threading.Lock()
+        )  # held by the writer's thread while it has the file's lock
 
     def reach(self, point: str) -> None:
         """Die or stop here, if that is the plan."""

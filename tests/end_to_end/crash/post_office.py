@@ -56,9 +56,7 @@ class PostOffice(Carteiro):
             replace(  # type: ignore[type-var] # a `value` is a dataclass
                 pool,
                 kinds=tuple(
-                    self._watched(kind)
-                    for kind in pool.kinds
-                    if kind.name not in self.unattended
+                    self._watched(kind) for kind in pool.kinds if kind.name not in self.unattended
                 ),
             )
             for pool in super()._pools()

@@ -52,7 +52,9 @@ def main() -> int:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--runs", type=int, default=20, help="how many runs")
-    parser.add_argument("--seed", type=int, default=int(time.time()), help="what they are made from")
+    parser.add_argument(
+        "--seed", type=int, default=int(time.time()), help="what they are made from"
+    )
     parser.add_argument("--first", type=int, default=0, help="the number of the first run")
     return parser.parse_args()
 

@@ -11,7 +11,13 @@ from end_to_end.crash.law import broken
 from end_to_end.crash.points import POINTS, Plan
 
 # What happens more than once in a life is also hit in the midst of it.
-_AGAIN = ("claim.committed", "declare.committed", "keep.committed", "settle.committed", "settle.half")
+_AGAIN = (
+    "claim.committed",
+    "declare.committed",
+    "keep.committed",
+    "settle.committed",
+    "settle.half",
+)
 _PLANS = [*(Plan(point) for point in POINTS), *(Plan(point, occurrence=4) for point in _AGAIN)]
 
 

@@ -107,7 +107,9 @@ async def cancel_some(post: PostOffice, ids: Sequence[MessageId], chance: Random
 async def redrive_some(post: PostOffice, chance: Random) -> None:
     """Send about half of the dead letters round again."""
     ids = [letter.id for letter in await post.backend.dead_letters.find(limit=20)]
-    await post.backend.dead_letters.redrive([each for each in ids if chance.random() < 0.5], by="ana")
+    await post.backend.dead_letters.redrive(
+        [each for each in ids if chance.random() < 0.5], by="ana"
+    )
 
 
 async def _first_dead(post: PostOffice) -> MessageId:
