@@ -38,9 +38,9 @@ def an_open_writer(*, bad: frozenset[int] = frozenset()) -> Writer:
     return writer
 
 
-async def asked(gatherer: Gatherer[int, str], items: range) -> list["asyncio.Task[str]"]:
+async def asked(gatherer: Gatherer[int, str], items: range) -> list["asyncio.Future[str]"]:
     """Ask for each item at once, and let the first list go out."""
-    tasks = [asyncio.create_task(gatherer(item)) for item in items]
+    tasks = [asyncio.ensure_future(gatherer(item)) for item in items]
     for _ in range(3):
         await asyncio.sleep(0)
     return tasks

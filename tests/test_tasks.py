@@ -148,7 +148,7 @@ async def test_many_calls_are_accepted_together() -> None:
         async def count(n: int) -> None:
             ran.append(n)
 
-        answers = await count.send_many("acme", [{"n": n} for n in range(7)])
+        answers = await count.send_many([{"tenant": "acme", "n": n} for n in range(7)])
         await work(post)
 
         assert all(isinstance(answer, Accepted) for answer in answers)
@@ -398,7 +398,9 @@ async def test_arguments_have_a_largest_size() -> None:
 
         await sent(anything, text=largest)
         with pytest.raises(InvalidMessage, match="1 MiB"):
-            await anything.send_many("acme", [{"text": "small"}, {"text": largest + "x"}])
+            await anything.send_many(
+                [{"tenant": "acme", "text": "small"}, {"tenant": "acme", "text": largest + "x"}]
+            )
 
         assert await post.backend.reading.states() == {State.ENQUEUED: 1}
 

@@ -13,8 +13,11 @@ from figures import measured, report, say
 from ours.shared import drain, opened, run, tenant
 
 _LIST = 1000
-_PAYLOAD = {"body": "x" * 989}
 _KIND = KindName("no-op")
+
+
+def _call(index: int) -> dict[str, str]:
+    return {"tenant": tenant(index), "body": "x" * 989}
 
 
 def _defined(post: Carteiro) -> Task:
@@ -30,7 +33,7 @@ async def _enqueue(folder: Path, jobs: int) -> None:
         no_op = _defined(post)
         with measured("task enqueue", jobs) as figure:
             for first in range(0, jobs, _LIST):
-                await no_op.send_many(tenant(first // _LIST), [_PAYLOAD] * _LIST)
+                await no_op.send_many([_call(first + index) for index in range(_LIST)])
     report(figure)
 
 

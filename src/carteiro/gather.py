@@ -38,7 +38,7 @@ class Gatherer(Generic[Item, Answer]):
         self._waiting: deque[tuple[Item, asyncio.Future[Answer]]] = deque()
         self._writing: asyncio.Task[None] | None = None
 
-    async def __call__(self, item: Item) -> Answer:
+    def __call__(self, item: Item) -> "asyncio.Future[Answer]":
         """Have the item written with whatever else is waiting."""
         if self._bound is not None and len(self._waiting) >= self._bound:
             text = "too much is waiting to be stored: try again in a moment"
@@ -48,7 +48,7 @@ class Gatherer(Generic[Item, Answer]):
         self._waiting.append((item, answer))
         if self._writing is None:
             self._writing = loop.create_task(self._write_all())
-        return await answer
+        return answer
 
     async def drained(self) -> None:
         """Wait until nothing is left to be written."""
@@ -57,6 +57,9 @@ class Gatherer(Generic[Item, Answer]):
 
     async def _write_all(self) -> None:
         try:
+            await asyncio.sleep(
+                0
+            )  # whoever is about to ask in this turn of the loop still comes along
             while self._waiting:
                 await self._write_batch(self._next_batch())
         finally:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, NewType, TypeAlias, TypeVar, dataclass_transform
+from typing import TYPE_CHECKING, Any, NamedTuple, NewType, TypeAlias, TypeVar, dataclass_transform
 
 MessageId = NewType("MessageId", str)  # UUIDv7; also the job's id: one message, one job
 ClaimId = NewType("ClaimId", str)  # made anew for each claim call
@@ -345,8 +345,7 @@ StoreAnswer: TypeAlias = Accepted | Replayed | NotStored
 # --- claiming ---------------------------------------------------------------------------------
 
 
-@value
-class Lease:
+class Lease(NamedTuple):
     """The right to work on a job, until it runs out or another claim takes the job over."""
 
     job: MessageId

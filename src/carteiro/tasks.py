@@ -76,16 +76,14 @@ class Task:
         **arguments: Any,  # noqa: ANN401 - whatever the function takes
     ) -> StoreAnswer:
         """Have it run by a worker, once committed; arguments must be JSON."""
-        [answer] = await self._accept([self._message(tenant, arguments, due)])
+        [answer] = await self._accept([self._message(due, tenant=tenant, **arguments)])
         return answer
 
-    async def send_many(self, tenant: str, calls: Sequence[Mapping[str, Any]]) -> list[StoreAnswer]:
-        """Many calls of one tenant in one commit."""
-        return await self._accept([self._message(tenant, call, None) for call in calls])
+    async def send_many(self, calls: Sequence[Mapping[str, Any]]) -> list[StoreAnswer]:
+        """Many calls in one commit, each with its ``tenant``; an answer for each, in order."""
+        return await self._accept([self._message(None, **call) for call in calls])
 
-    def _message(
-        self, tenant: str, arguments: Mapping[str, Any], due: datetime | None
-    ) -> NewMessage:
+    def _message(self, due: datetime | None, *, tenant: str, **arguments: Any) -> NewMessage:  # noqa: ANN401 - whatever the function takes
         return NewMessage(
             id=MessageId(str(uuid7())),
             tenant=TenantId(tenant),

@@ -42,6 +42,7 @@ from carteiro.ports.wake import Wake
 from carteiro.telemetry import log
 
 _LONGEST_NAP = timedelta(seconds=5)  # a poll behind every wake-up
+_UNLIMITED = timedelta(days=365)  # of a call without a limit
 _FIRST_WAIT, _LONGEST_WAIT = 0.05, 2.0  # between tries while the store is away, in seconds
 
 
@@ -148,6 +149,7 @@ class Worker:
                 await self._give_back([job.lease for job in got.jobs])
             raise
         received = time.monotonic()
+        loop = asyncio.get_running_loop()
         for job in claimed.jobs:
             place = self._quiet.place(is_suspect=job.claims > SUSPECT_CLAIMS)
             if place is None:
@@ -155,7 +157,7 @@ class Worker:
                 continue
             self._leases.add(job.lease)
             pool.take(job.lease)
-            task = asyncio.create_task(self._run_in(pool, job, received, place))
+            task = loop.create_task(self._run_in(pool, job, received, place))
             self._jobs.add(task)
             task.add_done_callback(self._jobs.discard)
         return claimed
@@ -182,11 +184,13 @@ class Worker:
         self, pool: "_Pool", job: LeasedJob, received: float, place: "_Place"
     ) -> None:
         try:
-            async with place:
-                await self._run(pool.kinds[job.kind], job, received)
+            if place.is_suspect:
+                await self._quiet.is_alone()
+            await self._run(pool.kinds[job.kind], job, received)
         except Exception as error:  # noqa: BLE001 - a bug of ours must not take the other jobs along
             log.unexpected("worker", error)
         finally:
+            place.leave()
             if not self._stopping_now.is_set():
                 self._leases.discard(job.lease)
             pool.give_back(job.lease)
@@ -202,7 +206,7 @@ class Worker:
         if isinstance(confirmed, Unfit):
             await self._end(kind, job, settle.unfit(job, confirmed, duration=_since(received)))
             return
-        handover = Handover(kind.call_limit or timedelta(days=365))
+        handover = Handover(kind.call_limit or _UNLIMITED)
         attempt = await self._begin(kind, job, confirmed, received)
         if attempt is None:
             return
@@ -215,10 +219,10 @@ class Worker:
             in_doubt_before=doubts(job),
             delivery=job.delivery,
             policy=policy,
-            expires_in=job.expires_in - _since(received),
+            expires_in=job.expires_in - (duration := _since(received)),
             chance=self._chance.random(),
         )
-        end = settle.ended(job, verdict, outcome, duration=_since(received), declared=kind.declares)
+        end = settle.ended(job, verdict, outcome, duration=duration, declared=kind.declares)
         await self._end(kind, job, end, attempt)
 
     async def _begin(
@@ -347,12 +351,8 @@ class _Quiet:
 
     async def is_alone(self) -> None:
         """Wait until nothing else runs."""
-        try:
-            while self._running:
-                await self._change()
-        except asyncio.CancelledError:
-            self.leave_alone()
-            raise
+        while self._running:
+            await self._change()
 
     def leave(self) -> None:
         self._running -= 1
@@ -368,20 +368,16 @@ class _Quiet:
 
 
 class _Place:
-    """A place in the quiet, as a block."""
+    """A place in the quiet, from the claim of a job to its end."""
 
-    __slots__ = ("_is_suspect", "_quiet")
+    __slots__ = ("_quiet", "is_suspect")
 
     def __init__(self, quiet: _Quiet, *, is_suspect: bool) -> None:
         self._quiet = quiet
-        self._is_suspect = is_suspect
+        self.is_suspect = is_suspect
 
-    async def __aenter__(self) -> None:
-        if self._is_suspect:
-            await self._quiet.is_alone()
-
-    async def __aexit__(self, *_: object) -> None:
-        if self._is_suspect:
+    def leave(self) -> None:
+        if self.is_suspect:
             self._quiet.leave_alone()
         else:
             self._quiet.leave()

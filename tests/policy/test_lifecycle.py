@@ -246,7 +246,7 @@ def test_an_attempt_is_refused(
 
 def test_a_success_ends_a_message() -> None:
     """SENT with the provider's id; job and dead letter go, an earlier failure is forgotten."""
-    entry = an_open_entry(ME, failure=a_failure(), charged=1)
+    entry = an_open_entry(ME, failure=a_failure(), charged=1, round=2)
     end = an_end(sent("id-9"), duration=timedelta(milliseconds=70))
 
     answer, change = finish(entry, end, owner=True, now=NOW)
@@ -257,6 +257,7 @@ def test_a_success_ends_a_message() -> None:
         State.SENT,
         attempts=1,
         charged=1,
+        round=2,
         holder=ME,
         provider="sandbox",
         provider_id="id-9",
@@ -490,7 +491,7 @@ def test_a_late_success_is_kept_and_decides_where_nobody_is_sending(
     assert change is not None
     expected = [EventType.LATE_RESULT, EventType.SENT] if decides else [EventType.LATE_RESULT]
     assert types(change) == expected
-    assert (change.drop_job, change.unburied) == (decides, decides)
+    assert (change.drop_job, change.unburied) == (decides, decides and before.state in DEAD)
     if decides:
         assert (entry.provider_id, entry.held_until, entry.finished_at) == ("late", None, NOW)
         assert entry.holder == before.holder
@@ -517,6 +518,7 @@ def test_a_late_success_that_is_known_is_no_news() -> None:
 
 _CANCELS: list[tuple[str, Entry, bool, CancelAnswer]] = [
     ("waiting", an_entry(), False, CancelAnswer.CANCELLED),
+    ("redriven", an_entry(round=2), False, CancelAnswer.CANCELLED),
     ("waiting for a retry", an_entry(State.RETRY_SCHEDULED), False, CancelAnswer.CANCELLED),
     ("claimed, not declared", an_entry(), True, CancelAnswer.CANCELLED),
     ("task, waiting", an_entry(declares=False), False, CancelAnswer.CANCELLED),
@@ -550,7 +552,7 @@ def test_a_cancel_ends_what_waits_and_marks_what_is_in_flight(
     if expected is CancelAnswer.CANCELLED:
         assert (entry.state, entry.finished_at) == (State.CANCELLED, NOW)
         assert types(change) == [EventType.CANCELLED]
-        assert (change.drop_job, change.unburied) == (True, True)
+        assert (change.drop_job, change.unburied) == (True, entry.round > 1)
     else:
         assert (entry.state, entry.cancel_requested_at) == (state, NOW)
         assert change == Change((Stamped(EventType.CANCEL_REQUESTED, {}, NOW),))

@@ -108,7 +108,7 @@ class Change:
     park_until: int | None = None  # the job waits until then, with no claim on it
     drop_job: bool = False
     buried: NewDeadLetter | None = None
-    unburied: bool = False
+    unburied: bool = False  # a dead letter that was redriven is one no more
 
 
 def is_live(until: int | None, now: int) -> bool:
@@ -277,6 +277,7 @@ def _close_attempt(entry: Entry, end: End) -> None:
 
 
 def _sent(entry: Entry, verdict: Sent, now: int, *, late: bool = False) -> Change:
+    was_buried = entry.round > 1 or entry.state in DEAD
     entry.state = State.SENT
     entry.provider = verdict.provider
     entry.provider_id = verdict.provider_id
@@ -291,7 +292,7 @@ def _sent(entry: Entry, verdict: Sent, now: int, *, late: bool = False) -> Chang
     if late:
         metadata["late"] = True
     event = Stamped(EventType.SENT, metadata, now)
-    return Change((event,), drop_job=True, unburied=True)
+    return Change((event,), drop_job=True, unburied=was_buried)
 
 
 def _retried(entry: Entry, verdict: Retry, now: int) -> Change:
@@ -331,7 +332,7 @@ def _cancelled(entry: Entry, now: int) -> Change:
     entry.state = State.CANCELLED
     entry.finished_at = now
     event = Stamped(EventType.CANCELLED, {}, now)
-    return Change((event,), drop_job=True, unburied=True)
+    return Change((event,), drop_job=True, unburied=entry.round > 1)
 
 
 def _unclaimed(entry: Entry, end: End, now: int) -> tuple[Settled | Late, Change | None]:

@@ -4,6 +4,8 @@ Silent until `configure` is called, so that a program that embeds us decides its
 take no free fields: no body and no key can reach a line, and addresses in any text are masked.
 """
 
+import asyncio
+import atexit
 import io
 import time
 import traceback
@@ -13,8 +15,6 @@ from enum import IntEnum
 from typing import Any, Protocol
 
 import orjson
-import structlog
-from structlog.typing import EventDict, WrappedLogger
 
 from carteiro.errors import CarteiroError
 from carteiro.model import Dead, Failure, KindName, LeasedJob, Retry, State
@@ -45,6 +45,7 @@ def configure(level: str, stream: Stream | None = None) -> None:
     """Write lines of this level (a name of `Level`, in any case) and above to stderr, or to ``stream``."""
     global _log, _level  # noqa: PLW0603 - the log of a process is one
     _level = Level[level.upper()]
+    _log.flush()
     _log = _log_to(stream or _stderr())
 
 
@@ -187,15 +188,43 @@ def _of_error(error: BaseException) -> dict[str, Any]:
 # --- lines ------------------------------------------------------------------------------------
 
 
+_WHOLE_BYTES = 4096  # what a pipe takes in one piece, so that processes do not mix their lines
+
+
 class _Lines:
-    """The end of the line: one unbuffered write each, so that threads and processes do not mix theirs."""
+    """The end of the line. What one turn of the event loop says is written together.
+
+    A write of its own for each line would give the interpreter's lock away each time.
+    """
 
     def __init__(self, stream: Stream) -> None:
         self._stream = stream
+        self._waiting: list[bytes] = []
 
     def write(self, line: bytes) -> None:
         try:
-            self._stream.write(line)
+            loop = asyncio.get_running_loop()
+        except RuntimeError:  # a thread of its own, or no loop at all
+            self._put(line)
+            return
+        if not self._waiting:
+            loop.call_soon(self.flush)
+        self._waiting.append(line)
+
+    def flush(self) -> None:
+        lines, self._waiting = self._waiting, []
+        piece = b""
+        for line in lines:
+            if piece and len(piece) + len(line) > _WHOLE_BYTES:
+                self._put(piece)
+                piece = b""
+            piece += line
+        if piece:
+            self._put(piece)
+
+    def _put(self, piece: bytes) -> None:
+        try:
+            self._stream.write(piece)
         except (OSError, ValueError):
             return  # a closed stderr must not fail a delivery
 
@@ -218,7 +247,7 @@ class _Stamp:
 _stamp = _Stamp()
 
 
-def _render(_: WrappedLogger, __: str, line: EventDict) -> bytes:
+def _render(line: dict[str, Any]) -> bytes:
     try:
         rendered = orjson.dumps(line)
     except TypeError:  # half a surrogate pair, in what a provider or task said
@@ -226,15 +255,21 @@ def _render(_: WrappedLogger, __: str, line: EventDict) -> bytes:
     return orjson.dumps(_cleaned(line)) if b"@" in rendered else rendered
 
 
-def _cleaned(line: EventDict) -> EventDict:
+def _cleaned(line: dict[str, Any]) -> dict[str, Any]:
     return {
         name: mask_text(each.encode("utf-8", "replace").decode()) if isinstance(each, str) else each
         for name, each in line.items()
     }
 
 
-class _Log(structlog.BoundLoggerBase):
+class _Log:
     """Levels are asked for before a line's fields are made, so this one has none to filter."""
+
+    def __init__(self, lines: _Lines) -> None:
+        self._lines = lines
+
+    def flush(self) -> None:
+        self._lines.flush()
 
     def write(self, level: str, message: str, event: str, fields: Mapping[str, Any]) -> None:
         line = {
@@ -244,12 +279,13 @@ class _Log(structlog.BoundLoggerBase):
             "event": event,
             **fields,
         }
-        [rendered], _ = self._process_event(level, None, line)
-        self._logger.write(rendered + b"\n")
+        self._lines.write(_render(line) + b"\n")
 
 
 def _log_to(stream: Stream) -> _Log:
-    return _Log(_Lines(stream), [_render], {})
+    lines = _Lines(stream)
+    atexit.register(lines.flush)  # a loop that ends early leaves its last turn unwritten
+    return _Log(lines)
 
 
 def _stderr() -> Stream:

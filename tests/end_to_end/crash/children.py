@@ -109,8 +109,8 @@ def children(orders: Sequence[Orders]) -> Iterator[list[Child]]:
             started.append(Child(each))  # noqa: PERF401 # what has started must be ended, whatever comes
         yield started
     finally:
-        for each in started:
-            each.end()
+        for one in started:
+            one.end()
 
 
 @contextmanager

@@ -1,6 +1,8 @@
-"""The law of delivery, checked on a file that has come to rest. Whatever was killed, whenever:
+"""The law of delivery, checked on a file that has come to rest.
 
-ends       Every accepted message is there and ended, exactly once, as SENT, dead or CANCELLED.
+Whatever was killed, whenever:
+
+ended      Every accepted message is there and ended, exactly once, as SENT, dead or CANCELLED.
 delivered  SENT means delivered at least once.
 doubted    What was not SENT was delivered at most as often as its outcome was in doubt, and every
            delivery beyond the first has its own IN_DOUBT event before it.
@@ -21,7 +23,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
-from carteiro.model import DEAD, FINISHED, TRANSITIONS, MessageId, State
+from carteiro.model import DEAD, EMAIL, FINISHED, TRANSITIONS, MessageId, State
 from end_to_end.crash.post_office import marks_of
 
 _STATES = frozenset(State)
@@ -60,7 +62,7 @@ def broken(file: Path, accepted: Collection[MessageId]) -> list[str]:
     with closing(sqlite3.connect(file)) as db:
         lives = {life.id: life for life in _lives(db, file)}
         missing = [
-            f"ends: {each} was accepted and is gone" for each in accepted if each not in lives
+            f"ended: {each} was accepted and is gone" for each in accepted if each not in lives
         ]
         of_each = [fault for life in lives.values() for fault in _faults(life)]
         return [*missing, *of_each, *_unburied(db, lives.values()), *_left_over(db)]
@@ -78,16 +80,23 @@ def _lives(db: sqlite3.Connection, file: Path) -> Iterator[Life]:
     rows = db.execute(
         f"SELECT {columns} FROM messages JOIN contents ON message_id = id ORDER BY messages.rowid"
     ).fetchall()
-    for identity, state, declares, *figures, kind, content in rows:
+    for *figures, kind, content in rows:
+        identity, state, declares, delivery, attempts, in_doubt, rounds, is_held = figures
         timeline = "SELECT type, created_at FROM events WHERE message_id = ? ORDER BY id"
-        events = db.execute(timeline, (identity,)).fetchall()
-        if kind == "email:send":
-            inbox = "SELECT created_at FROM inbox WHERE message_id = ? ORDER BY id"
-            deliveries = [at for (at,) in db.execute(inbox, (identity,))]
-        else:
-            deliveries = marks.get(json.loads(content)["mark"], [])
+        inbox = "SELECT created_at FROM inbox WHERE message_id = ? ORDER BY id"
         yield Life(
-            identity, State(state), bool(declares), *figures, events=events, deliveries=deliveries
+            id=identity,
+            state=State(state),
+            declares=bool(declares),
+            delivery=delivery,
+            attempts=attempts,
+            in_doubt=in_doubt,
+            rounds=rounds,
+            is_held=bool(is_held),
+            events=db.execute(timeline, (identity,)).fetchall(),
+            deliveries=[at for (at,) in db.execute(inbox, (identity,))]
+            if kind == EMAIL
+            else marks.get(json.loads(content)["mark"], []),
         )
 
 

@@ -21,7 +21,7 @@ from carteiro.kinds import Kind
 from carteiro.model import LeasedJob, Outcome
 from carteiro.path.confirm import Confirmation
 from carteiro.ports import Backend, Handover, Parcel
-from carteiro.stores.sqlite import writer
+from carteiro.stores.sqlite import opening, writer
 
 Action: TypeAlias = Literal["kill", "stop"]
 
@@ -103,8 +103,7 @@ class Points:
 def watched_backend(backend: Backend, points: Points) -> Backend:
     """The same ports, with a point before and after each operation."""
     ports: dict[str, Any] = {
-        field.name: _WatchedPort(getattr(backend, field.name), points)
-        for field in fields(backend)  # type: ignore[arg-type] # a `value` is a dataclass
+        field.name: _WatchedPort(getattr(backend, field.name), points) for field in fields(backend)
     }
     return Backend(**ports)
 
@@ -130,13 +129,13 @@ def watched_kind(kind: Kind, points: Points, look: Callable[[LeasedJob], None]) 
         finally:
             points.running -= 1
 
-    return replace(kind, confirm=kind.confirm and confirm, deliver=deliver)  # type: ignore[type-var]
+    return replace(kind, confirm=kind.confirm and confirm, deliver=deliver)
 
 
 @contextmanager
 def points_inside(points: Points) -> Iterator[None]:
     """Put points into the hand-over and into the transactions of this process, until the block ends."""
-    begin, connect, do = Handover.begin, writer.connect, writer.Writer.do
+    begin, connect, do = Handover.begin, opening.connect, writer.Writer.do
 
     def watched_begin(handover: Handover) -> None:
         points.reach("handover.asked")

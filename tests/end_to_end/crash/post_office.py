@@ -53,7 +53,7 @@ class PostOffice(Carteiro):
     def _pools(self) -> list[Pool]:
         """As they are, with quick retries."""
         return [
-            replace(  # type: ignore[type-var] # a `value` is a dataclass
+            replace(
                 pool,
                 kinds=tuple(
                     self._watched(kind) for kind in pool.kinds if kind.name not in self.unattended
@@ -63,7 +63,7 @@ class PostOffice(Carteiro):
         ]
 
     def _watched(self, kind: Kind) -> Kind:
-        quick = replace(kind, policy=lambda _: QUICK)  # type: ignore[type-var]
+        quick = replace(kind, policy=lambda _: QUICK)
         return watched_kind(quick, self.points, self._look)
 
     def _look(self, job: LeasedJob) -> None:

@@ -24,7 +24,7 @@ from carteiro.model import MessageId
 from end_to_end.crash.child import Orders
 from end_to_end.crash.children import bring_to_rest, child, prepared
 from end_to_end.crash.law import broken
-from end_to_end.crash.points import LOCKED, POINTS, Plan
+from end_to_end.crash.points import LOCKED, POINTS, Action, Plan
 from end_to_end.crash.post_office import HOLD
 from end_to_end.crash.storm import Weather, storm
 
@@ -40,12 +40,12 @@ def main() -> int:
     began = time.monotonic()
     for number in range(told.first, told.first + told.runs):
         name, run = _chosen(Random(f"{told.seed}:{number}"))
-        print(f"run {number}  {time.monotonic() - began:6.0f} s  {name}", flush=True)
+        _say(f"run {number}  {time.monotonic() - began:6.0f} s  {name}")
         faults = _faults(run)
         if faults:
             _complain(faults, told.seed, number)
             return 1
-    print(f"the law held: {told.runs} runs, seed {told.seed}")
+    _say(f"the law held: {told.runs} runs, seed {told.seed}")
     return 0
 
 
@@ -61,7 +61,7 @@ def _arguments() -> argparse.Namespace:
 
 def _chosen(chance: Random) -> tuple[str, Run]:
     seed = chance.getrandbits(32)
-    if chance.random() < 0.3:  # noqa: PLR2004 # a storm takes as long as three of the others
+    if chance.random() < 0.3:  # a storm takes as long as three of the others
         weather = Weather(chance.randint(2, 4), chance.randint(5, 20), stops=chance.random() < 0.5)
         return f"{weather}", lambda file: storm(file, seed, weather)
     plans = [_plan(chance) for _ in range(chance.randint(1, 3))]
@@ -70,8 +70,8 @@ def _chosen(chance: Random) -> tuple[str, Run]:
 
 
 def _plan(chance: Random) -> Plan:
-    action = "stop" if chance.random() < 0.3 else "kill"  # noqa: PLR2004 # now and then
-    return Plan(chance.choice(POINTS), chance.randint(1, _LATEST), action)  # type: ignore[arg-type]
+    action: Action = "stop" if chance.random() < 0.3 else "kill"
+    return Plan(chance.choice(POINTS), chance.randint(1, _LATEST), action)
 
 
 def _hit_at_points(file: Path, seed: int, plans: list[Plan]) -> list[MessageId]:
@@ -111,10 +111,15 @@ def _faults(run: Run) -> list[str]:
 
 
 def _complain(faults: list[str], seed: int, number: int) -> None:
-    print("\nThe law is broken:")
+    _say("\nThe law is broken:")
     for fault in faults:
-        print(f"  {fault}")
-    print(f"\nTo see it again: python {sys.argv[0]} --seed {seed} --first {number} --runs 1")
+        _say(f"  {fault}")
+    _say(f"\nTo see it again: python {sys.argv[0]} --seed {seed} --first {number} --runs 1")
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -63,7 +63,7 @@ async def _hit(workers: list[Child], chance: Random, *, stops: bool) -> None:
     place = chance.randrange(len(workers))
     victim = workers[place]
     await asyncio.to_thread(victim.wait_for_start)
-    if stops and chance.random() < 0.3:  # noqa: PLR2004 # now and then
+    if stops and chance.random() < 0.3:
         victim.tell(signal.SIGSTOP)
         await asyncio.sleep(HOLD.total_seconds() * chance.uniform(0.5, 1.5))
         victim.tell(signal.SIGCONT)

@@ -1,4 +1,4 @@
-"""A process killed −9 at every named point: after a restart the law of delivery holds."""
+"""A process killed -9 at every named point: after a restart the law of delivery holds."""
 
 import signal
 from pathlib import Path

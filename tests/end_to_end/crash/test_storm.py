@@ -1,4 +1,4 @@
-"""Several worker processes on one file, killed −9 and stopped at random moments under load."""
+"""Several worker processes on one file, killed -9 and stopped at random moments under load."""
 
 from pathlib import Path
 

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 from uuid import UUID
 
 from carteiro import Accepted
-from carteiro.model import AcceptAnswer, ClaimId, MessageId, TenantId
+from carteiro.model import ClaimId, MessageId, TenantId
 from carteiro.tasks import Task
 from end_to_end.crash.post_office import PostOffice
 
@@ -66,7 +66,7 @@ async def send(post: PostOffice, emails: Sequence[dict[str, Any]], heard: Heard)
 async def send_task(post: PostOffice, task: Task, chance: Random, heard: Heard) -> MessageId:
     """Send a task with a mark of its own."""
     mark = str(UUID(int=chance.getrandbits(128)))
-    answer: AcceptAnswer = await task.send(tenant=chance.choice(TENANTS), mark=mark)
+    answer = await task.send(tenant=chance.choice(TENANTS), mark=mark)
     assert isinstance(answer, Accepted)
     heard([answer.id])
     return answer.id

@@ -4,7 +4,7 @@ Every function here runs in the writer's transaction: killed anywhere, nothing o
 """
 
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from uuid_utils import uuid7
@@ -69,7 +69,7 @@ class Changes:
         self._dropped: list[str] = []
         self._buried: list[tuple[str, str, str | None, int]] = []
         self._unburied: list[str] = []
-        self._touched: dict[tuple[str, str], list[int]] = {}
+        self._touched: dict[tuple[str | None, str | None], list[int]] = {}
         self._freed: set[str] = set()
 
     def apply(self, held: Held, change: Change) -> None:
@@ -108,7 +108,7 @@ class Changes:
 
     def touch(self, kind: str | None, tenant: str | None, at: int, *, jobs: int = 0) -> None:
         """Look at the seat again at that time; count its jobs."""
-        seat = self._touched.setdefault((str(kind), str(tenant)), [FAR, 0])
+        seat = self._touched.setdefault((kind, tenant), [FAR, 0])
         seat[0] = min(seat[0], at)
         seat[1] += jobs
 
@@ -168,7 +168,9 @@ class Changes:
         return has_freed or bool(self._parked)
 
 
-def touch_seats(db: sqlite3.Connection, touched: dict[tuple[str, str], list[int]]) -> None:
+def touch_seats(
+    db: sqlite3.Connection, touched: Mapping[tuple[str | None, str | None], list[int]]
+) -> None:
     """Set alarms and counts: (kind, tenant) -> [wake_at, jobs more or less]."""
     if touched:
         rows = [(*seat, *alarm_and_jobs) for seat, alarm_and_jobs in touched.items()]
@@ -223,7 +225,7 @@ def _insert(
     messages: list[list[object]] = []
     events: list[list[object]] = []
     jobs: list[list[object]] = []
-    touched: dict[tuple[str, str], list[int]] = {}
+    touched: dict[tuple[str | None, str | None], list[int]] = {}
     for new, recipient in fresh:
         due = now if new.due is None else max(now, in_ms(new.due))
         ttl_ms = new.ttl // MILLISECOND
