@@ -137,7 +137,7 @@ class Worker:
             claim(
                 self._store,
                 kinds=pool.kinds,
-                limit=min(pool.free, pool.most_at_once),
+                limit=pool.free,
                 lease=self._lengths.lease,
             )
         )
@@ -291,8 +291,6 @@ class _Pool:
 
     def __init__(self, pool: Pool) -> None:
         self.slots = pool.slots
-        # Half the slots at a time: while one half is being stored, the other half runs.
-        self.most_at_once = -(-pool.slots // 2)
         self.kinds = {kind.name: kind for kind in pool.kinds}
         self._taken: set[Lease] = set()
         self._freed = asyncio.Event()

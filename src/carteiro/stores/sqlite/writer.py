@@ -1,19 +1,24 @@
-"""The one writer: a thread that drains whatever is asked into one transaction, one commit, then answers all.
+"""The one writer: whatever is asked while a commit is under way goes into the next transaction, then all are answered.
 
-Its life: `start` opens the connection in its own thread; each `do` queues an operation; the thread
-takes all that is queued, runs each under a savepoint and commits once; `stop` drains and closes.
-While idle, and while somebody waits for work, it looks whether another process changed the file.
+Its life: `start` opens the file; each `do` queues an operation; the event loop takes all that is
+queued, runs each under a savepoint and has a thread commit, so that nobody waits for the disk but
+those who asked; `stop` drains and closes. While somebody waits for work it looks now and then
+whether another process changed the file.
+
+The operations run on the loop's own thread: in a thread beside it they would fight the loop for the
+interpreter's lock and for the caches, and both would take half as long again. What blocks (the disk,
+another process's lock) is left to the thread.
 
 Killed before the commit: nothing was written and nobody was answered. Killed after it: written, and
 whoever asks again gets the same answer, because operations are idempotent.
 """
 
 import asyncio
-import queue
 import sqlite3
-import threading
 import time
+from collections import deque
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -31,12 +36,11 @@ _BUSY_FOR_S = 2.0  # poll fast while another process changed something within it
 class _Asked(NamedTuple):
     operation: Operation[Any]
     durable: bool
-    loop: asyncio.AbstractEventLoop
     answer: "asyncio.Future[Any]"
 
 
 class Writer:
-    """Runs operations one transaction at a time, in a thread of its own."""
+    """Runs operations one transaction at a time. It belongs to the event loop that started it."""
 
     def __init__(
         self,
@@ -47,33 +51,39 @@ class Writer:
         changed_elsewhere: Callable[[], None],
     ) -> None:
         self._path = path
-        self._has_work = has_work
         self._busy_timeout_ms = busy_timeout_ms
+        self._has_work = has_work
         self._changed_elsewhere = changed_elsewhere
-        self._asked: queue.SimpleQueue[_Asked | None] = queue.SimpleQueue()
-        self._thread = threading.Thread(target=self._run, name="carteiro-writer", daemon=True)
-        self._opened: queue.SimpleQueue[BaseException | None] = queue.SimpleQueue()
+        self._asked: deque[_Asked] = deque()
+        self._writing: asyncio.Task[None] | None = None
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="carteiro-writer")
         self._is_stopped = False
+        self._loop: asyncio.AbstractEventLoop
         self._connection: sqlite3.Connection
         self._is_full = True  # PRAGMA synchronous as it stands
+        self._watchers = 0  # how many wait for changes of other processes
+        self._look: asyncio.TimerHandle | None = None
         self._seen_version = 0
         self._last_change = 0.0
-        self._watchers = 0  # how many wait for changes of other processes
-        self._loop: asyncio.AbstractEventLoop
 
     async def start(self) -> None:
         """Open the file and bring its schema up to date."""
         self._loop = asyncio.get_running_loop()
-        self._thread.start()
-        error = await asyncio.to_thread(self._opened.get)
-        if error is not None:
-            raise error
+        try:
+            await self._in_thread(self._open)
+        except BaseException:
+            self._thread.shutdown(wait=True)
+            raise
 
     async def stop(self) -> None:
         """Finish what is queued, then close."""
         self._is_stopped = True
-        self._asked.put(None)
-        await asyncio.to_thread(self._thread.join)
+        while self._writing is not None:
+            await asyncio.wait([self._writing])
+        if self._look is not None:
+            self._look.cancel()
+        await self._in_thread(self._connection.close)
+        self._thread.shutdown(wait=True)
 
     async def do(self, operation: Operation[Result], *, durable: bool = True) -> Result:
         """Run it in the next transaction; the answer comes after the commit.
@@ -83,91 +93,60 @@ class Writer:
         if self._is_stopped:
             text = f"{self._path} is closed"
             raise StoreUnavailable(text)
-        loop = asyncio.get_running_loop()
-        answer: asyncio.Future[Result] = loop.create_future()
-        self._asked.put(_Asked(operation, durable, loop, answer))
+        answer: asyncio.Future[Result] = self._loop.create_future()
+        self._asked.append(_Asked(operation, durable, answer))
+        if self._writing is None:
+            self._writing = self._loop.create_task(self._write_all())
         return await answer
 
     def watch(self, more: int) -> None:
         """So many more (or fewer) callers wait for changes of other processes."""
         self._watchers += more
-        if more > 0 and self._watchers == more:
-            self._asked.put(_NUDGE)  # the idle thread must start looking
+        if self._watchers and self._look is None:
+            self._look = self._loop.call_later(_POLL_IDLE_S, self._look_for_changes)
 
-    def _run(self) -> None:
+    # --- writing
+
+    async def _write_all(self) -> None:
         try:
-            self._connection = connect(self._path, busy_timeout_ms=self._busy_timeout_ms)
-            migrate(self._connection, self._path)
-            self._seen_version = self._data_version()
-        except BaseException as error:  # noqa: BLE001 - handed to whoever opens the store
-            self._opened.put(error)
-            return
-        self._opened.put(None)
-        try:
-            while (batch := self._next_batch()) is not None:
-                if batch:
-                    self._write(batch)
+            await asyncio.sleep(0)  # whoever is about to ask in this turn of the loop still comes along
+            while self._asked:
+                most = min(len(self._asked), _MOST_OPERATIONS)
+                await self._write([self._asked.popleft() for _ in range(most)])
         finally:
-            self._connection.close()
+            self._writing = None
 
-    def _next_batch(self) -> list[_Asked] | None:
-        first = self._first()
-        if first is None:
-            return None
-        batch = [first] if first is not _NUDGE else []
-        while len(batch) < _MOST_OPERATIONS:
-            try:
-                another = self._asked.get_nowait()
-            except queue.Empty:
-                break
-            if another is None:
-                self._asked.put(None)  # stop after this batch
-                break
-            if another is not _NUDGE:
-                batch.append(another)
-        return batch
-
-    def _first(self) -> _Asked | None:
-        while self._watchers:
-            is_busy = time.monotonic() - self._last_change < _BUSY_FOR_S
-            try:
-                return self._asked.get(timeout=_POLL_BUSY_S if is_busy else _POLL_IDLE_S)
-            except queue.Empty:
-                self._look_for_changes()
-        return self._asked.get()
-
-    def _look_for_changes(self) -> None:
-        version = self._data_version()
-        if version == self._seen_version:
-            return
-        self._seen_version = version
-        self._last_change = time.monotonic()
-        if self._has_work(self._connection):
-            _hop(self._loop, self._changed_elsewhere)
-
-    def _data_version(self) -> int:
+    async def _write(self, batch: list[_Asked]) -> None:
         try:
-            return int(self._connection.execute("PRAGMA data_version").fetchone()[0])
-        except sqlite3.Error:
-            return self._seen_version  # a broken file shows itself on the next write
-
-    def _write(self, batch: list[_Asked]) -> None:
-        try:
-            self._begin(durable=any(asked.durable for asked in batch))
+            await self._begin(durable=any(asked.durable for asked in batch))
             results = [self._attempt(asked, alone=len(batch) == 1) for asked in batch]
-            self._connection.execute("COMMIT")
-        except BaseException as error:  # noqa: BLE001 - answered to every caller of the batch
-            self._roll_back()
+            await self._in_thread(self._commit)
+        except Exception as error:  # noqa: BLE001 - answered to every caller of the batch
+            await self._in_thread(self._roll_back)
             results = [(None, error)] * len(batch)
-        _answer(batch, [(result, self._in_our_words(error)) for result, error in results])
+        for asked, (result, failure) in zip(batch, results, strict=True):
+            self._answer(asked, result, failure)
 
-    def _begin(self, *, durable: bool) -> None:
+    async def _begin(self, *, durable: bool) -> None:
         if durable != self._is_full:  # a lost claim is harmless: no need to wait for the disk
             self._connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
             self._is_full = durable
-        self._connection.execute("BEGIN IMMEDIATE")
+        try:
+            self._connection.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
+                raise
+            await self._in_thread(self._begin_patiently)
 
-    def _attempt(self, asked: _Asked, *, alone: bool) -> tuple[Any, BaseException | None]:
+    def _begin_patiently(self) -> None:
+        """Another process writes: wait for it, in the thread."""
+        self._connection.execute(f"PRAGMA busy_timeout = {self._busy_timeout_ms}")
+        try:
+            self._connection.execute("BEGIN IMMEDIATE")
+        finally:
+            self._connection.execute("PRAGMA busy_timeout = 0")
+
+    def _attempt(self, asked: _Asked, *, alone: bool) -> tuple[Any, Exception | None]:
         if alone:
             return asked.operation(self._connection), None
         self._connection.execute("SAVEPOINT operation")
@@ -182,49 +161,58 @@ class Writer:
         self._connection.execute("RELEASE operation")
         return result, None
 
+    def _commit(self) -> None:
+        self._connection.execute("COMMIT")
+
     def _roll_back(self) -> None:
         try:
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
         except sqlite3.Error:
-            self._reopen()
+            # A connection that cannot even roll back is thrown away: what it had not committed is undone by the file.
+            self._connection.close()
+            self._open()
 
-    def _reopen(self) -> None:
-        """A connection that cannot even roll back is thrown away; what it had not committed is undone by the file."""
-        self._connection.close()
-        self._connection = connect(self._path, busy_timeout_ms=self._busy_timeout_ms)
-        self._is_full = True
-
-    def _in_our_words(self, error: BaseException | None) -> BaseException | None:
-        return translated(error, self._path) if isinstance(error, sqlite3.Error) else error
-
-
-_NUDGE: Any = object()
-
-
-def _answer(batch: list[_Asked], results: list[tuple[Any, BaseException | None]]) -> None:
-    """One hop back per event loop, not per caller."""
-    by_loop: dict[asyncio.AbstractEventLoop, list[tuple[_Asked, Any, BaseException | None]]] = {}
-    for asked, (result, error) in zip(batch, results, strict=True):
-        by_loop.setdefault(asked.loop, []).append((asked, result, error))
-    for loop, answers in by_loop.items():
-        _hop(loop, _deliver, answers)
-
-
-def _hop(
-    loop: asyncio.AbstractEventLoop, callback: Callable[..., None], *arguments: object
-) -> None:
-    try:
-        loop.call_soon_threadsafe(callback, *arguments)
-    except RuntimeError:
-        return  # the loop was closed: nobody is left to be told
-
-
-def _deliver(answers: list[tuple[_Asked, Any, BaseException | None]]) -> None:
-    for asked, result, error in answers:
+    def _answer(self, asked: _Asked, result: object, failure: Exception | None) -> None:
         if asked.answer.done():
-            continue
-        if error is None:
+            return
+        if failure is None:
             asked.answer.set_result(result)
+        elif isinstance(failure, sqlite3.Error):
+            asked.answer.set_exception(translated(failure, self._path))
         else:
-            asked.answer.set_exception(error)
+            asked.answer.set_exception(failure)
+
+    # --- the file
+
+    def _open(self) -> None:
+        self._connection = connect(self._path, busy_timeout_ms=self._busy_timeout_ms)
+        migrate(self._connection, self._path)
+        self._connection.execute("PRAGMA busy_timeout = 0")  # on the loop nobody waits for a lock
+        self._is_full = True
+        self._seen_version = self._data_version()
+
+    def _look_for_changes(self) -> None:
+        """Ring if another process changed the file; our own changes do not count here."""
+        self._look = None
+        if not self._watchers:
+            return
+        if self._writing is None:  # else the connection is busy, and there is something to do anyway
+            version = self._data_version()
+            if version != self._seen_version:
+                self._seen_version = version
+                self._last_change = time.monotonic()
+                if self._has_work(self._connection):
+                    self._changed_elsewhere()
+        is_busy = time.monotonic() - self._last_change < _BUSY_FOR_S
+        wait = _POLL_BUSY_S if is_busy else _POLL_IDLE_S
+        self._look = self._loop.call_later(wait, self._look_for_changes)
+
+    def _data_version(self) -> int:
+        try:
+            return int(self._connection.execute("PRAGMA data_version").fetchone()[0])
+        except sqlite3.Error:
+            return self._seen_version  # a broken file shows itself on the next write
+
+    async def _in_thread(self, call: Callable[[], None]) -> None:
+        await self._loop.run_in_executor(self._thread, call)
