@@ -5,6 +5,7 @@ insists: what is in flight is given back or left in doubt, as after a crash; not
 """
 
 import asyncio
+import gc
 import logging
 import signal
 import sys
@@ -16,18 +17,27 @@ from carteiro.config import Settings
 from carteiro.model import value
 from carteiro.telemetry import log
 
-# The store's writer thread takes the interpreter's lock back after each statement, and waits this
-# long for it while the event loop is busy: with the default of 5 ms commits would crawl.
+# Threads that come back from the disk wait this long for the interpreter's lock while the event loop
+# is busy: with the default of 5 ms a commit would be answered that much later.
 _SWITCH_INTERVAL_S = 0.0005
+_GARBAGE_THRESHOLDS = (20_000, 20, 50)  # a batch of jobs makes no garbage that could not wait
 
 
 def run(main: Coroutine[object, object, None], *, settings: Settings) -> None:
     """Run it to its end, with JSON lines for a log."""
-    sys.setswitchinterval(_SWITCH_INTERVAL_S)
+    tune()
     log.configure(settings.log.level)
     logging.basicConfig(handlers=[_FromLibraries(logging.ERROR)], force=True)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(main)
+
+
+def tune() -> None:
+    """Set the interpreter up for a process that does nothing but this."""
+    sys.setswitchinterval(_SWITCH_INTERVAL_S)
+    gc.collect()
+    gc.freeze()  # what is loaded by now stays: no collection needs to look at it again
+    gc.set_threshold(*_GARBAGE_THRESHOLDS)
 
 
 class _FromLibraries(logging.Handler):

@@ -19,7 +19,7 @@ def test_two_hundred_claimed_and_undeclared_jobs_come_back_uncharged(tmp_path: P
     """Killing a worker that holds 200 claimed, undeclared jobs leaves none in doubt and charges none."""
     file = tmp_path / "post.db"
     accepted = sent(file, [an_email("ok") for _ in range(_SLOTS + 50)])
-    full = Plan("claim.answered", occurrence=2)  # a worker claims for half its slots at a time
+    full = Plan("claim.answered")
 
     with child(Orders(str(file), full, emails_only=True, blocked="declare")) as victim:
         code = victim.wait_for_end()

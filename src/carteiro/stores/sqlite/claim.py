@@ -8,7 +8,7 @@ Killed before the commit, nothing was claimed; after it, the leases run out by t
 import heapq
 import sqlite3
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, NamedTuple, TypeAlias
@@ -22,6 +22,7 @@ from carteiro.model import (
     Lease,
     LeasedJob,
     MessageId,
+    Recipient,
     SendLimit,
     State,
     TenantId,
@@ -32,6 +33,8 @@ from carteiro.policy.pacing import Pace
 from carteiro.stores.sqlite.rows import FAR, as_json, recipient_of, run
 
 _Order: TypeAlias = tuple[int, int, str, str]
+_DELIVERIES = {each.value: each for each in Delivery}
+_OPEN = State.SENT_ATTEMPT.value
 _CLOCK_JITTER_MS = 1000  # a clock that is further back than this was stepped back
 
 
@@ -442,10 +445,16 @@ class Claim:
             return []
         ids = as_json([head.id for _, head in self._taken])
         rows = run(self._db, "claim_load", ids=ids).fetchall()
+        told = {row[9] for row in rows if row[9] is not None}
+        recipients = self._recipients(told) if told else {}
         return [
-            _leased(row, seat, head, claim_id, self._now)
+            _leased(row, seat, head, claim_id, self._now, recipients)
             for row, (seat, head) in zip(rows, self._taken, strict=True)
         ]
+
+    def _recipients(self, ids: set[str]) -> Mapping[str, Recipient]:
+        rows = run(self._db, "claim_recipients", ids=as_json(sorted(ids)))
+        return {recipient.id: recipient for recipient in map(recipient_of, rows)}
 
     def _idle_for(self) -> timedelta | None:
         times = []
@@ -460,10 +469,21 @@ class Claim:
         return max(0, min(times) - self._now) * MILLISECOND if times else None
 
 
-def _leased(row: Sequence[Any], seat: _Seat, head: _Head, claim_id: ClaimId, now: int) -> LeasedJob:
+def _leased(  # noqa: PLR0913, PLR0917 - the pieces of one job, put together once
+    row: Sequence[Any],
+    seat: _Seat,
+    head: _Head,
+    claim_id: ClaimId,
+    now: int,
+    recipients: Mapping[str, Recipient],
+) -> LeasedJob:
+    lease = Lease(head.id, claim_id)
+    kind, tenant, claims = seat.kind.name, seat.tenant.id, head.claims + 1
+    if row[0] is None:  # the queue knows it, the ledger does not
+        nothing = (None, None, "", Delivery.AT_LEAST_ONCE, 0, 0, 0, 1, False, timedelta(0))
+        return LeasedJob(lease, kind, tenant, claims, *nothing)
     (
-        _,
-        tenant,
+        ledger_tenant,
         request_id,
         delivery,
         attempts,
@@ -474,23 +494,22 @@ def _leased(row: Sequence[Any], seat: _Seat, head: _Head, claim_id: ClaimId, now
         expires_at,
         recipient_id,
         content,
-        *recipient,
     ) = row
     return LeasedJob(
-        lease=Lease(head.id, claim_id),
-        kind=seat.kind.name,
-        tenant=seat.tenant.id,
-        claims=head.claims + 1,
-        content=content,
-        ledger_tenant=tenant,
-        request_id=request_id or "",
-        delivery=Delivery(delivery or Delivery.AT_LEAST_ONCE),
-        attempts=attempts or 0,
-        charged=charged or 0,
-        in_doubt=in_doubt or 0,
-        revision=revision or 1,
-        open_attempt=state == State.SENT_ATTEMPT,
-        expires_in=((expires_at or now) - now) * MILLISECOND,
-        recipient_id=recipient_id,
-        recipient=recipient_of(recipient),
+        lease,
+        kind,
+        tenant,
+        claims,
+        content,
+        ledger_tenant,
+        request_id,
+        _DELIVERIES[delivery],
+        attempts,
+        charged,
+        in_doubt,
+        revision,
+        state == _OPEN,
+        (expires_at - now) * MILLISECOND,
+        recipient_id,
+        recipients.get(recipient_id),
     )

@@ -121,10 +121,8 @@ def entry_row(entry: Entry) -> list[object]:
     ]
 
 
-def recipient_of(row: Sequence[Any]) -> Recipient | None:
-    """A recipient out of its nine columns; None where a join found none."""
-    if row[0] is None:
-        return None
+def recipient_of(row: Sequence[Any]) -> Recipient:
+    """A recipient out of its nine columns."""
     identity, tenant, email, external_id, document, razao_social, nome, created, deleted = row
     return Recipient(
         id=RecipientId(identity),

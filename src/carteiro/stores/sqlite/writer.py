@@ -109,7 +109,9 @@ class Writer:
 
     async def _write_all(self) -> None:
         try:
-            await asyncio.sleep(0)  # whoever is about to ask in this turn of the loop still comes along
+            await asyncio.sleep(
+                0
+            )  # whoever is about to ask in this turn of the loop still comes along
             while self._asked:
                 most = min(len(self._asked), _MOST_OPERATIONS)
                 await self._write([self._asked.popleft() for _ in range(most)])
@@ -197,7 +199,9 @@ class Writer:
         self._look = None
         if not self._watchers:
             return
-        if self._writing is None:  # else the connection is busy, and there is something to do anyway
+        if (
+            self._writing is None
+        ):  # else the connection is busy, and there is something to do anyway
             version = self._data_version()
             if version != self._seen_version:
                 self._seen_version = version
