@@ -58,8 +58,10 @@ def attempt_finished(
     """Write the one INFO line that each attempt leaves."""
     if _level > Level.INFO:
         return
-    more = {"durationMs": duration // _MILLISECOND, "provider": provider}
-    _log.write("info", "Attempt finished", "attempt.finished", _of(job, attempt, state) | more)
+    fields = _of(job, attempt, state)
+    fields["durationMs"] = duration // _MILLISECOND
+    fields["provider"] = provider
+    _log.write("info", "Attempt finished", "attempt.finished", fields)
 
 
 def retry_scheduled(job: LeasedJob, retry: Retry, *, attempt: int, max_attempts: int) -> None:
@@ -249,10 +251,12 @@ _stamp = _Stamp()
 
 def _render(line: dict[str, Any]) -> bytes:
     try:
-        rendered = orjson.dumps(line)
+        rendered = orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE)
     except TypeError:  # half a surrogate pair, in what a provider or task said
-        return orjson.dumps(_cleaned(line))
-    return orjson.dumps(_cleaned(line)) if b"@" in rendered else rendered
+        rendered = b"@"
+    if b"@" in rendered:
+        return orjson.dumps(_cleaned(line), option=orjson.OPT_APPEND_NEWLINE)
+    return rendered
 
 
 def _cleaned(line: dict[str, Any]) -> dict[str, Any]:
@@ -272,14 +276,14 @@ class _Log:
         self._lines.flush()
 
     def write(self, level: str, message: str, event: str, fields: Mapping[str, Any]) -> None:
-        line = {
+        line: dict[str, Any] = {
             "level": level,
             "message": message,
             "timestamp": _stamp.now(),
             "event": event,
-            **fields,
         }
-        self._lines.write(_render(line) + b"\n")
+        line.update(fields)
+        self._lines.write(_render(line))
 
 
 def _log_to(stream: Stream) -> _Log:

@@ -78,7 +78,7 @@ def _lives(db: sqlite3.Connection, file: Path) -> Iterator[Life]:
     marks = _marks(file)
     columns = "id, state, declares, delivery, attempts, in_doubt, round, held_until IS NOT NULL, kind, content"
     rows = db.execute(
-        f"SELECT {columns} FROM messages JOIN contents ON message_id = id ORDER BY messages.rowid"
+        f"SELECT {columns} FROM messages JOIN contents ON message_no = no ORDER BY no"
     ).fetchall()
     for *figures, kind, content in rows:
         identity, state, declares, delivery, attempts, in_doubt, rounds, is_held = figures

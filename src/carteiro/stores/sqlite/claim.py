@@ -45,6 +45,7 @@ class _Head(NamedTuple):
     due_at: int
     id: MessageId
     claims: int
+    message_no: int
 
 
 @dataclass(slots=True)
@@ -258,10 +259,10 @@ class Claim:
         due = run(self._db, "claim_due_seats", seats=names, now=self._now, longest=LONGEST_HOLD_MS)
         for (key,) in due:
             seats[key].may_be_due = True
-        for key, identity, claims, priority, due_at in run(
+        for key, identity, claims, priority, due_at, number in run(
             self._db, "claim_heads", seats=names, limit=per_seat
         ):
-            seats[key].heads.append(_Head(priority, due_at, identity, claims))
+            seats[key].heads.append(_Head(priority, due_at, identity, claims, number))
         for seat in seats:
             seat.has_all_heads = len(seat.heads) < per_seat
 
@@ -297,8 +298,8 @@ class Claim:
         names = as_json([(seat.kind.name, seat.tenant.id)])
         rows = run(self._db, "claim_heads", seats=names, limit=limit).fetchall()
         seat.heads = deque(
-            _Head(priority, due_at, identity, claims)
-            for _, identity, claims, priority, due_at in rows
+            _Head(priority, due_at, identity, claims, number)
+            for _, identity, claims, priority, due_at, number in rows
             if identity not in self._taken_ids
         )
         seat.has_all_heads = len(rows) < limit
@@ -443,8 +444,8 @@ class Claim:
     def _load(self, claim_id: ClaimId) -> list[LeasedJob]:
         if not self._taken:
             return []
-        ids = as_json([head.id for _, head in self._taken])
-        rows = run(self._db, "claim_load", ids=ids).fetchall()
+        numbers = as_json([head.message_no for _, head in self._taken])
+        rows = run(self._db, "claim_load", numbers=numbers).fetchall()
         told = {row[9] for row in rows if row[9] is not None}
         recipients = self._recipients(told) if told else {}
         return [

@@ -48,6 +48,7 @@ class Held(NamedTuple):
     """An entry with the job that stands for it; ``entry`` None: the queue knows it, the ledger does not."""
 
     id: MessageId
+    message_no: int | None
     claim: ClaimId | None
     parked_until: int | None
     kind: str | None
@@ -62,7 +63,7 @@ class Changes:
     def __init__(self, db: sqlite3.Connection, now: int) -> None:
         self.db = db
         self.now = now
-        self._entries: dict[MessageId, Entry] = {}
+        self._entries: dict[int | None, Entry] = {}  # by the number of their message
         self._events: list[list[object]] = []
         self._held: list[tuple[str, int | None]] = []
         self._parked: list[tuple[str, int | None, int]] = []
@@ -77,7 +78,7 @@ class Changes:
         entry = held.entry
         if entry is None:  # rules only change what the ledger has
             return
-        self._entries[entry.id] = entry
+        self._entries[held.message_no] = entry
         self.write_events(entry.id, change.events)
         if change.park_until is not None:
             self._park(held, change.park_until)
@@ -114,13 +115,13 @@ class Changes:
 
     def _save_entries(self) -> None:
         begun, sent, other = [], [], []
-        for e in self._entries.values():
+        for no, e in self._entries.items():
             if self._held:  # only declare holds, and it changes nothing else
-                begun.append((e.id, e.attempts, e.in_doubt, e.holder, e.held_until, e.provider))
+                begun.append((no, e.attempts, e.in_doubt, e.holder, e.held_until, e.provider))
             elif e.state is State.SENT and e.evidence is None:
                 sent.append(
                     (
-                        e.id,
+                        no,
                         e.attempts,
                         e.in_doubt,
                         e.holder,
@@ -130,7 +131,7 @@ class Changes:
                     )
                 )
             else:
-                other.append(entry_row(e))
+                other.append([no, *entry_row(e)])
         if begun:
             run(self.db, "declare", rows=as_json(begun))
         if sent:
@@ -187,9 +188,11 @@ def load(db: sqlite3.Connection, ids: Sequence[MessageId]) -> dict[MessageId, He
     """The entries of the ids, with their jobs."""
     found = {}
     for row in run(db, "load_entries", ids=as_json(ids)):
-        identity, claim, parked_until, kind, tenant, has_job = row[:6]
-        entry = entry_of(row[6:]) if row[6] is not None else None
-        found[identity] = Held(identity, claim, parked_until, kind, tenant, bool(has_job), entry)
+        identity, number, claim, parked_until, kind, tenant, has_job = row[:7]
+        entry = entry_of(row[7:]) if number is not None else None
+        found[identity] = Held(
+            identity, number, claim, parked_until, kind, tenant, bool(has_job), entry
+        )
     return found
 
 

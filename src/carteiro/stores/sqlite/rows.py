@@ -99,9 +99,8 @@ def entry_of(row: Sequence[Any]) -> Entry:
 
 
 def entry_row(entry: Entry) -> list[object]:
-    """The columns of ``save_entries.sql``."""
+    """The columns of ``save_entries.sql``, behind the number of the message."""
     return [
-        entry.id,
         entry.state,
         entry.due_at,
         entry.expires_at,

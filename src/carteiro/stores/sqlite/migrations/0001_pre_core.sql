@@ -42,8 +42,10 @@ CREATE UNIQUE INDEX recipient_by_external_id ON recipient_records (tenant, exter
 CREATE INDEX recipient_by_document ON recipient_records (tenant, cpf_cnpj_hash)
     WHERE cpf_cnpj_hash IS NOT NULL AND deleted_at IS NULL;
 
+-- Rows find each other by number, people by id.
 CREATE TABLE messages (
-    id TEXT PRIMARY KEY,
+    no INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
     tenant TEXT NOT NULL,
     kind TEXT NOT NULL,
     declares INTEGER NOT NULL,
@@ -77,7 +79,7 @@ CREATE TABLE messages (
 
 -- Immutable, and never in a row that is updated: a settle must not rewrite a megabyte.
 CREATE TABLE contents (
-    message_id TEXT PRIMARY KEY,
+    message_no INTEGER PRIMARY KEY,
     content TEXT NOT NULL
 ) STRICT;
 
@@ -109,6 +111,7 @@ CREATE INDEX dead_letters_by_age ON dead_letters (moved_at);
 -- the lease's end or the hold's end; NULL means ready.
 CREATE TABLE jobs (
     id TEXT PRIMARY KEY,
+    message_no INTEGER NOT NULL,
     kind TEXT NOT NULL,
     tenant TEXT NOT NULL,
     priority INTEGER NOT NULL,
@@ -179,7 +182,7 @@ SELECT m.id, m.tenant AS companyId, m.state AS status, m.attempts, m.failure ->>
     c.content ->> 'html' AS html, m.to_address AS "to", m.subject, m.priority, m.request_id AS requestId,
     strftime('%Y-%m-%dT%H:%M:%fZ', m.created_at / 1000.0, 'unixepoch') AS enqueuedAt,
     strftime('%Y-%m-%dT%H:%M:%fZ', m.finished_at / 1000.0, 'unixepoch') AS processedAt
-FROM messages AS m LEFT JOIN contents AS c ON c.message_id = m.id
+FROM messages AS m LEFT JOIN contents AS c ON c.message_no = m.no
 WHERE m.kind = 'email:send';
 
 CREATE VIEW email_logs AS
@@ -215,4 +218,6 @@ SELECT d.message_id AS jobId, d.message_id AS outboxId, d.tenant AS companyId, c
     strftime('%Y-%m-%dT%H:%M:%fZ', d.moved_at / 1000.0, 'unixepoch') AS movedToDLQAt,
     d.ttl_ms AS ttl, d.reason, d.failure ->> 'category' AS category,
     d.failure ->> 'original_code' AS originalCode
-FROM dead_letters AS d LEFT JOIN contents AS c ON c.message_id = d.message_id;
+FROM dead_letters AS d
+LEFT JOIN messages AS m ON m.id = d.message_id
+LEFT JOIN contents AS c ON c.message_no = m.no;

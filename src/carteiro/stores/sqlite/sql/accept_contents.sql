@@ -1,4 +1,4 @@
 -- Adds the contents of new messages. :rows = [[message id, content], …]
-INSERT INTO contents (message_id, content)
-SELECT value ->> 0, value ->> 1
-FROM json_each(:rows);
+INSERT INTO contents (message_no, content)
+SELECT m.no, r.value ->> 1
+FROM json_each(:rows) AS r CROSS JOIN messages AS m ON m.id = r.value ->> 0;

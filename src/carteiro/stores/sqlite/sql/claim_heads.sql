@@ -1,5 +1,5 @@
 -- The first ready jobs of each seat, in order. :seats = [[kind, tenant], …]; :limit per seat
-SELECT s.key, j.id, j.claims, j.priority, j.due_at
+SELECT s.key, j.id, j.claims, j.priority, j.due_at, j.message_no
 FROM json_each(:seats) AS s CROSS JOIN jobs AS j
 WHERE j.id IN (
     SELECT h.id FROM jobs AS h

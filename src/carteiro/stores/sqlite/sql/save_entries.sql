@@ -1,4 +1,4 @@
--- Stores what the rules changed. :rows = [[id, state, due_at, expires_at, attempts, charged, in_doubt, round, holder,
+-- Stores what the rules changed. :rows = [[message no, state, due_at, expires_at, attempts, charged, in_doubt, round, holder,
 -- held_until, cancel_requested_at, evidence, provider, provider id, failure, duration_ms, finished_at], …]
 UPDATE messages
 SET
@@ -8,4 +8,4 @@ SET
     provider = r.value ->> 12, provider_message_id = r.value ->> 13, failure = r.value ->> 14,
     duration_ms = r.value ->> 15, finished_at = r.value ->> 16
 FROM json_each(:rows) AS r
-WHERE messages.id = r.value ->> 0;
+WHERE messages.no = r.value ->> 0;
