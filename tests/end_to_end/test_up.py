@@ -55,7 +55,7 @@ class Running:
 
     async def logged(self, event: str) -> None:
         """Wait until this event is in the log."""
-        while not any(line["event"] == event for line in self.log):  # noqa: ASYNC110 - lines come as they like
+        while not any(line["event"] == event for line in self.log):
             await asyncio.sleep(0.01)
 
     async def ended(self, *signals: signal.Signals) -> int:
@@ -127,7 +127,7 @@ async def status_of(client: httpx.AsyncClient, message: str) -> str:
 async def final_status_of(client: httpx.AsyncClient, message: str) -> str:
     """Where the message rests, once it is finished."""
     async with asyncio.timeout(PATIENCE_S):
-        while (status := await status_of(client, message)) in UNFINISHED:  # noqa: ASYNC110 - as a client can
+        while (status := await status_of(client, message)) in UNFINISHED:
             await asyncio.sleep(0.01)
         return status
 
@@ -195,7 +195,7 @@ async def test_a_worker_alone_delivers_what_others_accept(tmp_path: Path) -> Non
     ):
         answer = await post.send(tenant="acme", **EMAIL)
         async with asyncio.timeout(PATIENCE_S):
-            while await post.backend.reading.unsettled([answer.id]):  # noqa: ASYNC110 - ask the ledger
+            while await post.backend.reading.unsettled([answer.id]):
                 await asyncio.sleep(0.01)
         assert await running.ended(signal.SIGTERM) == 0
 
@@ -254,7 +254,7 @@ async def assert_sent_once(folder: Path, accepted: list[MessageId]) -> None:
     async with Carteiro.open(f"sqlite:///{folder}/carteiro.db") as post:
         working = asyncio.create_task(post.run_worker())
         async with asyncio.timeout(PATIENCE_S):
-            while await post.backend.reading.unsettled(accepted):  # noqa: ASYNC110 - ask the ledger
+            while await post.backend.reading.unsettled(accepted):
                 await asyncio.sleep(0.01)
         post.stop()
         await working
@@ -292,7 +292,7 @@ async def in_flight(client: httpx.AsyncClient, to: str) -> MessageId:
     answer = await client.post("/v1/email/send", json=EMAIL | {"to": to})
     message = MessageId(answer.json()["outboxId"])
     async with asyncio.timeout(PATIENCE_S):
-        while await status_of(client, message) != "SENT_ATTEMPT":  # noqa: ASYNC110 - as a client can
+        while await status_of(client, message) != "SENT_ATTEMPT":
             await asyncio.sleep(0.01)
     return message
 

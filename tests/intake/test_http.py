@@ -462,7 +462,7 @@ async def worked_off(post: Carteiro) -> None:
     """Let a worker run until everything is finished."""
     working = asyncio.create_task(post.run_worker())
     waiting = {State.ENQUEUED, State.RECEIVED, State.SENT_ATTEMPT, State.RETRY_SCHEDULED}
-    while not waiting.isdisjoint(await post.backend.reading.states()):  # noqa: ASYNC110 - ask the ledger
+    while not waiting.isdisjoint(await post.backend.reading.states()):
         await asyncio.sleep(0.005)
     post.stop()
     await working
