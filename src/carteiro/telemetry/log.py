@@ -133,6 +133,14 @@ def store_failed(operation: str, error: BaseException, *, wait: timedelta) -> No
     _log.write("error", "Store failed, trying again", "store.failed", fields)
 
 
+def request_failed(request_id: str, error: BaseException, *, status: int) -> None:
+    """Tell why a request was answered with an error of ours; the client knows it by the same id."""
+    if _level > Level.ERROR:
+        return
+    fields = {"requestId": request_id, "status": status} | _of_error(error)
+    _log.write("error", "Request failed", "request.failed", fields)
+
+
 def upkeep_done(task: str, *, count: int) -> None:
     """Tell how much a round of upkeep changed."""
     if _level > Level.INFO:

@@ -34,7 +34,7 @@ class Envelope:
         except Exception as error:
             if answer.is_started:
                 raise
-            response = refusal_of(error).as_response(answer.request_id)
+            response = refusal_of(error, answer.request_id).as_response(answer.request_id)
             await response(scope, receive, answer)
 
 

@@ -61,7 +61,7 @@ def unauthorized() -> Refusal:
     return Refusal(401, text, headers={"WWW-Authenticate": "Bearer"})
 
 
-def refusal_of(error: Exception) -> Refusal:
+def refusal_of(error: Exception, request_id: str) -> Refusal:
     """What the client is told of an error; what it must not know goes to the log alone."""
     match error:
         case Refusal():
@@ -71,11 +71,11 @@ def refusal_of(error: Exception) -> Refusal:
         case TenantMissing():  # gone since its key was looked up
             return unauthorized()
         case StoreError():
-            log.store_failed("http", error, wait=COME_AGAIN)
+            log.request_failed(request_id, error, status=503)
             text = "Nothing can be stored or read right now: try again"
             return Refusal(503, text, headers={"Retry-After": str(COME_AGAIN.seconds)})
         case _:
-            log.unexpected("http", error)
+            log.request_failed(request_id, error, status=500)
             return Refusal(500, "Something went wrong here, and was logged")
 
 
