@@ -23,6 +23,7 @@ from carteiro.keys import PREFIX, hash_key, make_key
 from carteiro.model import Accepted, MessageId, State, TenantId
 from carteiro.post import Carteiro
 from support.builders import ACME, BRASA
+from support.working import logged
 
 KEY_OF_ACME = "ck_acme"
 KEY_OF_BRASA = "ck_brasa"
@@ -393,12 +394,15 @@ async def test_a_store_that_is_away_is_503() -> None:
     async def away(email: Email, *, tenant: TenantId, request_id: str) -> Accepted:
         raise StoreUnavailable("/var/lib/carteiro.db is locked")
 
-    async with opened("memory://") as post, a_client(post, accept=away) as client:
-        response = await client.post("/v1/email/send", json=an_email())
+    with logged() as lines:
+        async with opened("memory://") as post, a_client(post, accept=away) as client:
+            response = await client.post("/v1/email/send", json=an_email())
 
     error_in(response, 503, "STORE_UNAVAILABLE")
     assert int(response.headers["Retry-After"]) > 0
     assert "/var" not in response.text
+    told = [line["requestId"] for line in lines if line["event"] == "request.failed"]
+    assert told == [response.headers["X-Request-Id"]], "the client's id finds the cause in the log"
 
 
 async def test_without_room_nothing_is_accepted_and_it_is_not_ready(tmp_path: Path) -> None:
