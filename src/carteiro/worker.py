@@ -8,7 +8,7 @@ wait. A worker that is killed leaves leases that run out and, for the calls unde
 import asyncio
 import random
 import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
@@ -232,11 +232,13 @@ class Worker:
         if not kind.declares:
             return job.attempts + 1
         hold = (kind.call_limit or self._lengths.lease) + self._lengths.hold_margin
-        answer = await _stored(
-            "declare",
-            self._declare,
-            start(job, provider=kind.provider, hold=hold, received=received, confirmed=confirmed),
+        begin = start(
+            job, provider=kind.provider, hold=hold, received=received, confirmed=confirmed
         )
+        try:
+            answer = await self._declare(begin)
+        except StoreError as error:
+            answer = await _stored("declare", self._declare, begin, error)
         if isinstance(answer, Begun):
             self._leases.discard(job.lease)  # the hold stands in its place
             return answer.attempt
@@ -254,8 +256,11 @@ class Worker:
         """
         pool = self._pool_of[kind.name]
         pool.give_back(job.lease)
-        # While it cannot be stored the slot is taken again: outcomes in hand must not pile up.
-        answer = await _stored("settle", self._settle, end, on_failure=lambda: pool.take(job.lease))
+        try:
+            answer = await self._settle(end)
+        except StoreError as error:
+            pool.take(job.lease)  # outcomes in hand must not pile up while they cannot be stored
+            answer = await _stored("settle", self._settle, end, error)
         limit = kind.policy(job).max_attempts
         track(job, end, answer, Attempt(attempt, kind.provider, limit))
 
@@ -391,23 +396,18 @@ def _since(moment: float) -> timedelta:
 
 
 async def _stored(
-    operation: str,
-    write: Gatherer[Item, Answer],
-    item: Item,
-    *,
-    on_failure: Callable[[], None] | None = None,
+    operation: str, write: Gatherer[Item, Answer], item: Item, error: StoreError
 ) -> Answer:
-    """Have it written, however long the store is away: both writes may be repeated."""
+    """Have it written after a first failure, however long the store is away: it may be repeated."""
     wait = _FIRST_WAIT
     while True:
+        log.store_failed(operation, error, wait=timedelta(seconds=wait))
+        await asyncio.sleep(wait)
+        wait = min(2 * wait, _LONGEST_WAIT)
         try:
             return await write(item)
-        except StoreError as error:
-            log.store_failed(operation, error, wait=timedelta(seconds=wait))
-            if on_failure is not None:
-                on_failure()
-            await asyncio.sleep(wait)
-            wait = min(2 * wait, _LONGEST_WAIT)
+        except StoreError as again:
+            error = again
 
 
 async def _first_of(*waits: Awaitable[object], timeout: float | None = None) -> None:

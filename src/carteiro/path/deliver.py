@@ -15,10 +15,15 @@ from carteiro.policy import classify
 from carteiro.ports.provider import Handover, Parcel
 
 
-async def deliver(kind: Kind, parcel: Parcel, handover: Handover) -> Outcome:
+async def deliver(  # noqa: PLR0911 - one return an outcome
+    kind: Kind, parcel: Parcel, handover: Handover
+) -> Outcome:
     """Hand the parcel over within the hand-over's deadline."""
     try:
-        return await _call(kind, parcel, handover)
+        if kind.call_limit is None:
+            return await kind.deliver(parcel, handover)
+        async with asyncio.timeout(max(0.0, handover.deadline - time.monotonic())):
+            return await kind.deliver(parcel, handover)
     except DeadlinePassed:
         return NotMade(classify.timeout(kind.provider))
     except DeliveryFailed as said:
@@ -31,13 +36,6 @@ async def deliver(kind: Kind, parcel: Parcel, handover: Handover) -> Outcome:
         return _unanswered(handover, classify.timeout(kind.provider))
     except Exception as error:  # noqa: BLE001 - a provider that breaks is one more way to fail
         return _unanswered(handover, classify.task_error(error))
-
-
-async def _call(kind: Kind, parcel: Parcel, handover: Handover) -> Outcome:
-    if kind.call_limit is None:
-        return await kind.deliver(parcel, handover)
-    async with asyncio.timeout(max(0.0, handover.deadline - time.monotonic())):
-        return await kind.deliver(parcel, handover)
 
 
 def _is_ours(task: "asyncio.Task[Any] | None") -> bool:
