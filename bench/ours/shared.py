@@ -15,7 +15,7 @@ from carteiro.model import KindName
 from carteiro.telemetry import log
 
 TENANTS = 20
-_LOOK_EVERY_S = 0.05
+_LOOK_EVERY_S = 0.02
 
 
 def run(work: Coroutine[Any, Any, None]) -> None:
@@ -33,9 +33,11 @@ async def opened(folder: Path, **settings: Any) -> AsyncIterator[Carteiro]:
         yield post
 
 
-async def drain(post: Carteiro, kind: KindName) -> None:
-    """Work until nothing of the kind waits or is in flight."""
+async def drain(post: Carteiro, kind: KindName, *, begun: asyncio.Event | None = None) -> None:
+    """Work until nothing of the kind waits or is in flight; ``begun`` is set when the last one has begun."""
     worker = asyncio.create_task(post.run_worker())
+    if begun is not None:
+        await begun.wait()  # looking costs time, so it waits for the end
     while await left(post, kind):
         await asyncio.sleep(_LOOK_EVERY_S)
     post.stop()

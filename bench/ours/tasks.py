@@ -1,9 +1,11 @@
 """No-op tasks: enqueue in lists of 1,000, then drain in a process of its own."""
 
 import argparse
+import asyncio
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 from carteiro import Carteiro
@@ -20,10 +22,16 @@ def _call(index: int) -> dict[str, str]:
     return {"tenant": tenant(index), "body": "x" * 989}
 
 
-def _defined(post: Carteiro) -> Task:
+def _defined(post: Carteiro, last: Callable[[], None] = lambda: None, jobs: int = 0) -> Task:
+    left = jobs
+
     @post.task(_KIND)
-    async def no_op(body: str) -> None:
-        """Do nothing."""
+    async def no_op(body: str) -> None:  # noqa: ARG001 - it is sent, that is all
+        """Do nothing but count."""
+        nonlocal left
+        left -= 1
+        if not left:
+            last()
 
     return no_op
 
@@ -39,9 +47,10 @@ async def _enqueue(folder: Path, jobs: int) -> None:
 
 async def _drain(folder: Path, jobs: int) -> None:
     async with opened(folder) as post:
-        _defined(post)
+        begun = asyncio.Event()
+        _defined(post, begun.set, jobs)
         with measured("task drain", jobs) as figure:
-            await drain(post, _KIND)
+            await drain(post, _KIND, begun=begun)
     report(figure)
 
 
