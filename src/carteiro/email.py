@@ -25,7 +25,7 @@ from pydantic.alias_generators import to_camel
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from carteiro.errors import FieldError, InvalidMessage
-from carteiro.model import Delivery
+from carteiro.model import LATEST, Delivery
 from carteiro.policy.addresses import judge_address
 
 MAX_REQUEST_BYTES = 1024 * 1024
@@ -110,7 +110,7 @@ class EmailRecipient(_Document):
 
 
 class Email(_Document):
-    """One e-mail as a tenant asks for it. Shape only: see `read_email` for the whole judgement."""
+    """One e-mail as a tenant asks for it: a subject of 1 to 150 characters, and html or text or both."""
 
     to: Address
     subject: Body
@@ -204,6 +204,8 @@ def _judged(email: Email) -> Email:
         faults.append(FieldError("subject", fault))
     if not (email.html or email.text):
         faults.append(FieldError("html", "html or text is required", missing=True))
+    if email.scheduled_at is not None and email.scheduled_at > LATEST:
+        faults.append(FieldError("scheduledAt", f"must not be after {LATEST:%Y-%m-%d}"))
     if email.headers:
         faults += _header_faults(email.headers)
     if email.attachments:

@@ -36,6 +36,13 @@ class FieldError:
     missing: bool = False
 
 
+@value
+class NotAccepted:
+    """One of many that was malformed; nothing of it was stored."""
+
+    fields: tuple[FieldError, ...]
+
+
 class InvalidMessage(CarteiroError, ValueError):
     """What was to be sent is malformed; nothing was stored."""
 

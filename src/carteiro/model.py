@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple, NewType, TypeAlias, TypeVar, dataclass_transform
 
@@ -14,6 +14,7 @@ RecipientId = NewType("RecipientId", str)
 
 EMAIL = KindName("email:send")
 ZERO = timedelta(0)
+LATEST = datetime(2200, 1, 1, tzinfo=UTC)  # nothing is due after it
 Metadata: TypeAlias = Mapping[str, Any]
 
 if TYPE_CHECKING:
@@ -520,8 +521,8 @@ class Tenant:
         """Raise ValueError on a share that makes no sense."""
         if self.weight is not None and not 0 < self.weight < float("inf"):
             raise ValueError("weight must be above 0")
-        if self.cap is not None and self.cap < 1:
-            raise ValueError("cap must be at least 1")
+        if self.cap is not None and (not isinstance(self.cap, int) or self.cap < 1):
+            raise ValueError("cap must be a whole number of at least 1")
         if self.rate_per_second is not None and not 0 < self.rate_per_second < float("inf"):
             raise ValueError("rate_per_second must be above 0")
 

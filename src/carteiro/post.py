@@ -1,7 +1,7 @@
 """The library: open a store, send, define tasks, run a worker."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from datetime import timedelta
@@ -15,6 +15,7 @@ from carteiro.email import Email, make_email
 from carteiro.errors import (
     FieldError,
     InvalidMessage,
+    NotAccepted,
     StoreError,
     StoreUnavailable,
     TenantMissing,
@@ -32,10 +33,10 @@ from carteiro.model import (
     StoreAnswer,
     TenantId,
     TenantUnknown,
-    value,
 )
-from carteiro.path.accept import email_message
-from carteiro.policy.retry import RetryPolicy
+from carteiro.path.accept import accept_each, email_message
+from carteiro.policy.names import NAME_RULE, is_name
+from carteiro.policy.retry import PRESETS, PresetName, RetryPolicy
 from carteiro.ports import Backend
 from carteiro.tasks import Function, Task, TaskOptions
 from carteiro.upkeep.expire import expire
@@ -45,14 +46,6 @@ from carteiro.worker import Lengths, Worker
 
 _MOST_WAITING = 10_000  # messages not yet committed: beyond it a sender is told to come again
 _MOST_AT_ONCE, _MOST_BYTES_AT_ONCE = 1000, 4 * 1024 * 1024
-_LONGEST_NAME = 255
-
-
-@value
-class NotAccepted:
-    """An item of `Carteiro.send_many` that was malformed; nothing of it was stored."""
-
-    fields: tuple[FieldError, ...]
 
 
 SendAnswer: TypeAlias = StoreAnswer | NotAccepted
@@ -92,6 +85,9 @@ class Carteiro:
         )
         try:
             async with open_backend(settings) as backend:
+                email_kind(
+                    settings, backend
+                )  # a wrong provider is told before anything is accepted
                 yield cls(backend, settings, threads=threads)
         finally:
             threads.shutdown(wait=False, cancel_futures=True)
@@ -113,15 +109,7 @@ class Carteiro:
 
         Raises `StoreError` only while nothing of the list is stored.
         """
-        answers: list[SendAnswer | None] = []
-        good: list[NewMessage] = []
-        for item in items:
-            made = self._made(item)
-            answers.append(made if isinstance(made, NotAccepted) else None)
-            if not isinstance(made, NotAccepted):
-                good.append(made)
-        stored = iter(await self._commit(good))
-        return [next(stored) if answer is None else answer for answer in answers]
+        return await accept_each([self._made(item) for item in items], self._commit)
 
     async def accept_email(
         self, email: Email, *, tenant: TenantId, request_id: str
@@ -136,11 +124,12 @@ class Carteiro:
         return _known(await self._accept(message))
 
     def _made(self, item: Mapping[str, Any]) -> NewMessage | NotAccepted:
+        if not isinstance(item, Mapping):
+            return NotAccepted((FieldError("item", "must be a mapping of an e-mail's fields"),))
         fields = dict(item)
         tenant = fields.pop("tenant", None)
-        if not _is_name(tenant):
-            fault = f"must be a name of 1 to {_LONGEST_NAME} printable characters"
-            return NotAccepted((FieldError("tenant", fault, missing=tenant is None),))
+        if not is_name(tenant):
+            return NotAccepted((FieldError("tenant", NAME_RULE, missing=tenant is None),))
         try:
             email = make_email(fields)
         except InvalidMessage as error:
@@ -174,14 +163,17 @@ class Carteiro:
         self,
         name: str,
         *,
-        retry: RetryPolicy | None = None,
+        retry: RetryPolicy | PresetName | None = None,
         ttl: timedelta | None = None,
         timeout: timedelta | None = None,
         delivery: Delivery | str = Delivery.AT_LEAST_ONCE,
         priority: int = 5,
     ) -> Callable[[Function], Task]:
-        """Make a task of a function, async or not; workers of this process run it."""
-        policy = retry or retry_policy(self.settings)
+        """Make a task of a function, async or not; workers of this process run it.
+
+        ``retry`` is a policy or the name of a preset; without it the settings decide.
+        """
+        policy = _policy(retry) or retry_policy(self.settings)
         options = TaskOptions(
             policy=lambda _: policy,
             ttl=ttl or self.settings.delivery.default_ttl,
@@ -201,8 +193,11 @@ class Carteiro:
 
     # --- working
 
-    async def run_worker(self) -> None:
-        """Work on e-mail and this process's tasks until `stop`, with upkeep beside it."""
+    def run_worker(self) -> Coroutine[Any, Any, None]:
+        """Work on e-mail and this process's tasks until `stop`, with upkeep beside it.
+
+        From this call on it can be stopped, even before it is awaited.
+        """
         lengths = Lengths(
             self.settings.delivery.lease,
             self.settings.delivery.hold_margin,
@@ -210,6 +205,9 @@ class Carteiro:
         )
         worker = Worker(self.backend.store, self.backend.wake, self._pools(), lengths=lengths)
         self._workers.add(worker)
+        return self._run(worker)
+
+    async def _run(self, worker: Worker) -> None:
         upkeep = asyncio.gather(*self._upkeep())
         try:
             await worker.run()
@@ -248,10 +246,6 @@ class Carteiro:
         ]
 
 
-def _is_name(tenant: object) -> bool:
-    return isinstance(tenant, str) and 0 < len(tenant) <= _LONGEST_NAME and tenant.isprintable()
-
-
 def _bearable(messages: Sequence[NewMessage]) -> Iterator[list[NewMessage]]:
     """The messages in lists that one transaction can bear."""
     some: list[NewMessage] = []
@@ -264,6 +258,15 @@ def _bearable(messages: Sequence[NewMessage]) -> Iterator[list[NewMessage]]:
         some.append(message)
     if some:
         yield some
+
+
+def _policy(given: RetryPolicy | PresetName | None) -> RetryPolicy | None:
+    if given is None or isinstance(given, RetryPolicy):
+        return given
+    if given not in PRESETS:
+        text = f"retry={given!r} is neither a RetryPolicy nor one of {', '.join(PRESETS)}"
+        raise ValueError(text)
+    return PRESETS[given]
 
 
 def _known(answer: AcceptAnswer) -> Accepted | Replayed:

@@ -2,7 +2,7 @@
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from datetime import datetime, timedelta
 from functools import partial
@@ -11,9 +11,11 @@ from typing import Any, TypeAlias
 import orjson
 from uuid_utils import uuid7
 
-from carteiro.errors import FieldError, InvalidMessage
+from carteiro.errors import FieldError, InvalidMessage, NotAccepted
 from carteiro.kinds import Kind
 from carteiro.model import (
+    LATEST,
+    ZERO,
     Delivery,
     KindName,
     LeasedJob,
@@ -25,13 +27,15 @@ from carteiro.model import (
     TenantId,
     value,
 )
+from carteiro.path.accept import Commit, accept_each
+from carteiro.policy.names import NAME_RULE, is_name
 from carteiro.policy.retry import RetryPolicy
 from carteiro.ports.provider import Handover, Parcel
 
 Function: TypeAlias = Callable[..., Any]
-Accept: TypeAlias = Callable[[Sequence[NewMessage]], Awaitable[list[StoreAnswer]]]
 
 MAX_CONTENT_BYTES = 1024 * 1024
+_MOST_URGENT, _LEAST_URGENT = 1, 10
 PROVIDER = "task"  # what the ledger names as the provider of a task's attempts
 
 
@@ -50,18 +54,30 @@ class TaskOptions:
         """At most once means: declared before it runs, so that a crash leaves it in doubt, not run again."""
         return self.delivery is Delivery.AT_MOST_ONCE
 
+    def check(self, name: str) -> None:
+        """Raise ValueError on options that make no sense."""
+        if self.declares and self.timeout is None:
+            raise ValueError(f"task {name!r} is to run at most once: give it a timeout")
+        if self.timeout is not None and self.timeout <= ZERO:
+            raise ValueError(f"the timeout of task {name!r} must be above 0")
+        if self.ttl <= ZERO:
+            raise ValueError(f"the ttl of task {name!r} must be above 0")
+        if not _MOST_URGENT <= self.priority <= _LEAST_URGENT:
+            raise ValueError(f"the priority of task {name!r} must be 1 (most urgent) to 10")
+
 
 class Task:
     """A function that can be sent: ``await task.send(tenant="acme", n=1)``; calling it runs it here and now."""
 
-    def __init__(self, name: str, function: Function, options: TaskOptions, accept: Accept) -> None:
-        if options.declares and options.timeout is None:
-            text = f"task {name!r} is to run at most once: give it a timeout"
-            raise ValueError(text)
+    def __init__(self, name: str, function: Function, options: TaskOptions, accept: Commit) -> None:
+        if not is_name(name):
+            raise ValueError(f"the name of a task {NAME_RULE}")
+        options.check(name)
         self.kind_name = KindName(name)
         self.function = function
         self.options = options
         self.is_async = inspect.iscoroutinefunction(function)
+        self._signature = inspect.signature(function)
         self._accept = accept
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:  # noqa: ANN401 - whatever the function takes and gives
@@ -75,27 +91,50 @@ class Task:
         due: datetime | None = None,
         **arguments: Any,  # noqa: ANN401 - whatever the function takes
     ) -> StoreAnswer:
-        """Have it run by a worker, once committed; arguments must be JSON."""
-        [answer] = await self._accept([self._message(due, tenant=tenant, **arguments)])
+        """Have it run by a worker, once committed; raises `InvalidMessage` on what cannot be run."""
+        [answer] = await self._accept([self._message(tenant=tenant, due=due, **arguments)])
         return answer
 
-    async def send_many(self, calls: Sequence[Mapping[str, Any]]) -> list[StoreAnswer]:
-        """Many calls in one commit, each with its ``tenant``; an answer for each, in order."""
-        return await self._accept([self._message(None, **call) for call in calls])
+    async def send_many(
+        self, calls: Sequence[Mapping[str, Any]]
+    ) -> list[StoreAnswer | NotAccepted]:
+        """Many calls, each with its ``tenant`` and perhaps ``due``; an answer for each, in order."""
+        return await accept_each([self._made(call) for call in calls], self._accept)
 
-    def _message(self, due: datetime | None, *, tenant: str, **arguments: Any) -> NewMessage:  # noqa: ANN401 - whatever the function takes
+    def _made(self, call: Mapping[str, Any]) -> NewMessage | NotAccepted:
+        try:
+            return self._message(**{"tenant": None, **call})
+        except InvalidMessage as error:
+            return NotAccepted(tuple(error.fields))
+
+    def _message(
+        self,
+        *,
+        tenant: object,
+        due: object = None,
+        **arguments: Any,  # noqa: ANN401 - whatever the function takes
+    ) -> NewMessage:
+        if not is_name(tenant):
+            raise InvalidMessage([FieldError("tenant", NAME_RULE, missing=tenant is None)])
         return NewMessage(
             id=MessageId(str(uuid7())),
             tenant=TenantId(tenant),
             kind=self.kind_name,
-            content=_content(arguments),
+            content=self._content(arguments),
             request_id=str(uuid7()),
             ttl=self.options.ttl,
             priority=self.options.priority,
-            due=due,
+            due=_moment(due),
             declares=self.options.declares,
             delivery=self.options.delivery,
         )
+
+    def _content(self, arguments: Mapping[str, Any]) -> str:
+        try:
+            self._signature.bind(**arguments)
+        except TypeError as error:
+            raise InvalidMessage([FieldError("arguments", str(error))]) from None
+        return _as_json(arguments)
 
     def kind(self, threads: Executor) -> Kind:
         """The kind of job that runs this task."""
@@ -129,7 +168,17 @@ def _run_in_thread(function: Function, arguments: Mapping[str, Any]) -> None:
         raise RuntimeError("StopIteration") from error
 
 
-def _content(arguments: Mapping[str, Any]) -> str:
+def _moment(due: object) -> datetime | None:
+    if due is None:
+        return None
+    if not isinstance(due, datetime) or due.tzinfo is None:
+        raise InvalidMessage([FieldError("due", "must be a moment with a time zone")])
+    if due > LATEST:
+        raise InvalidMessage([FieldError("due", f"must not be after {LATEST:%Y-%m-%d}")])
+    return due
+
+
+def _as_json(arguments: Mapping[str, Any]) -> str:
     try:
         content = orjson.dumps(dict(arguments))
     except TypeError as error:

@@ -35,6 +35,7 @@ from carteiro.path.declare import start
 from carteiro.path.deliver import deliver
 from carteiro.path.judge import doubts, judge, judge_claim
 from carteiro.path.track import Attempt, track
+from carteiro.policy import classify
 from carteiro.policy.fairness import SUSPECT_CLAIMS
 from carteiro.ports.provider import Handover, Parcel
 from carteiro.ports.store import Store
@@ -241,6 +242,8 @@ class Worker:
             answer = await _stored("declare", self._declare, begin, error)
         if isinstance(answer, Begun):
             self._leases.discard(job.lease)  # the hold stands in its place
+            if job.open_attempt:
+                log.attempt_in_doubt(job, classify.in_doubt(), attempt=job.attempts)
             return answer.attempt
         end = settle.refused(job, answer)
         if end is not None:

@@ -39,7 +39,8 @@ def _as_json(given: list[Given]) -> bytes:
 
 def _as_table(given: list[Given]) -> Table:
     table = Table(box=None, pad_edge=False)
-    for heading in ("setting", "value", "from"):
+    table.add_column("setting", no_wrap=True)
+    for heading in ("value", "from"):
         table.add_column(heading, overflow="fold")
     for each in given:
         style = "dim" if each.origin == "default" else None

@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from carteiro.app import email_kind
 from carteiro.cli import process
 from carteiro.cli.options import ConfigFile, ProviderName, StoreUrl
 from carteiro.cli.process import run_together, stop_on_signals
@@ -44,7 +43,6 @@ def up(  # noqa: PLR0913 - a parameter per flag
 async def _serve(settings: Settings, listener: socket.socket, *, new_key: bool) -> None:
     stop = stop_on_signals()
     async with Carteiro.open(settings=settings) as post:
-        email_kind(settings, post.backend)  # a wrong provider is told before a key is made
         key = await _key_to_show(post, new=new_key)
         api = create_api(accept=post.accept_email, backend=post.backend)
         server = http_server(api, listener, grace=settings.delivery.grace)
@@ -55,8 +53,7 @@ async def _serve(settings: Settings, listener: socket.socket, *, new_key: bool) 
 async def _key_to_show(post: Carteiro, *, new: bool) -> str | None:
     """A key of the first tenant, if it has just been made; afterwards nobody can know it."""
     tenants = post.backend.tenants
-    [known] = await tenants.find([FIRST_TENANT])
-    if known is not None and not new:
+    if await tenants.has_key(FIRST_TENANT) and not new:
         return None
     key = make_key()
     await tenants.ensure([FIRST_TENANT])
@@ -70,7 +67,10 @@ def _announce(settings: Settings, address: str, key: str | None) -> None:
     console.print(f"Store: {settings.store}   Provider: {settings.provider}\n")
     if key is None:
         console.print(f"The API key of tenant {FIRST_TENANT!r} was shown when it was made.")
-        console.print("For another one: carteiro up --new-key\n")
+        console.print("For another one, start it as you did just now, with --new-key added")
+        console.print(
+            "(`carteiro up --new-key`, `make run ARGS=--new-key`); older keys stay valid.\n"
+        )
         return
     console.print(f"API key of tenant {FIRST_TENANT!r}, shown this once and stored as a hash only:")
     console.print(f"  {key}\n", style="bold")

@@ -4,6 +4,7 @@ from carteiro.cli import process
 from carteiro.cli.options import ConfigFile, ProviderName, StoreUrl
 from carteiro.cli.process import Part, run_together, stop_on_signals
 from carteiro.config import Settings, load
+from carteiro.errors import ConfigError
 from carteiro.post import Carteiro
 
 
@@ -12,6 +13,11 @@ def worker(
 ) -> None:
     """Run a worker, with upkeep, until SIGTERM or Ctrl-C."""
     settings = load(file=config, overrides={"store": store, "provider": provider})
+    if settings.store.startswith("memory:"):
+        text = (
+            "a worker of its own needs a store that others can reach: memory:// is for one process"
+        )
+        raise ConfigError(text)
     process.run(_work(settings), settings=settings)
 
 

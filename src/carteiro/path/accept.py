@@ -5,11 +5,14 @@ own id and its first event. Until the store has answered, nothing exists: a cras
 leaves nothing behind, and the caller was promised nothing.
 """
 
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
+from typing import TypeAlias
 
 from uuid_utils import uuid7
 
 from carteiro.email import Email, EmailRecipient, stored_content
+from carteiro.errors import NotAccepted
 from carteiro.model import (
     EMAIL,
     Event,
@@ -18,8 +21,11 @@ from carteiro.model import (
     NewMessage,
     NewRecipient,
     RecipientId,
+    StoreAnswer,
     TenantId,
 )
+
+Commit: TypeAlias = Callable[[Sequence[NewMessage]], Awaitable[list[StoreAnswer]]]
 
 DEFAULT_TTL = timedelta(hours=24)
 
@@ -56,3 +62,11 @@ def _new_recipient(recipient: EmailRecipient) -> NewRecipient:
         razao_social=recipient.razao_social,
         nome=recipient.nome,
     )
+
+
+async def accept_each(
+    made: Sequence[NewMessage | NotAccepted], commit: Commit
+) -> list[StoreAnswer | NotAccepted]:
+    """Commit what is well-formed in one go; an answer for each item, in its place."""
+    stored = iter(await commit([each for each in made if isinstance(each, NewMessage)]))
+    return [each if isinstance(each, NotAccepted) else next(stored) for each in made]

@@ -48,6 +48,10 @@ class Tenants(Protocol):
         """Let the key with this hash speak for the tenant."""
         ...
 
+    async def has_key(self, tenant: TenantId) -> bool:
+        """Whether any key speaks for the tenant."""
+        ...
+
     async def of_key(self, key_hash: str) -> TenantId | None:
         """The tenant that the key with this hash speaks for."""
         ...

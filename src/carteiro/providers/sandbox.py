@@ -5,7 +5,7 @@ sent. Nothing ever leaves the machine. What is kept in the inbox is what was del
 """
 
 import asyncio
-import hashlib
+import random
 import re
 from collections.abc import Mapping
 
@@ -27,9 +27,9 @@ REPLIES: Mapping[str, str] = {
     "bounce-550": "550 5.1.1: no such user, permanent",
     "full-552": "552 5.2.2: mailbox full, retryable",
     "reject": "SES MessageRejected: permanent",
-    "slow-SECONDS": "taken over after so many seconds",
+    "slow-SECONDS": "taken over after so many seconds; beyond the call's limit as `timeout`",
     "lost-reply": "handed over, and the answer never comes: in doubt",
-    "random-PERCENT": "421 4.3.2 for that share of all attempts (seeded), else taken over",
+    "random-PERCENT": "421 4.3.2 for that share of its attempts, else taken over; the same seed throws the same dice",
 }
 
 _GREYLISTED_ATTEMPTS = 2
@@ -42,7 +42,7 @@ class SandboxProvider:
     name = "sandbox"
 
     def __init__(self, inbox: Inbox, *, seed: int = 0) -> None:
-        self._seed = seed
+        self._dice = random.Random(seed)  # noqa: S311 - it is to be foreseen
         self._inbox = inbox
         self._keep: Gatherer[InboxMail, None] = Gatherer(self._keep_all)
 
@@ -63,7 +63,7 @@ class SandboxProvider:
         match _parts(local):
             case "throttle", times if parcel.attempt <= times:
                 return classify.classify_ses("Throttling", "Maximum sending rate exceeded")
-            case "random", percent if self._chance(parcel) * 100 < percent:
+            case "random", percent if self._dice.random() * 100 < percent:
                 return classify.classify_smtp("421 4.3.2 Service not available, try later")
             case "greylist", _ if parcel.attempt <= _GREYLISTED_ATTEMPTS:
                 return classify.classify_smtp("451 4.7.1 Greylisted, please try again later")
@@ -106,11 +106,6 @@ class SandboxProvider:
     async def _keep_all(self, mails: list[InboxMail]) -> list[None]:
         await self._inbox.keep(mails)
         return [None] * len(mails)
-
-    def _chance(self, parcel: Parcel) -> float:
-        """In [0, 1), the same for the same seed, message and attempt."""
-        told = f"{self._seed}:{parcel.message}:{parcel.attempt}".encode()
-        return int.from_bytes(hashlib.blake2b(told, digest_size=8).digest()) / 2**64
 
 
 def _parts(local: str) -> tuple[str, float]:

@@ -78,7 +78,7 @@ def message_died(job: LeasedJob, dead: Dead, *, attempt: int, state: State) -> N
     if _level > Level.ERROR:
         return
     fields = _of(job, attempt, state) | _why(dead.failure) | {"reason": dead.reason}
-    said = "Message not delivered, kept as a dead letter: look into it, then redrive or purge it"
+    said = "Message not delivered, kept as a dead letter: look into it, then redrive it"
     _log.write("error", said, "message.died", fields)
 
 

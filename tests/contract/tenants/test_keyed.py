@@ -56,3 +56,20 @@ async def test_a_key_is_there_for_the_next_opener(place: Place) -> None:
 
     async with place.opened() as second:
         assert await second.tenants.of_key(_hash("key of acme")) == ACME
+
+
+async def test_a_tenant_without_a_key_is_told_from_one_with(backend: Backend) -> None:
+    """That a tenant exists does not mean that anybody can speak for it."""
+    before = await backend.tenants.has_key(ACME)
+    await backend.tenants.add_key(ACME, _hash("key of acme"))
+
+    assert (before, await backend.tenants.has_key(ACME)) == (False, True)
+    assert not await backend.tenants.has_key(BRASA)
+
+
+async def test_a_key_stays_with_its_tenant(backend: Backend) -> None:
+    """Nobody can take a key over by adding it again for another tenant."""
+    await backend.tenants.add_key(ACME, _hash("key of acme"))
+    await backend.tenants.add_key(BRASA, _hash("key of acme"))
+
+    assert await backend.tenants.of_key(_hash("key of acme")) == ACME

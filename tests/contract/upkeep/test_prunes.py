@@ -1,8 +1,9 @@
 """Upkeep, prunes: bodies and histories of finished messages go after their retention; nothing unfinished ever does."""
 
+from dataclasses import replace
 from datetime import timedelta
 
-from carteiro.model import Accepted, EventType, MessageId, Replayed, State
+from carteiro.model import Accepted, EventType, InboxMail, MessageId, Replayed, State
 from carteiro.ports import Backend
 from carteiro.ports.upkeep import Pruned
 from support.builders import ACME, a_message, dead, messages, sent
@@ -175,3 +176,17 @@ async def test_a_pass_goes_page_by_page(backend: Backend, clock: StoreClock) -> 
 
     assert [page.after for page in pages] == [ids[1], ids[3], None]
     assert [page.bodies for page in pages] == [2, 2, 1]
+
+
+async def test_what_the_sandbox_kept_goes_with_the_body(
+    backend: Backend, clock: StoreClock
+) -> None:
+    """A body that is to be gone is not left in the inbox either."""
+    message = await _sent_message(backend)
+    other = InboxMail(MessageId("another"), ACME, "b@example.com", "B", "{}", "id-2")
+    await backend.inbox.keep([replace(other, message=message), other])
+
+    clock.advance(DAY)
+    await backend.upkeep.prune(bodies=DAY, histories=None)
+
+    assert [mail.message for mail in await backend.inbox.list()] == ["another"]

@@ -6,7 +6,7 @@ from http import HTTPStatus
 
 from starlette.responses import Response
 
-from carteiro.errors import FieldError, InvalidMessage, StoreError, TenantMissing
+from carteiro.errors import FieldError, InvalidMessage, StoreError, StoreFull, TenantMissing
 from carteiro.intake.http.documents import ErrorBody, ErrorDocument, FieldFault
 from carteiro.telemetry import log
 
@@ -70,6 +70,10 @@ def refusal_of(error: Exception, request_id: str) -> Refusal:
             return _of_invalid(error)
         case TenantMissing():  # gone since its key was looked up
             return unauthorized()
+        case StoreFull():
+            log.request_failed(request_id, error, status=503)
+            text = "There is no room for new messages right now: try again later"
+            return Refusal(503, text, headers={"Retry-After": str(COME_AGAIN.seconds)})
         case StoreError():
             log.request_failed(request_id, error, status=503)
             text = "Nothing can be stored or read right now: try again"

@@ -106,7 +106,11 @@ class MemoryTenants:
         """Let the key with this hash speak for the tenant."""
         if tenant not in self._tables.tenants:
             raise TenantMissing(tenant)
-        self._tables.keys[key_hash] = tenant
+        self._tables.keys.setdefault(key_hash, tenant)
+
+    async def has_key(self, tenant: TenantId) -> bool:
+        """Whether any key speaks for the tenant."""
+        return tenant in self._tables.keys.values()
 
     async def of_key(self, key_hash: str) -> TenantId | None:
         """The tenant that the key with this hash speaks for."""

@@ -52,6 +52,8 @@ class MemoryUpkeep:
         old_bodies = [each for each in kept if self._is_past(each, bodies, now)]
         for each in old_bodies:
             del self._tables.contents[each]
+        gone = {*old_histories, *old_bodies}
+        self._tables.mails[:] = [mail for mail in self._tables.mails if mail.message not in gone]
         last = page[-1] if len(page) == limit and page else None
         return Pruned(len(old_bodies), len(old_histories), last)
 

@@ -74,6 +74,9 @@ def _apply(
             "upgrade this program or open another file"
         )
         raise SchemaMismatch(text)
+    if found == 0 and connection.execute("SELECT 1 FROM sqlite_master").fetchone():
+        text = f"{path} is a database of another program: name another file"
+        raise StoreError(text)
     for number, script in migrations:
         if number > found:
             for statement in _statements(script):

@@ -117,6 +117,11 @@ class SqliteTenants:
 
         await self._writer.do(add)
 
+    async def has_key(self, tenant: TenantId) -> bool:
+        """Whether any key speaks for the tenant."""
+        row = await self._reader.ask(lambda db: run(db, "key_any", tenant=tenant).fetchone())
+        return bool(row[0])
+
     async def of_key(self, key_hash: str) -> TenantId | None:
         """The tenant that the key with this hash speaks for."""
         row = await self._reader.ask(lambda db: run(db, "key_tenant", key_hash=key_hash).fetchone())

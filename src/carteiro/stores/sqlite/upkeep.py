@@ -55,6 +55,7 @@ class SqliteUpkeep:
             ).fetchall()
             old_bodies = [row[0] for row in rows if row[1]]
             old_histories = [row[0] for row in rows if row[2]]
+            run(db, "prune_inbox", ids=as_json(old_bodies + old_histories))
             bodies_only = sorted(set(old_bodies).difference(old_histories))
             dropped = run(db, "prune_contents", ids=as_json(bodies_only)).rowcount
             if old_histories:
