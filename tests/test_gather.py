@@ -196,3 +196,18 @@ async def test_drained_means_that_all_is_written() -> None:
 
     assert writer.lists == [[0], [1]]
     assert await later == "1"
+
+
+async def test_a_store_that_is_away_is_asked_once_for_the_whole_list() -> None:
+    """Each item by itself would wait as long again: a minute for every dozen."""
+    lists: list[int] = []
+
+    async def away(items: list[int]) -> list[str]:
+        lists.append(len(items))
+        raise StoreUnavailable("locked")
+
+    asked_for = await asked(Gatherer(away), range(20))
+    answers = await asyncio.gather(*asked_for, return_exceptions=True)
+
+    assert lists == [20]
+    assert all(isinstance(answer, StoreUnavailable) for answer in answers)

@@ -12,7 +12,13 @@ import pytest
 from carteiro.app import email_kind, retry_policy
 from carteiro.config import load
 from carteiro.email import make_email
-from carteiro.errors import ConfigError, InvalidMessage, StoreUnavailable, TenantMissing
+from carteiro.errors import (
+    ConfigError,
+    InvalidMessage,
+    NotAccepted,
+    StoreUnavailable,
+    TenantMissing,
+)
 from carteiro.model import (
     EMAIL,
     FINISHED,
@@ -27,7 +33,7 @@ from carteiro.model import (
     TenantId,
 )
 from carteiro.policy.retry import PRESETS
-from carteiro.post import Carteiro, NotAccepted
+from carteiro.post import Carteiro
 from carteiro.providers.noop import NoopProvider
 from carteiro.providers.sandbox import SandboxProvider
 from support.builders import ACME
@@ -236,9 +242,9 @@ async def test_an_unknown_store_is_refused_with_its_origin(store: str) -> None:
 async def test_an_unknown_provider_is_refused_with_its_origin() -> None:
     """The origin is where it was written: here an environment variable."""
     settings = load(environ={"CARTEIRO_STORE": "memory://", "CARTEIRO_PROVIDER": "pigeon"})
-    async with Carteiro.open(settings=settings) as post:
-        with pytest.raises(ConfigError) as refused:
-            await post.run_worker()
+    with pytest.raises(ConfigError) as refused:
+        async with Carteiro.open(settings=settings):
+            pass
 
     text = str(refused.value)
     assert "provider = 'pigeon' (from environment variable CARTEIRO_PROVIDER)" in text
@@ -396,3 +402,20 @@ async def test_a_tenant_must_have_a_name(tenant: object) -> None:
 
         assert isinstance(answer, NotAccepted)
         assert [fault.field for fault in answer.fields] == ["tenant"]
+
+
+async def test_a_worker_can_be_stopped_before_it_has_begun() -> None:
+    """A stop that comes while the worker is being started is not forgotten."""
+    async with Carteiro.open("memory://") as post:
+        working = asyncio.create_task(post.run_worker())
+        post.stop()
+
+        async with asyncio.timeout(TOO_LONG):
+            await working
+
+
+async def test_what_could_not_be_read_back_is_not_accepted() -> None:
+    """A moment beyond all calendars is a mistake."""
+    async with Carteiro.open("memory://") as post:
+        with pytest.raises(InvalidMessage, match="scheduledAt"):
+            await post.send(tenant="acme", scheduled_at="9999-12-31T23:59:59Z", **HELLO)

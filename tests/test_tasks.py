@@ -4,12 +4,12 @@ import asyncio
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, NoReturn
 
 import pytest
 
-from carteiro.errors import DeliveryFailed, InvalidMessage
+from carteiro.errors import DeliveryFailed, InvalidMessage, NotAccepted
 from carteiro.model import (
     FINISHED,
     Accepted,
@@ -20,7 +20,7 @@ from carteiro.model import (
     State,
     StoredMessage,
 )
-from carteiro.policy.retry import RetryPolicy
+from carteiro.policy.retry import PRESETS, RetryPolicy
 from carteiro.post import Carteiro
 from carteiro.tasks import MAX_CONTENT_BYTES, Task
 from support.builders import a_failure
@@ -47,6 +47,10 @@ async def work(post: Carteiro) -> None:
             await asyncio.sleep(0.001)
         post.stop()
         await working
+
+
+async def _takes_a(a: int) -> None:
+    """The function as it is after a change."""
 
 
 async def sent(task: Task, **arguments: Any) -> MessageId:
@@ -278,10 +282,11 @@ async def test_arguments_that_the_function_does_not_take_are_a_failure() -> None
     async with a_post() as post:
 
         @post.task("picky", retry=ONCE)
-        async def picky(a: int) -> None:
+        async def picky(**_: int) -> None:
             pass
 
         message = await sent(picky, b=1)
+        picky.function = _takes_a
         await work(post)
 
         assert (await letter_of(post, message)).failure.original_code == "TypeError"
@@ -397,12 +402,88 @@ async def test_arguments_have_a_largest_size() -> None:
             pass
 
         await sent(anything, text=largest)
-        with pytest.raises(InvalidMessage, match="1 MiB"):
-            await anything.send_many(
-                [{"tenant": "acme", "text": "small"}, {"tenant": "acme", "text": largest + "x"}]
-            )
+        answers = await anything.send_many(
+            [{"tenant": "acme", "text": "small"}, {"tenant": "acme", "text": largest + "x"}]
+        )
 
-        assert await post.backend.reading.states() == {State.ENQUEUED: 1}
+        assert [type(answer) for answer in answers] == [Accepted, NotAccepted]
+        assert await post.backend.reading.states() == {State.ENQUEUED: 2}
+
+
+@pytest.mark.parametrize(
+    ("call", "field"),
+    [
+        ({"text": "x"}, "tenant"),
+        ({"tenant": "", "text": "x"}, "tenant"),
+        ({"tenant": 7, "text": "x"}, "tenant"),
+        ({"tenant": "a\nb", "text": "x"}, "tenant"),
+        ({"tenant": "acme"}, "arguments"),
+        ({"tenant": "acme", "text": "x", "more": 1}, "arguments"),
+        ({"tenant": "acme", "text": object()}, "arguments"),
+        ({"tenant": "acme", "text": "x", "due": "tomorrow"}, "due"),
+        ({"tenant": "acme", "text": "x", "due": datetime(2030, 1, 1)}, "due"),  # noqa: DTZ001 - that is it
+        ({"tenant": "acme", "text": "x", "due": datetime(9999, 1, 1, tzinfo=UTC)}, "due"),
+    ],
+)
+async def test_a_call_that_cannot_be_run_is_refused(call: dict[str, Any], field: str) -> None:
+    """What a worker could only fail is told at once, and leaves nothing behind."""
+    async with a_post() as post:
+
+        @post.task("any")
+        async def anything(text: str) -> None:
+            pass
+
+        [answer] = await anything.send_many([call])
+
+        assert isinstance(answer, NotAccepted)
+        assert [fault.field for fault in answer.fields] == [field]
+        assert await post.backend.reading.states() == {}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"name": ""},
+        {"name": "x" * 256},
+        {"priority": 0},
+        {"priority": 11},
+        {"ttl": timedelta(0) - A_MOMENT},
+        {"timeout": timedelta(0)},
+        {"retry": "pipelines"},
+        {"delivery": "at_most_once", "timeout": timedelta(hours=1)},
+    ],
+)
+async def test_options_that_make_no_sense_are_refused(options: dict[str, Any]) -> None:
+    """A mistake is told where it is made, not by a worker later."""
+    async with a_post() as post:
+        with pytest.raises(ValueError):
+            post.task(**{"name": "any", **options})(print)
+
+
+async def test_a_preset_can_be_named() -> None:
+    """The name of a preset will do for its policy."""
+    async with a_post() as post:
+
+        @post.task("any", retry="pipeline")
+        async def anything() -> None:
+            pass
+
+        assert anything.options.policy(None) is PRESETS["pipeline"]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("error", [SystemExit(3), GeneratorExit()], ids=["exit", "generator"])
+async def test_a_task_that_ends_itself_fails_like_any_other(error: BaseException) -> None:
+    """It takes neither its process nor the other jobs along."""
+    async with a_post() as post:
+
+        @post.task("quits", retry=ONCE)
+        async def quits() -> NoReturn:
+            raise error
+
+        message = await sent(quits)
+        await work(post)
+
+        assert (await letter_of(post, message)).failure.original_code == type(error).__name__
 
 
 @pytest.mark.parametrize("name", ["twice", "email:send"])

@@ -16,6 +16,7 @@ from carteiro.model import (
     ZERO,
     Begun,
     Claimed,
+    ClaimId,
     DeadReason,
     Deferred,
     End,
@@ -33,9 +34,9 @@ from carteiro.model import (
 )
 from carteiro.ports import Handover, Parcel
 from carteiro.worker import Worker
-from support.builders import TASK, a_failure
+from support.builders import ACME, TASK, a_failure, a_task
 from support.clock import past
-from support.steps import claimed, claimed_alone
+from support.steps import accepted, claimed, claimed_alone
 from support.working import (
     A_MOMENT,
     LONG,
@@ -443,25 +444,67 @@ async def test_a_job_that_is_not_due_yet_is_given_back_until_it_is() -> None:
         assert office.clock() - before == 3000
 
 
-async def test_an_error_that_nobody_planned_for_ends_the_worker() -> None:
-    """It is raised when what is in flight has ended: a process that cannot work must not seem to."""
+async def test_an_error_that_nobody_planned_for_does_not_end_the_worker(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It is told aloud, and the next claim may go well: other pools must not stand still for it."""
+    monkeypatch.setattr(module, "_FIRST_WAIT", 0.001)
 
     class Broken(Through):
         claims = 0
 
         async def claim(self, **asked: Any) -> Claimed:
             self.claims += 1
-            if self.claims > 1:
+            if self.claims == 1:
                 raise ZeroDivisionError
             return await super().claim(**asked)
 
     async with an_office() as office:
         message = await office.post()
 
-        with pytest.raises(ZeroDivisionError):
+        with logged() as lines:
             await office.work(store=Broken(office.backend.store))
 
         assert await office.state(message) is State.SENT
+        assert [line["errorType"] for line in lines if line["event"] == "store.failed"] == [
+            "ZeroDivisionError"
+        ]
+
+
+async def test_a_cancel_outlives_the_worker_of_a_task() -> None:
+    """What was asked of a worker that died is done by the next one: the task does not run again."""
+    ran = []
+
+    async def run(parcel: Parcel, _: Handover) -> Taken:
+        ran.append(parcel.message)
+        return Taken("")
+
+    async with an_office() as office:
+        [message] = await accepted(office.backend.store, a_task())
+        await office.backend.store.claim(
+            claim_id=ClaimId("gone"), kinds=[TASK], limit=1, lease=timedelta(seconds=1)
+        )
+        await office.backend.store.cancel([message], tenant=ACME)
+        office.clock.advance(timedelta(seconds=2))
+
+        await office.work(Pool("task", 1, (a_kind(run),)))
+
+        assert (await office.state(message), ran) == (State.CANCELLED, [])
+
+
+async def test_a_suspect_does_not_wait_for_ever_for_a_long_job() -> None:
+    """After one lease it is given back and others are claimed: a hung task must not stop all mail."""
+    quiet = module._Quiet()
+    running = quiet.place(is_suspect=False)
+    suspect = quiet.place(is_suspect=True)
+    assert running is not None
+    assert suspect is not None
+
+    in_time = await quiet.is_alone(timedelta(milliseconds=5))
+    running.leave()
+    alone = await quiet.is_alone(timedelta(seconds=5))
+
+    assert (in_time, alone) == (False, True)
 
 
 # --- stopping ---------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr,
 
 from carteiro.errors import ConfigError
 from carteiro.model import Fairness, SendLimit, value
+from carteiro.policy.lifecycle import LONGEST_HOLD
 from carteiro.policy.retry import Charge, Environment, PresetName, default_preset
 
 FILE_NAME = "carteiro.toml"
@@ -60,6 +61,10 @@ def _duration_or_none(raw: object) -> timedelta | None:
 
 Duration: TypeAlias = Annotated[timedelta, BeforeValidator(_duration)]
 SomeDuration: TypeAlias = Annotated[timedelta, BeforeValidator(_some_duration)]
+# Two of them make a hold: a longer one could not be told from a clock that stepped back.
+HoldDuration: TypeAlias = Annotated[
+    timedelta, BeforeValidator(_some_duration), Field(le=LONGEST_HOLD / 2)
+]
 DurationOrNone: TypeAlias = Annotated[timedelta | None, BeforeValidator(_duration_or_none)]
 Text: TypeAlias = Annotated[str, Field(min_length=1)]
 Count: TypeAlias = Annotated[int, Field(ge=0)]
@@ -74,9 +79,9 @@ class _Section(BaseModel):
 class DeliverySettings(_Section):
     """How long things may take, and what to do in doubt."""
 
-    call_limit: SomeDuration = Field(alias="call_limit_ms")
-    hold_margin: SomeDuration = Field(alias="hold_margin_ms")
-    lease: SomeDuration = Field(alias="lease_ms")
+    call_limit: HoldDuration = Field(alias="call_limit_ms")
+    hold_margin: HoldDuration = Field(alias="hold_margin_ms")
+    lease: HoldDuration = Field(alias="lease_ms")
     grace: Duration = Field(alias="grace_ms")
     default_ttl: SomeDuration = Field(alias="default_ttl_ms")
     max_in_doubt_resends: Count

@@ -40,10 +40,14 @@ _CONTROL_CHARACTER = re.compile(f"[{_CONTROL}]")
 _TOKEN = r"[A-Za-z0-9!#$&^_.+-]+"  # noqa: S105 - the RFC 2045 word for it
 _PLAIN_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}", re.ASCII)
 
+_BARE_NUMBER = re.compile(r"\s*[+-]?[0-9._]+([eE][+-]?[0-9]+)?\s*")
+
 
 def _only_time_as_text(given: object) -> object:
     """Refuse bare numbers: nobody can tell seconds from milliseconds."""
-    if isinstance(given, datetime) or (isinstance(given, str) and not given.isdecimal()):
+    if isinstance(given, datetime) or (
+        isinstance(given, str) and not _BARE_NUMBER.fullmatch(given)
+    ):
         return given
     raise PydanticCustomError("time_as_text", "")
 

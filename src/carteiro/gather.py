@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Generic, TypeVar
 
-from carteiro.errors import StoreUnavailable
+from carteiro.errors import StoreCorrupt, StoreFull, StoreUnavailable
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
@@ -22,7 +22,7 @@ class Gatherer(Generic[Item, Answer]):
     """Turns ``write(list)`` into a call for one item, answered when its list is written.
 
     A caller that is cancelled cancels nothing: its item is written. A list that fails is written
-    again item by item, so one bad item fails alone.
+    again item by item, so one bad item fails alone; unless the store itself is away.
     """
 
     def __init__(
@@ -92,10 +92,11 @@ class Gatherer(Generic[Item, Answer]):
     async def _write_one_by_one(
         self, batch: list[tuple[Item, asyncio.Future[Answer]]], error: Exception
     ) -> None:
-        if len(batch) == 1:
-            _, future = batch[0]
-            if not future.done():
-                future.set_exception(error)
+        is_away = isinstance(error, StoreUnavailable | StoreFull | StoreCorrupt)
+        if len(batch) == 1 or is_away:  # a store that is away is away for each of them
+            for _, future in batch:
+                if not future.done():
+                    future.set_exception(error)
             return
         for each in batch:
             await self._write_batch([each])

@@ -375,6 +375,7 @@ class LeasedJob:
     revision: int
     open_attempt: bool
     expires_in: timedelta
+    cancel_requested: bool = False
     recipient_id: RecipientId | None = None
     recipient: Recipient | None = None
 
@@ -505,6 +506,10 @@ class RedriveAnswer(StrEnum):
 # --- tenants ----------------------------------------------------------------------------------
 
 
+_SLOWEST, _FASTEST = 1e-6, 1e6  # jobs a second
+_MOST_SENDS, _LONGEST_WINDOW = 1_000_000_000, timedelta(days=366)
+
+
 @value
 class Tenant:
     """Who sends, and how much of the machine it may have. A weight of its own wins over its tier's."""
@@ -523,8 +528,8 @@ class Tenant:
             raise ValueError("weight must be above 0")
         if self.cap is not None and (not isinstance(self.cap, int) or self.cap < 1):
             raise ValueError("cap must be a whole number of at least 1")
-        if self.rate_per_second is not None and not 0 < self.rate_per_second < float("inf"):
-            raise ValueError("rate_per_second must be above 0")
+        if self.rate_per_second is not None and not _SLOWEST <= self.rate_per_second <= _FASTEST:
+            raise ValueError(f"rate_per_second must be {_SLOWEST:g} to {_FASTEST:g}")
 
 
 @value
@@ -537,6 +542,15 @@ class Fairness:
     priority_increment_per_round: int = 1
     max_round_robin_priority: int = 1
 
+    def check(self) -> None:
+        """Raise ValueError on settings that make no sense."""
+        if self.max_jobs_per_tenant_batch < 1:
+            raise ValueError("max_jobs_per_tenant_batch must be at least 1")
+        if min(self.round_robin_base_priority, self.max_round_robin_priority) < 1:
+            raise ValueError("priorities start at 1")
+        if self.priority_increment_per_round < 0:
+            raise ValueError("priority_increment_per_round must not be below 0")
+
 
 @value
 class SendLimit:
@@ -547,8 +561,8 @@ class SendLimit:
 
     def check(self) -> None:
         """Raise ValueError on a limit that makes no sense."""
-        if self.count < 1 or self.per <= ZERO:
-            raise ValueError("a send limit takes at least 1 job in more than no time")
+        if not 1 <= self.count <= _MOST_SENDS or not ZERO < self.per <= _LONGEST_WINDOW:
+            raise ValueError(f"a send limit is 1 to {_MOST_SENDS} jobs in up to {_LONGEST_WINDOW}")
 
 
 @value

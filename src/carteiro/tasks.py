@@ -28,6 +28,7 @@ from carteiro.model import (
     value,
 )
 from carteiro.path.accept import Commit, accept_each
+from carteiro.policy.lifecycle import LONGEST_HOLD
 from carteiro.policy.names import NAME_RULE, is_name
 from carteiro.policy.retry import RetryPolicy
 from carteiro.ports.provider import Handover, Parcel
@@ -60,6 +61,10 @@ class TaskOptions:
             raise ValueError(f"task {name!r} is to run at most once: give it a timeout")
         if self.timeout is not None and self.timeout <= ZERO:
             raise ValueError(f"the timeout of task {name!r} must be above 0")
+        if self.declares and self.timeout is not None and self.timeout > LONGEST_HOLD / 2:
+            raise ValueError(
+                f"the timeout of task {name!r}, at most once, is {LONGEST_HOLD / 2} at most"
+            )
         if self.ttl <= ZERO:
             raise ValueError(f"the ttl of task {name!r} must be above 0")
         if not _MOST_URGENT <= self.priority <= _LEAST_URGENT:
@@ -151,17 +156,24 @@ class Task:
     async def _deliver(self, threads: Executor, parcel: Parcel, handover: Handover) -> Outcome:
         """Run it. An exception is a failure; at most once, nobody knows what it did before."""
         arguments = orjson.loads(parcel.content)
-        if self.options.declares:
-            handover.begin()
+        begin = handover.begin if self.options.declares else _nothing
         if self.is_async:
+            begin()
             await self.function(**arguments)
-        else:
-            call = partial(_run_in_thread, self.function, arguments)
+        else:  # a free thread may be long in coming: it begins there
+            call = partial(_run_in_thread, begin, self.function, arguments)
             await asyncio.get_running_loop().run_in_executor(threads, call)
         return Taken("")
 
 
-def _run_in_thread(function: Function, arguments: Mapping[str, Any]) -> None:
+def _nothing() -> None:
+    """What is not declared needs no beginning."""
+
+
+def _run_in_thread(
+    begin: Callable[[], None], function: Function, arguments: Mapping[str, Any]
+) -> None:
+    begin()
     try:
         function(**arguments)
     except StopIteration as error:  # no future can carry it: whoever waits would wait for ever

@@ -123,7 +123,7 @@ class Worker:
             try:
                 with self._quiet.claiming():
                     claimed = await self._claim(pool)
-            except StoreError as error:
+            except Exception as error:  # noqa: BLE001 - whatever it is, the next claim may go well
                 log.store_failed("claim", error, wait=timedelta(seconds=wait))
                 await asyncio.sleep(wait)
                 wait = min(2 * wait, _LONGEST_WAIT)
@@ -151,16 +151,18 @@ class Worker:
             raise
         received = time.monotonic()
         loop = asyncio.get_running_loop()
+        refused = []
         for job in claimed.jobs:
             place = self._quiet.place(is_suspect=job.claims > SUSPECT_CLAIMS)
             if place is None:
-                await self._give_back([job.lease])
+                refused.append(job.lease)
                 continue
             self._leases.add(job.lease)
             pool.take(job.lease)
             task = loop.create_task(self._run_in(pool, job, received, place))
             self._jobs.add(task)
             task.add_done_callback(self._jobs.discard)
+        await self._give_back(refused)
         return claimed
 
     async def _nap(self, idle_for: timedelta | None, rings: int) -> None:
@@ -185,8 +187,9 @@ class Worker:
         self, pool: "_Pool", job: LeasedJob, received: float, place: "_Place"
     ) -> None:
         try:
-            if place.is_suspect:
-                await self._quiet.is_alone()
+            if place.is_suspect and not await self._quiet.is_alone(self._lengths.lease):
+                await self._give_back([job.lease], wait=self._lengths.lease)
+                return
             await self._run(pool.kinds[job.kind], job, received)
         except Exception as error:  # noqa: BLE001 - a bug of ours must not take the other jobs along
             log.unexpected("worker", error)
@@ -199,6 +202,9 @@ class Worker:
     async def _run(self, kind: Kind, job: LeasedJob, received: float) -> None:
         """The path of one job: judge the claim, confirm, declare, deliver, judge, settle, track."""
         policy = kind.policy(job)
+        if job.cancel_requested and not kind.declares:  # asked while a worker had it that is gone
+            await self._end(kind, job, settle.not_made(job))
+            return
         doomed = judge_claim(job, policy)
         if doomed is not None:
             await self._end(kind, job, settle.unrun(job, doomed))
@@ -316,7 +322,7 @@ class _Pool:
         self._freed.set()
 
     async def has_free_slot(self) -> None:
-        while not self.free:
+        while self.free <= 0:  # below it while outcomes wait to be stored
             self._freed.clear()
             await self._freed.wait()
 
@@ -355,10 +361,15 @@ class _Quiet:
         while self._has_suspect:
             await self._change()
 
-    async def is_alone(self) -> None:
-        """Wait until nothing else runs."""
-        while self._running:
-            await self._change()
+    async def is_alone(self, patience: timedelta) -> bool:
+        """Wait until nothing else runs; False after so long: what else waits has waited enough."""
+        try:
+            async with asyncio.timeout(patience.total_seconds()):
+                while self._running:
+                    await self._change()
+        except TimeoutError:
+            return False
+        return True
 
     def leave(self) -> None:
         self._running -= 1

@@ -394,3 +394,45 @@ _PROGRAMS: dict[str, Callable[..., Any]] = {
 
 if __name__ == "__main__":
     _PROGRAMS[sys.argv[1]](*map(Path, sys.argv[2:]))
+
+
+async def test_whoever_asked_is_answered_when_not_even_the_roll_back_works(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A disk that fails at the commit, at the roll-back and at the next opening leaves nobody waiting."""
+    is_broken = False
+
+    class Breaking:
+        def __init__(self, connection: Any) -> None:
+            self._connection = connection
+
+        def execute(self, statement: str, *parameters: Any) -> Any:
+            if is_broken and statement in {"COMMIT", "ROLLBACK"}:
+                raise sqlite3.OperationalError("disk I/O error")
+            return self._connection.execute(statement, *parameters)
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._connection, name)
+
+    plain = opening.connect
+    openings = 0
+
+    def breaking(path: Path, *, busy_timeout_ms: int) -> Any:
+        nonlocal openings
+        openings += 1
+        if openings == 2:
+            raise sqlite3.OperationalError("unable to open database file")
+        return Breaking(plain(path, busy_timeout_ms=busy_timeout_ms))
+
+    monkeypatch.setattr(writer, "connect", breaking)
+    async with open_sqlite(tmp_path / "post.db") as backend:
+        is_broken = True
+        with pytest.raises(StoreError):
+            async with asyncio.timeout(10):
+                await backend.tenants.ensure([ACME])
+        is_broken = False
+        with pytest.raises(StoreError):
+            await backend.tenants.ensure([ACME])
+        await backend.tenants.ensure([ACME])
+
+        assert await backend.tenants.find([ACME]) != [None]

@@ -6,6 +6,8 @@ attempt stays declared, and the next claimer finds it open: in doubt.
 
 import asyncio
 import time
+from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 from carteiro.errors import DeadlinePassed, DeliveryFailed
@@ -13,6 +15,8 @@ from carteiro.kinds import Kind
 from carteiro.model import Deferred, Failure, NotMade, Outcome, Rejected, Unknown
 from carteiro.policy import classify
 from carteiro.ports.provider import Handover, Parcel
+
+_A_MOMENT = timedelta(seconds=1)  # before a call that came too late is made again
 
 
 async def deliver(  # noqa: PLR0911 - one return an outcome
@@ -25,9 +29,11 @@ async def deliver(  # noqa: PLR0911 - one return an outcome
         async with asyncio.timeout(max(0.0, handover.deadline - time.monotonic())):
             return await kind.deliver(parcel, handover)
     except DeadlinePassed:
-        return NotMade(classify.timeout(kind.provider))
+        return NotMade(classify.timeout(kind.provider), _A_MOMENT)
     except DeliveryFailed as said:
         return _said(said.failure)
+    except (SystemExit, GeneratorExit) as error:  # a task may end itself, not the process
+        return _unanswered(handover, classify.task_error(error))
     except asyncio.CancelledError as error:
         if _is_ours(asyncio.current_task()):
             raise
@@ -44,7 +50,8 @@ def _is_ours(task: "asyncio.Task[Any] | None") -> bool:
 
 
 def _said(failure: Failure) -> Outcome:
-    return Deferred(failure) if failure.retryable else Rejected(failure)
+    said = replace(failure, reason=classify.one_line(failure.reason) or failure.code)
+    return Deferred(said) if failure.retryable else Rejected(said)
 
 
 def _unanswered(handover: Handover, failure: Failure) -> Outcome:

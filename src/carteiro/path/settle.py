@@ -70,11 +70,15 @@ def unrun(job: LeasedJob, verdict: Verdict) -> End:
     return End(job.lease, verdict, doubt(job), in_doubt=int(job.open_attempt))
 
 
+def not_made(job: LeasedJob) -> End:
+    """The end of what was to be cancelled or was delivered: of its retry the ledger makes CANCELLED or SENT."""
+    return unrun(job, Retry(ZERO, charged=False, failure=_NOT_MADE))
+
+
 def refused(job: LeasedJob, why: Refused) -> End | None:
     """The end of a job whose attempt the ledger refused; None: it is not ours to end."""
     if why.why in {RefusedWhy.CANCELLED, RefusedWhy.DELIVERED}:
-        # The ledger makes CANCELLED or SENT of a retry of what was to be cancelled or was delivered.
-        return unrun(job, Retry(ZERO, charged=False, failure=_NOT_MADE))
+        return not_made(job)
     if why.why is RefusedWhy.EXPIRED:
         return unrun(job, Dead(DeadReason.EXPIRED, EXPIRED_UNSENT))
     return None

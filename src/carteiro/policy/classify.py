@@ -72,8 +72,8 @@ def classify_ses(name: str, message: str) -> Failure:
     return _failure(
         ruling or rules.UNKNOWN,
         code=rules.SES_CODES.get(bare) or f"SES_{_upper_snake(bare) or 'UNKNOWN'}",
-        original_code=_one_line(name) or None,
-        reason=message if _one_line(message) else name,
+        original_code=one_line(name) or None,
+        reason=message if one_line(message) else name,
         rule=f"ses.{bare}" if ruling else "ses.unknown",
     )
 
@@ -221,13 +221,13 @@ def _failure(
         category=ruling.category,
         retryable=ruling.retryable,
         scope=ruling.scope,
-        reason=_one_line(reason) or _NO_REASON,
+        reason=one_line(reason) or _NO_REASON,
         rule=rule,
         original_code=original_code,
     )
 
 
-def _one_line(text: str) -> str:
+def one_line(text: str) -> str:
     """The text as any store, log and terminal can take it: one short line of printable characters.
 
     Servers and tasks say what they like: control sequences, NUL, half a surrogate pair.

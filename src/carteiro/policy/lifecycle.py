@@ -43,9 +43,10 @@ from carteiro.model import (
 )
 
 MILLISECOND = timedelta(milliseconds=1)
-LONGEST_HOLD_MS = (
-    15 * 60 * 1000
+LONGEST_HOLD = timedelta(
+    hours=1
 )  # beyond it a lease or hold is the work of a clock that stepped back
+LONGEST_HOLD_MS = LONGEST_HOLD // MILLISECOND
 
 EXPIRED_UNSENT = Failure(
     code="EXPIRED",

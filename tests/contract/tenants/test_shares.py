@@ -1,11 +1,12 @@
 """Tenants, shares: a change of weight, tier, cap, rate or pause acts on the waiting backlog at once."""
 
 from collections import Counter
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from carteiro.model import Fairness, TenantId
+from carteiro.model import EMAIL, Fairness, SendLimit, TenantId
 from carteiro.ports import Backend
 from support.builders import ACME, BRASA, a_tenant, messages
 from support.steps import accepted, claim, claimed, claimed_tenants
@@ -189,3 +190,39 @@ async def test_extreme_weights_starve_nobody(backend: Backend) -> None:
     served = Counter(await claimed_tenants(backend.store, limit=40))
 
     assert served == {ACME: 20, BRASA: 20}
+
+
+@pytest.mark.parametrize(
+    "fairness",
+    [
+        Fairness(max_jobs_per_tenant_batch=0),
+        Fairness(round_robin_base_priority=0),
+        Fairness(max_round_robin_priority=0),
+        Fairness(priority_increment_per_round=-1),
+    ],
+)
+async def test_fairness_that_makes_no_sense_is_refused(
+    backend: Backend, fairness: Fairness
+) -> None:
+    """It would be kept, and stop every worker that reads it."""
+    with pytest.raises(ValueError):
+        await backend.tenants.tune(fairness)
+
+
+@pytest.mark.parametrize("rate", [0, -1, 1e-14, 5e-324, 1e9, float("nan"), float("inf")])
+async def test_a_rate_that_no_clock_can_count_is_refused(backend: Backend, rate: float) -> None:
+    """Neither one job in an age nor a million in a moment."""
+    with pytest.raises(ValueError):
+        await backend.tenants.define([a_tenant(rate_per_second=rate)])
+
+
+@pytest.mark.parametrize(
+    "limit",
+    [SendLimit(0, timedelta(1)), SendLimit(1, timedelta(0)), SendLimit(1, timedelta.max)],
+)
+async def test_a_send_limit_that_makes_no_sense_is_refused(
+    backend: Backend, limit: SendLimit
+) -> None:
+    """At least one job, in a time that ends."""
+    with pytest.raises(ValueError):
+        await backend.tenants.limit(EMAIL, limit)

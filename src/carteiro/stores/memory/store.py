@@ -108,6 +108,7 @@ class MemoryStore:
             revision=row.revision,
             open_attempt=lifecycle.is_open(entry),
             expires_in=(job.expires_at - now) * MILLISECOND,
+            cancel_requested=entry.cancel_requested_at is not None,
             recipient_id=recipient,
             recipient=self._tables.recipients.get(recipient) if recipient else None,
         )

@@ -65,6 +65,8 @@ class MemoryTenants:
 
     async def tune(self, fairness: Fairness | None) -> None:
         """Change the fairness settings of all workers now; None goes back to the configured ones."""
+        if fairness is not None:
+            fairness.check()
         self._tables.tuned = fairness
         self._tables.bell.ring()
 

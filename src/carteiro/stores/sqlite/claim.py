@@ -446,7 +446,7 @@ class Claim:
             return []
         numbers = as_json([head.message_no for _, head in self._taken])
         rows = run(self._db, "claim_load", numbers=numbers).fetchall()
-        told = {row[9] for row in rows if row[9] is not None}
+        told = {row[10] for row in rows if row[10] is not None}
         recipients = self._recipients(told) if told else {}
         return [
             _leased(row, seat, head, claim_id, self._now, recipients)
@@ -493,6 +493,7 @@ def _leased(  # noqa: PLR0913, PLR0917 - the pieces of one job, put together onc
         revision,
         state,
         expires_at,
+        cancel_requested_at,
         recipient_id,
         content,
     ) = row
@@ -511,6 +512,7 @@ def _leased(  # noqa: PLR0913, PLR0917 - the pieces of one job, put together onc
         revision,
         state == _OPEN,
         (expires_at - now) * MILLISECOND,
+        cancel_requested_at is not None,
         recipient_id,
         recipients.get(recipient_id),
     )

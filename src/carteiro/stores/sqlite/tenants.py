@@ -72,6 +72,8 @@ class SqliteTenants:
 
     async def tune(self, fairness: Fairness | None) -> None:
         """Change the fairness settings of all workers now; None goes back to the configured ones."""
+        if fairness is not None:
+            fairness.check()
 
         def change(db: sqlite3.Connection) -> None:
             if fairness is None:

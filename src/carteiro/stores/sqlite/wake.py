@@ -14,7 +14,7 @@ class SqliteWake:
     def __init__(self) -> None:
         self._bell = Bell()
         self._writer: Writer | None = None
-        self._next_alarm: int | None = None  # the writer's thread alone looks at it
+        self._next_alarm: int | None = None
 
     def attach(self, writer: Writer) -> None:
         """The writer looks for changes of other processes while somebody waits."""
@@ -31,7 +31,7 @@ class SqliteWake:
         return bool(is_in_ring) or is_sooner
 
     def ring(self) -> None:
-        """There may be work. From the event loop's thread only; the writer hops over first."""
+        """There may be work."""
         self._bell.ring()
 
     def rings(self) -> int:

@@ -124,8 +124,7 @@ class Writer:
             results = [self._attempt(asked, alone=len(batch) == 1) for asked in batch]
             await self._in_thread(self._commit)
         except Exception as error:  # noqa: BLE001 - answered to every caller of the batch
-            await self._in_thread(self._roll_back)
-            results = [(None, error)] * len(batch)
+            results = [(None, await self._undo(error))] * len(batch)
         for asked, (result, failure) in zip(batch, results, strict=True):
             self._answer(asked, result, failure)
 
@@ -165,6 +164,14 @@ class Writer:
 
     def _commit(self) -> None:
         self._connection.execute("COMMIT")
+
+    async def _undo(self, error: Exception) -> Exception:
+        """Roll back; the error to tell, which is a worse one if not even that could be done."""
+        try:
+            await self._in_thread(self._roll_back)
+        except Exception as worse:  # noqa: BLE001 - told to every caller of the batch
+            return worse
+        return error
 
     def _roll_back(self) -> None:
         try:
