@@ -33,6 +33,7 @@ from carteiro.model import (
     Taken,
 )
 from carteiro.ports import Handover, Parcel
+from carteiro.slots import Quiet
 from carteiro.worker import Worker
 from support.builders import ACME, TASK, a_failure, a_task
 from support.clock import past
@@ -494,7 +495,7 @@ async def test_a_cancel_outlives_the_worker_of_a_task() -> None:
 
 async def test_a_suspect_does_not_wait_for_ever_for_a_long_job() -> None:
     """After one lease it is given back and others are claimed: a hung task must not stop all mail."""
-    quiet = module._Quiet()
+    quiet = Quiet()
     running = quiet.place(is_suspect=False)
     suspect = quiet.place(is_suspect=True)
     assert running is not None

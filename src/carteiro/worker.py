@@ -8,8 +8,7 @@ wait. A worker that is killed leaves leases that run out and, for the calls unde
 import asyncio
 import random
 import time
-from collections.abc import Awaitable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Awaitable, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -40,6 +39,7 @@ from carteiro.policy.fairness import SUSPECT_CLAIMS
 from carteiro.ports.provider import Handover, Parcel
 from carteiro.ports.store import Store
 from carteiro.ports.wake import Wake
+from carteiro.slots import Place, Quiet, Slots
 from carteiro.telemetry import log
 
 _LONGEST_NAP = timedelta(seconds=5)  # a poll behind every wake-up
@@ -72,7 +72,7 @@ class Worker:
         self._wake = wake
         self._lengths = lengths
         self._chance = chance or random.Random()  # noqa: S311 - jitter, not a secret
-        self._pools = [_Pool(pool) for pool in pools if pool.kinds]
+        self._pools = [Slots(pool) for pool in pools if pool.kinds]
         self._pool_of = {name: pool for pool in self._pools for name in pool.kinds}
         self._declare: Gatherer[Start, Begun | Refused] = Gatherer(store.declare)
         self._settle: Gatherer[End, Settled | Late] = Gatherer(store.settle)
@@ -80,7 +80,7 @@ class Worker:
             set()
         )  # claimed and not declared: kept alive, released at the end
         self._jobs: set[asyncio.Task[None]] = set()
-        self._quiet = _Quiet()
+        self._quiet = Quiet()
         self._stopping = asyncio.Event()
         self._stopping_now = asyncio.Event()
 
@@ -113,7 +113,7 @@ class Worker:
 
     # --- claiming
 
-    async def _feed(self, pool: "_Pool") -> None:
+    async def _feed(self, pool: Slots) -> None:
         """Claim whenever slots are free; sleep when there is nothing."""
         wait = _FIRST_WAIT
         while not self._stopping.is_set():
@@ -132,7 +132,7 @@ class Worker:
             if not claimed.jobs:
                 await self._nap(claimed.idle_for, rings)
 
-    async def _claim(self, pool: "_Pool") -> Claimed:
+    async def _claim(self, pool: Slots) -> Claimed:
         """Claim and start; a claim that is under way when we stop is finished, so that nothing leaks."""
         asked = asyncio.ensure_future(
             claim(
@@ -183,9 +183,7 @@ class Worker:
 
     # --- one job
 
-    async def _run_in(
-        self, pool: "_Pool", job: LeasedJob, received: float, place: "_Place"
-    ) -> None:
+    async def _run_in(self, pool: Slots, job: LeasedJob, received: float, place: Place) -> None:
         try:
             if place.is_suspect and not await self._quiet.is_alone(self._lengths.lease):
                 await self._give_back([job.lease], wait=self._lengths.lease)
@@ -298,106 +296,6 @@ class Worker:
         except StoreError as error:  # then they run out by themselves
             log.store_failed("release", error, wait=self._lengths.lease)
         self._leases.difference_update(leases)
-
-
-class _Pool:
-    """The slots of one pool, and who waits for one."""
-
-    def __init__(self, pool: Pool) -> None:
-        self.slots = pool.slots
-        self.kinds = {kind.name: kind for kind in pool.kinds}
-        self._taken: set[Lease] = set()
-        self._freed = asyncio.Event()
-
-    @property
-    def free(self) -> int:
-        return self.slots - len(self._taken)
-
-    def take(self, lease: Lease) -> None:
-        self._taken.add(lease)
-
-    def give_back(self, lease: Lease) -> None:
-        """Free the slot; again changes nothing."""
-        self._taken.discard(lease)
-        self._freed.set()
-
-    async def has_free_slot(self) -> None:
-        while self.free <= 0:  # below it while outcomes wait to be stored
-            self._freed.clear()
-            await self._freed.wait()
-
-
-class _Quiet:
-    """Lets a job that may kill its worker run when nothing else of the process runs, or is claimed.
-
-    What is merely claimed would die along, and look as guilty after a few times: so a claim under way
-    counts as running, and a second suspect is not kept beside the first.
-    """
-
-    def __init__(self) -> None:
-        self._running = 0  # jobs, from their claim on, and claims under way
-        self._has_suspect = False  # that waits or runs
-        self._changed = asyncio.Event()
-
-    @contextmanager
-    def claiming(self) -> Iterator[None]:
-        """A claim is under way: a suspect waits for what it brings."""
-        self._running += 1
-        try:
-            yield
-        finally:
-            self.leave()
-
-    def place(self, *, is_suspect: bool) -> "_Place | None":
-        """A place to run in; None for a suspect beside another one."""
-        if is_suspect and self._has_suspect:
-            return None
-        self._has_suspect |= is_suspect
-        self._running += not is_suspect
-        return _Place(self, is_suspect=is_suspect)
-
-    async def is_over(self) -> None:
-        """Wait until no suspect waits or runs."""
-        while self._has_suspect:
-            await self._change()
-
-    async def is_alone(self, patience: timedelta) -> bool:
-        """Wait until nothing else runs; False after so long: what else waits has waited enough."""
-        try:
-            async with asyncio.timeout(patience.total_seconds()):
-                while self._running:
-                    await self._change()
-        except TimeoutError:
-            return False
-        return True
-
-    def leave(self) -> None:
-        self._running -= 1
-        self._changed.set()
-
-    def leave_alone(self) -> None:
-        self._has_suspect = False
-        self._changed.set()
-
-    async def _change(self) -> None:
-        self._changed.clear()
-        await self._changed.wait()
-
-
-class _Place:
-    """A place in the quiet, from the claim of a job to its end."""
-
-    __slots__ = ("_quiet", "is_suspect")
-
-    def __init__(self, quiet: _Quiet, *, is_suspect: bool) -> None:
-        self._quiet = quiet
-        self.is_suspect = is_suspect
-
-    def leave(self) -> None:
-        if self.is_suspect:
-            self._quiet.leave_alone()
-        else:
-            self._quiet.leave()
 
 
 def _parcel(job: LeasedJob, confirmed: Confirmed | None, attempt: int) -> Parcel:

@@ -1,0 +1,115 @@
+"""What a worker may take on: the slots of its pools, and quiet for a job that may kill it."""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+
+from carteiro.kinds import Pool
+from carteiro.model import Lease
+
+
+class Slots:
+    """The slots of one pool, and who waits for one."""
+
+    def __init__(self, pool: Pool) -> None:
+        self.slots = pool.slots
+        self.kinds = {kind.name: kind for kind in pool.kinds}
+        self._taken: set[Lease] = set()
+        self._freed = asyncio.Event()
+
+    @property
+    def free(self) -> int:
+        """How many may be taken."""
+        return self.slots - len(self._taken)
+
+    def take(self, lease: Lease) -> None:
+        """Take a slot for a claimed job."""
+        self._taken.add(lease)
+
+    def give_back(self, lease: Lease) -> None:
+        """Free the slot; again changes nothing."""
+        self._taken.discard(lease)
+        self._freed.set()
+
+    async def has_free_slot(self) -> None:
+        """Wait for a free slot."""
+        while self.free <= 0:  # below it while outcomes wait to be stored
+            self._freed.clear()
+            await self._freed.wait()
+
+
+class Quiet:
+    """Lets a job that may kill its worker run when nothing else of the process runs, or is claimed.
+
+    What is merely claimed would die along, and look as guilty after a few times: so a claim under way
+    counts as running, and a second suspect is not kept beside the first.
+    """
+
+    def __init__(self) -> None:
+        self._running = 0  # jobs, from their claim on, and claims under way
+        self._has_suspect = False  # that waits or runs
+        self._changed = asyncio.Event()
+
+    @contextmanager
+    def claiming(self) -> Iterator[None]:
+        """A claim is under way: a suspect waits for what it brings."""
+        self._running += 1
+        try:
+            yield
+        finally:
+            self.leave()
+
+    def place(self, *, is_suspect: bool) -> "Place | None":
+        """A place to run in; None for a suspect beside another one."""
+        if is_suspect and self._has_suspect:
+            return None
+        self._has_suspect |= is_suspect
+        self._running += not is_suspect
+        return Place(self, is_suspect=is_suspect)
+
+    async def is_over(self) -> None:
+        """Wait until no suspect waits or runs."""
+        while self._has_suspect:
+            await self._change()
+
+    async def is_alone(self, patience: timedelta) -> bool:
+        """Wait until nothing else runs; False after so long: what else waits has waited enough."""
+        try:
+            async with asyncio.timeout(patience.total_seconds()):
+                while self._running:
+                    await self._change()
+        except TimeoutError:
+            return False
+        return True
+
+    def leave(self) -> None:
+        """A job or a claim is over."""
+        self._running -= 1
+        self._changed.set()
+
+    def leave_alone(self) -> None:
+        """The suspect is over, or given back."""
+        self._has_suspect = False
+        self._changed.set()
+
+    async def _change(self) -> None:
+        self._changed.clear()
+        await self._changed.wait()
+
+
+class Place:
+    """A place in the quiet, from the claim of a job to its end."""
+
+    __slots__ = ("_quiet", "is_suspect")
+
+    def __init__(self, quiet: Quiet, *, is_suspect: bool) -> None:
+        self._quiet = quiet
+        self.is_suspect = is_suspect
+
+    def leave(self) -> None:
+        """Make room for others."""
+        if self.is_suspect:
+            self._quiet.leave_alone()
+        else:
+            self._quiet.leave()
