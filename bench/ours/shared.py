@@ -18,11 +18,11 @@ TENANTS = 20
 _LOOK_EVERY_S = 0.02
 
 
-def run(work: Coroutine[Any, Any, None]) -> None:
+def run(work: Coroutine[Any, Any, None], *, level: str = "info") -> None:
     """As `carteiro worker` runs: uvloop, the interpreter tuned, log lines written (and thrown away)."""
     tune()
     with Path(os.devnull).open("wb", buffering=0) as nowhere:
-        log.configure("info", nowhere)
+        log.configure(level, nowhere)
         uvloop.run(work)
 
 

@@ -61,7 +61,7 @@ def main() -> None:
     parser.add_argument("--drain", type=Path, help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.drain:
-        run(_drain(asked.drain, asked.jobs))
+        run(_drain(asked.drain, asked.jobs), level="warn")  # as the peer: no line for each success
         return
     with tempfile.TemporaryDirectory() as folder:
         say(f"ours: enqueue {asked.jobs:,} tasks")

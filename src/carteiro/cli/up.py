@@ -67,9 +67,9 @@ def _announce(settings: Settings, address: str, key: str | None) -> None:
     console.print(f"Store: {settings.store}   Provider: {settings.provider}\n")
     if key is None:
         console.print(f"The API key of tenant {FIRST_TENANT!r} was shown when it was made.")
-        console.print("For another one, start it as you did just now, with --new-key added")
         console.print(
-            "(`carteiro up --new-key`, `make run ARGS=--new-key`); older keys stay valid.\n"
+            "For another one, start it as you did, with --new-key added: carteiro up --new-key,"
+            " or make run ARGS=--new-key. Older keys stay valid.\n"
         )
         return
     console.print(f"API key of tenant {FIRST_TENANT!r}, shown this once and stored as a hash only:")

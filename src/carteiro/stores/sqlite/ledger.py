@@ -114,28 +114,24 @@ class Changes:
         seat[1] += jobs
 
     def _save_entries(self) -> None:
-        begun, sent, other = [], [], []
+        begun, sent, retried, other = [], [], [], []
         for no, e in self._entries.items():
             if self._held:  # only declare holds, and it changes nothing else
                 begun.append((no, e.attempts, e.in_doubt, e.holder, e.held_until, e.provider))
             elif e.state is State.SENT and e.evidence is None:
-                sent.append(
-                    (
-                        no,
-                        e.attempts,
-                        e.in_doubt,
-                        e.holder,
-                        e.provider,
-                        e.provider_id,
-                        e.duration_ms,
-                    )
-                )
+                taken = (e.provider, e.provider_id, e.duration_ms)
+                sent.append((no, e.attempts, e.in_doubt, e.holder, *taken))
+            elif e.state is State.RETRY_SCHEDULED and e.evidence is None:
+                told = (e.due_at, failure_text(e.failure), e.duration_ms)
+                retried.append((no, e.attempts, e.charged, e.in_doubt, e.holder, *told))
             else:
                 other.append([no, *entry_row(e)])
         if begun:
             run(self.db, "declare", rows=as_json(begun))
         if sent:
             run(self.db, "settle_sent", rows=as_json(sent), now=self.now)
+        if retried:
+            run(self.db, "settle_retried", rows=as_json(retried))
         if other:
             run(self.db, "save_entries", rows=as_json(other))
 

@@ -8,7 +8,7 @@ lock up and take it back each time, and wait for the event loop each time.
 import sqlite3
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, cast
 
 import orjson
@@ -33,6 +33,8 @@ _STATES: Mapping[str, State] = {
 }  # a look-up costs less than State(…)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
+
+_MOST_FAILURES = 1024  # the same few come again and again
 
 statement = cache(sql)
 
@@ -62,6 +64,7 @@ def maybe_moment(ms: int | None) -> datetime | None:
     return None if ms is None else moment(ms)
 
 
+@lru_cache(_MOST_FAILURES)
 def failure_text(failure: Failure | None) -> str | None:
     """A failure as it is stored."""
     if failure is None:
@@ -79,6 +82,7 @@ def failure_text(failure: Failure | None) -> str | None:
     ).decode()
 
 
+@lru_cache(_MOST_FAILURES)
 def failure_of(text: str | None) -> Failure | None:
     """A failure as it was stored."""
     if text is None:
