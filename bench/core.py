@@ -1,13 +1,15 @@
 """The figures of the core on SQLite: each beside Huey and the raw store, from the same run.
 
-make bench                      everything (about a quarter of an hour)
-make bench ARGS="--jobs 20000 --pairs 3 --waiting 100000"     a quick look
+make bench: everything, about eight minutes;
+make bench ARGS="--jobs 20000 --pairs 3 --waiting 100000": a quick look;
+make bench ARGS="--only failing": one part.
 """
 
 import argparse
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from typing import Any
 
 from figures import HERE, Figure, figures_of, in_pairs, print_table, row, say
@@ -99,11 +101,16 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=100_000)
     parser.add_argument("--waiting", type=int, default=1_000_000)
     parser.add_argument("--pairs", type=int, default=7)
+    parts: dict[str, Callable[[], None]] = {
+        "throughput": lambda: _throughput(asked.jobs),
+        "latency": _latency,
+        "failing": lambda: _failing_once(max(1000, asked.jobs // 5), asked.pairs),
+        "backlog": lambda: _backlog(asked.waiting),
+    }
+    parser.add_argument("--only", choices=parts, action="append", help="measure this alone")
     asked = parser.parse_args()
-    _throughput(asked.jobs)
-    _latency()
-    _failing_once(max(1000, asked.jobs // 5), asked.pairs)
-    _backlog(asked.waiting)
+    for name in asked.only or parts:
+        parts[name]()
 
 
 if __name__ == "__main__":
