@@ -88,6 +88,7 @@ class _Seat:
     heads: deque[_Head] = field(default_factory=deque)
     has_all_heads: bool = False
     may_be_due: bool = False
+    has_lost: bool = False  # leases that ran out among what is due
     was_readied: bool = False
     served: int = 0
     alarm: int | None = None  # set: it leaves the ring until then
@@ -257,8 +258,9 @@ class Claim:
         """The first ready jobs of many seats in one statement; those with due jobs are readied at their turn."""
         names = as_json([(seat.kind.name, seat.tenant.id) for seat in seats])
         due = run(self._db, "claim_due_seats", seats=names, now=self._now, longest=LONGEST_HOLD_MS)
-        for (key,) in due:
+        for key, _, is_lost in due:
             seats[key].may_be_due = True
+            seats[key].has_lost = bool(is_lost)
         for key, identity, claims, priority, due_at, number in run(
             self._db, "claim_heads", seats=names, limit=per_seat
         ):
@@ -280,26 +282,29 @@ class Claim:
         return bool(seat.heads)
 
     def _ready(self, seat: _Seat) -> None:
-        readied = run(
-            self._db,
-            "claim_ready",
-            kind=seat.kind.name,
-            tenant=seat.tenant.id,
-            now=self._now,
-            longest=LONGEST_HOLD_MS,
-            limit=READIED_PER_TURN,
-        ).rowcount
-        seat.may_be_due = readied == READIED_PER_TURN
+        place = {"kind": seat.kind.name, "tenant": seat.tenant.id, "now": self._now}
+        if seat.has_lost:
+            ready = run(
+                self._db, "claim_ready", longest=LONGEST_HOLD_MS, limit=READIED_PER_TURN, **place
+            )
+        else:
+            ready = run(self._db, "claim_ready_delayed", limit=READIED_PER_TURN, **place)
+        seat.may_be_due = ready.rowcount == READIED_PER_TURN
         seat.has_all_heads = False
 
     def _refill(self, seat: _Seat, wanted: int) -> None:
         """Look the seat's jobs up again; those taken in this call are still marked ready there."""
         limit = seat.served + max(wanted, READIED_PER_TURN) + 1
-        names = as_json([(seat.kind.name, seat.tenant.id)])
-        rows = run(self._db, "claim_heads", seats=names, limit=limit).fetchall()
+        rows = run(
+            self._db,
+            "claim_heads_of_one",
+            kind=seat.kind.name,
+            tenant=seat.tenant.id,
+            limit=limit,
+        ).fetchall()
         seat.heads = deque(
             _Head(priority, due_at, identity, claims, number)
-            for _, identity, claims, priority, due_at, number in rows
+            for identity, claims, priority, due_at, number in rows
             if identity not in self._taken_ids
         )
         seat.has_all_heads = len(rows) < limit
