@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from carteiro.errors import TransitionRefused
 from carteiro.model import (
     DEAD,
     EMAIL,
@@ -693,4 +694,16 @@ def test_only_the_dead_are_redriven(state: State) -> None:
     before = deepcopy(entry)
 
     assert redrive(entry, by="ana", redriven=False, now=NOW) == (RedriveAnswer.NOT_FOUND, None)
+    assert entry == before
+
+
+@pytest.mark.parametrize("verdict", [sent("id"), retry()], ids=["sent", "retry"])
+def test_an_attempt_that_was_never_declared_cannot_end(verdict: Verdict) -> None:
+    """It would be a move that the table does not have: refused aloud, and nothing is changed."""
+    entry = an_entry()
+    before = deepcopy(entry)
+
+    with pytest.raises(TransitionRefused):
+        finish(entry, an_end(verdict), owner=True, now=NOW)
+
     assert entry == before

@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import NamedTuple
+from typing import NamedTuple, assert_never
 
 from carteiro.errors import TransitionRefused
 from carteiro.model import (
@@ -162,6 +162,8 @@ def finish(
             change = _retried(entry, verdict, now)
         case Dead():
             change = _buried(entry, verdict, now)
+        case _:
+            assert_never(verdict)
     if end.events:
         is_overruled = isinstance(verdict, Sent) and verdict is not end.verdict
         told = _beside_states(end.events) if is_overruled else end.events

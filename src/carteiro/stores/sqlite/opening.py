@@ -2,6 +2,7 @@
 
 import re
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import resources
@@ -16,6 +17,7 @@ from carteiro.errors import (
 )
 
 _OLDEST_SQLITE = (3, 38, 0)  # STRICT tables, RETURNING and the -> operator
+_A_MOMENT_S = 0.005
 _PACKAGE = "carteiro.stores.sqlite"
 _MIGRATION_NAME = re.compile(r"(\d{4})_(pre|post)_\w+\.sql")
 
@@ -37,7 +39,7 @@ def connect(path: Path, *, busy_timeout_ms: int) -> sqlite3.Connection:
             cached_statements=256,
         )
         try:
-            connection.execute("PRAGMA journal_mode = WAL")
+            _use_wal(connection, patience_s=busy_timeout_ms / 1000)
             connection.execute("PRAGMA synchronous = FULL")  # a 202 survives a power cut
             connection.execute("PRAGMA cache_size = -32768")
             connection.execute("PRAGMA temp_store = MEMORY")
@@ -46,6 +48,21 @@ def connect(path: Path, *, busy_timeout_ms: int) -> sqlite3.Connection:
             connection.close()
             raise
     return connection
+
+
+def _use_wal(connection: sqlite3.Connection, *, patience_s: float) -> None:
+    """Switch to the write-ahead log; while another process does it, SQLite says busy without waiting."""
+    deadline = time.monotonic() + patience_s
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            is_busy = error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
+            if not is_busy or time.monotonic() > deadline:
+                raise
+            time.sleep(_A_MOMENT_S)
+        else:
+            return
 
 
 def migrate(connection: sqlite3.Connection, path: Path) -> None:
