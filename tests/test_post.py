@@ -21,14 +21,11 @@ from carteiro.errors import (
 )
 from carteiro.model import (
     EMAIL,
-    FINISHED,
     AcceptAnswer,
     Accepted,
-    MessageId,
     NewMessage,
     NotStored,
     State,
-    StoredMessage,
     Tenant,
     TenantId,
 )
@@ -37,26 +34,10 @@ from carteiro.post import Carteiro
 from carteiro.providers.noop import NoopProvider
 from carteiro.providers.sandbox import SandboxProvider
 from support.builders import ACME
+from support.library import row_of, work
 from support.working import TOO_LONG, Through
 
 HELLO = {"to": "ok@sandbox.test", "subject": "Hello", "html": "<p>Hello</p>"}
-
-
-async def row_of(post: Carteiro, message: MessageId) -> StoredMessage:
-    """The ledger row of a message."""
-    row = await post.backend.reading.message(message)
-    assert row is not None
-    return row
-
-
-async def work(post: Carteiro) -> None:
-    """Work until every message is finished."""
-    working = asyncio.create_task(post.run_worker())
-    async with asyncio.timeout(TOO_LONG):
-        while not set(await post.backend.reading.states()) <= FINISHED:
-            await asyncio.sleep(0.001)
-        post.stop()
-        await working
 
 
 # --- sending ----------------------------------------------------------------------------------

@@ -11,19 +11,18 @@ import pytest
 
 from carteiro.errors import DeliveryFailed, InvalidMessage, NotAccepted
 from carteiro.model import (
-    FINISHED,
     Accepted,
     DeadLetter,
     DeadReason,
     Delivery,
     MessageId,
     State,
-    StoredMessage,
 )
 from carteiro.policy.retry import PRESETS, RetryPolicy
 from carteiro.post import Carteiro
 from carteiro.tasks import MAX_CONTENT_BYTES, Task
 from support.builders import a_failure
+from support.library import row_of, work
 from support.working import TOO_LONG, logged
 
 AT_ONCE = RetryPolicy(max_attempts=3, jitter=0)  # no wait between attempts
@@ -39,16 +38,6 @@ async def a_post() -> AsyncIterator[Carteiro]:
         yield post
 
 
-async def work(post: Carteiro) -> None:
-    """Work until every message is finished."""
-    working = asyncio.create_task(post.run_worker())
-    async with asyncio.timeout(TOO_LONG):
-        while not set(await post.backend.reading.states()) <= FINISHED:
-            await asyncio.sleep(0.001)
-        post.stop()
-        await working
-
-
 async def _takes_a(a: int) -> None:
     """The function as it is after a change."""
 
@@ -58,13 +47,6 @@ async def sent(task: Task, **arguments: Any) -> MessageId:
     answer = await task.send(tenant="acme", **arguments)
     assert isinstance(answer, Accepted)
     return answer.id
-
-
-async def row_of(post: Carteiro, message: MessageId) -> StoredMessage:
-    """The ledger row of a message."""
-    row = await post.backend.reading.message(message)
-    assert row is not None
-    return row
 
 
 async def letter_of(post: Carteiro, message: MessageId) -> DeadLetter:

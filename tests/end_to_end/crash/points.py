@@ -78,7 +78,7 @@ class Points:
         self.running = 0  # deliveries under way in this process
         self.in_transaction = (
             threading.Lock()
-        )  # held by the writer's thread while it has the file's lock
+        )  # held from BEGIN to COMMIT, while the writer has the file's lock
 
     def reach(self, point: str) -> None:
         """Die or stop here, if that is the plan."""
