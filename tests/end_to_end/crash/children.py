@@ -178,4 +178,4 @@ async def _rest(file: Path) -> None:
 
 def _jobs(file: Path) -> list[Any]:
     with closing(sqlite3.connect(file)) as db:
-        return db.execute("SELECT * FROM jobs LIMIT 5").fetchall()
+        return db.execute("SELECT id FROM ready UNION ALL SELECT id FROM parked LIMIT 5").fetchall()

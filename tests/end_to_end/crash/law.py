@@ -172,8 +172,10 @@ def _unburied(db: sqlite3.Connection, lives: Collection[Life]) -> Iterator[str]:
 
 
 def _left_over(db: sqlite3.Connection) -> Iterator[str]:
-    for row in db.execute("SELECT id, kind, is_claimed, claims, parked_until FROM jobs"):
-        yield f"clean: a job is left over: {row}"
+    for row in db.execute("SELECT id, kind, claims FROM ready"):
+        yield f"clean: a ready job is left over: {row}"
+    for row in db.execute("SELECT id, kind, is_claimed, claims, parked_until FROM parked"):
+        yield f"clean: a parked job is left over: {row}"
     for row in db.execute("SELECT kind, tenant, jobs FROM seats WHERE jobs <> 0"):
         yield f"clean: a seat counts jobs that are not there: {row}"
     [(verdict,)] = db.execute("PRAGMA integrity_check(1)").fetchall()

@@ -49,8 +49,8 @@ _BREACHES = {
     "clean: a job": (
         "clean",
         (
-            "INSERT INTO jobs (id, message_no, kind, tenant, priority, due_at, expires_at)"
-            " VALUES (1, 2, 3, 4, 5, 6, 7)"
+            "INSERT INTO ready (id, message_no, kind, tenant, priority, due_at)"
+            " VALUES (1, 2, 3, 4, 5, 6)"
         ),
     ),
     "clean: a slot": ("clean", "UPDATE seats SET jobs = 1"),

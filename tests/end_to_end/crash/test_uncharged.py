@@ -38,7 +38,7 @@ def test_two_hundred_claimed_and_undeclared_jobs_come_back_uncharged(tmp_path: P
 
 def _claimed_jobs(file: Path) -> int:
     with closing(sqlite3.connect(file)) as db:
-        return int(db.execute("SELECT count(*) FROM jobs WHERE is_claimed").fetchone()[0])
+        return int(db.execute("SELECT count(*) FROM parked WHERE is_claimed").fetchone()[0])
 
 
 def _charged(file: Path) -> int:

@@ -30,6 +30,7 @@ from carteiro.model import (
 from carteiro.policy.fairness import READIED_PER_TURN, SUSPECT_CLAIMS
 from carteiro.policy.lifecycle import LONGEST_HOLD_MS, MILLISECOND
 from carteiro.policy.pacing import Pace
+from carteiro.stores.sqlite.ledger import make_ready
 from carteiro.stores.sqlite.rows import FAR, as_json, recipient_of, run
 
 _Order: TypeAlias = tuple[int, int, str, str]
@@ -255,18 +256,19 @@ class Claim:
         return _Seat(kind, tenant, vt, last_turn, consecutive, processed)
 
     def _look_up(self, seats: Sequence[_Seat], *, per_seat: int) -> None:
-        """The first ready jobs of many seats in one statement; those with due jobs are readied at their turn."""
+        """The first ready jobs of each seat; those with due jobs are readied at their turn."""
         names = as_json([(seat.kind.name, seat.tenant.id) for seat in seats])
         due = run(self._db, "claim_due_seats", seats=names, now=self._now, longest=LONGEST_HOLD_MS)
         for key, _, is_lost in due:
             seats[key].may_be_due = True
             seats[key].has_lost = bool(is_lost)
-        for key, identity, claims, priority, due_at, number in run(
-            self._db, "claim_heads", seats=names, limit=per_seat
-        ):
-            seats[key].heads.append(_Head(priority, due_at, identity, claims, number))
         for seat in seats:
+            seat.heads.extend(self._heads(seat, per_seat))
             seat.has_all_heads = len(seat.heads) < per_seat
+
+    def _heads(self, seat: _Seat, limit: int) -> list[_Head]:
+        place = {"kind": seat.kind.name, "tenant": seat.tenant.id}
+        return [_Head._make(row) for row in run(self._db, "claim_heads", limit=limit, **place)]
 
     def _look_ahead(self, seat: _Seat, wanted: int) -> bool:
         """Have ``wanted`` ready jobs at hand if the seat has them; ready its due ones first."""
@@ -282,32 +284,22 @@ class Claim:
         return bool(seat.heads)
 
     def _ready(self, seat: _Seat) -> None:
+        place: dict[str, object]
         place = {"kind": seat.kind.name, "tenant": seat.tenant.id, "now": self._now}
         if seat.has_lost:
-            ready = run(
-                self._db, "claim_ready", longest=LONGEST_HOLD_MS, limit=READIED_PER_TURN, **place
-            )
-        else:
-            ready = run(self._db, "claim_ready_delayed", limit=READIED_PER_TURN, **place)
-        seat.may_be_due = ready.rowcount == READIED_PER_TURN
+            place["longest"] = LONGEST_HOLD_MS
+        wanted = "claim_due_or_lost" if seat.has_lost else "claim_due"
+        due = [row[0] for row in run(self._db, wanted, limit=READIED_PER_TURN, **place)]
+        make_ready(self._db, due)
+        seat.may_be_due = len(due) == READIED_PER_TURN
         seat.has_all_heads = False
 
     def _refill(self, seat: _Seat, wanted: int) -> None:
-        """Look the seat's jobs up again; those taken in this call are still marked ready there."""
+        """Look the seat's jobs up again; those taken in this call still lie there."""
         limit = seat.served + max(wanted, READIED_PER_TURN) + 1
-        rows = run(
-            self._db,
-            "claim_heads_of_one",
-            kind=seat.kind.name,
-            tenant=seat.tenant.id,
-            limit=limit,
-        ).fetchall()
-        seat.heads = deque(
-            _Head(priority, due_at, identity, claims, number)
-            for identity, claims, priority, due_at, number in rows
-            if identity not in self._taken_ids
-        )
-        seat.has_all_heads = len(rows) < limit
+        found = self._heads(seat, limit)
+        seat.heads = deque(head for head in found if head.id not in self._taken_ids)
+        seat.has_all_heads = len(found) < limit
 
     def _allowance(self, seat: _Seat, most: int) -> int:
         """How many jobs the seat may have now; without any it leaves the ring until it may."""
@@ -399,8 +391,9 @@ class Claim:
 
     def _store(self, claim_id: ClaimId, until: int) -> None:
         if self._taken:
-            ids = as_json([head.id for _, head in self._taken])
-            run(self._db, "claim_jobs", ids=ids, claim=claim_id, until=until)
+            rows = as_json([_row(seat, head) for seat, head in self._taken])
+            run(self._db, "claim_lease", rows=rows, claim=claim_id, until=until)
+            run(self._db, "claim_take", ids=as_json([head.id for _, head in self._taken]))
             clocks = as_json([(kind.name, kind.next_us) for kind in self._kinds.values()])
             run(
                 self._db,
@@ -473,6 +466,11 @@ class Claim:
             if alarm is not None and alarm < FAR:
                 times.append(alarm)
         return max(0, min(times) - self._now) * MILLISECOND if times else None
+
+
+def _row(seat: _Seat, head: _Head) -> tuple[object, ...]:
+    place = (seat.tenant.id, seat.kind.name, head.priority, head.due_at, head.id)
+    return (*place, head.message_no, head.claims + 1)
 
 
 def _leased(  # noqa: PLR0913, PLR0917 - the pieces of one job, put together once

@@ -53,6 +53,7 @@ class Held(NamedTuple):
     parked_until: int | None
     kind: str | None
     tenant: str | None
+    is_parked: bool
     has_job: bool
     entry: Entry | None
 
@@ -66,8 +67,9 @@ class Changes:
         self._entries: dict[int | None, Entry] = {}  # by the number of their message
         self._events: list[list[object]] = []
         self._held: list[tuple[str, int | None]] = []
-        self._parked: list[tuple[str, int | None, int]] = []
-        self._dropped: list[str] = []
+        self._parked: list[tuple[str, int]] = []
+        self._dropped_parked: list[str] = []
+        self._dropped_ready: list[str] = []
         self._buried: list[tuple[str, str, str | None, int]] = []
         self._unburied: list[str] = []
         self._touched: dict[tuple[str | None, str | None], list[int]] = {}
@@ -103,7 +105,8 @@ class Changes:
     def drop(self, held: Held) -> None:
         """The job leaves the queue."""
         if held.has_job:
-            self._dropped.append(held.id)
+            dropped = self._dropped_parked if held.is_parked else self._dropped_ready
+            dropped.append(held.id)
             self.touch(held.kind, held.tenant, FAR, jobs=-1)
             self._free(held)
 
@@ -136,7 +139,7 @@ class Changes:
             run(self.db, "save_entries", rows=as_json(other))
 
     def _park(self, held: Held, until: int) -> None:
-        self._parked.append((held.id, until if until > self.now else None, until))
+        self._parked.append((held.id, until))
         self.touch(held.kind, held.tenant, until)
         self._free(held)
 
@@ -151,11 +154,14 @@ class Changes:
         if self._events:
             run(db, "write_events", rows=as_json(self._events))
         if self._held:
-            run(db, "hold_jobs", rows=as_json(self._held))
+            run(db, "hold_parked", rows=as_json(self._held))
         if self._parked:
-            run(db, "park_jobs", rows=as_json(self._parked))
-        if self._dropped:
-            run(db, "drop_jobs", ids=as_json(self._dropped))
+            run(db, "park_settled", rows=as_json(self._parked))
+            make_ready(db, [identity for identity, until in self._parked if until <= now])
+        if self._dropped_parked:
+            run(db, "drop_parked", ids=as_json(self._dropped_parked))
+        if self._dropped_ready:
+            run(db, "drop_ready", ids=as_json(self._dropped_ready))
         if self._buried:
             run(db, "bury", rows=as_json(self._buried), now=now, ttl_ms=dead_letter_ttl_ms)
         if self._unburied:
@@ -163,6 +169,14 @@ class Changes:
         touch_seats(db, self._touched)
         has_freed = free_slots(db, self._freed, now)
         return has_freed or bool(self._parked)
+
+
+def make_ready(db: sqlite3.Connection, ids: Sequence[str]) -> None:
+    """Parked jobs become claimable now."""
+    if ids:
+        listed = as_json(ids)
+        run(db, "ready_parked", ids=listed)
+        run(db, "drop_parked", ids=listed)
 
 
 def touch_seats(
@@ -184,10 +198,11 @@ def load(db: sqlite3.Connection, ids: Sequence[MessageId]) -> dict[MessageId, He
     """The entries of the ids, with their jobs."""
     found = {}
     for row in run(db, "load_entries", ids=as_json(ids)):
-        identity, number, claim, parked_until, kind, tenant, has_job = row[:7]
-        entry = entry_of(row[7:]) if number is not None else None
+        identity, number, claim, parked_until, kind, tenant, is_parked, is_unfinished = row[:8]
+        entry = entry_of(row[8:]) if number is not None else None
+        has_job = bool(is_parked or is_unfinished)
         found[identity] = Held(
-            identity, number, claim, parked_until, kind, tenant, bool(has_job), entry
+            identity, number, claim, parked_until, kind, tenant, bool(is_parked), has_job, entry
         )
     return found
 
@@ -223,7 +238,8 @@ def _insert(
 ) -> None:
     messages: list[list[object]] = []
     events: list[list[object]] = []
-    jobs: list[list[object]] = []
+    ready: list[str] = []
+    parked: list[str] = []
     touched: dict[tuple[str | None, str | None], list[int]] = {}
     for new, recipient in fresh:
         due = now if new.due is None else max(now, in_ms(new.due))
@@ -234,8 +250,7 @@ def _insert(
             [new.id, event.type, event.metadata, now - event.ago // MILLISECOND]
             for event in new.events
         )
-        parked = due if due > now else None
-        jobs.append([new.id, new.kind, new.tenant, new.priority, due, expires, parked])
+        (parked if due > now else ready).append(new.id)
         seat = touched.setdefault((new.kind, new.tenant), [FAR, 0])
         seat[0] = min(seat[0], due)
         seat[1] += 1
@@ -243,7 +258,10 @@ def _insert(
     run(db, "accept_contents", rows=as_json([(new.id, new.content) for new, _ in fresh]))
     if events:
         run(db, "write_events", rows=as_json(events))
-    run(db, "put_jobs", rows=as_json(jobs))
+    if ready:
+        run(db, "put_ready", ids=as_json(ready))
+    if parked:
+        run(db, "put_parked", ids=as_json(parked))
     touch_seats(db, touched)
 
 
@@ -345,7 +363,7 @@ def settle(
 def _after(held: Held, change: Change) -> Held:
     """The same message may be settled twice in one batch: the second finds what the first left."""
     if change.drop_job:
-        return held._replace(claim=None, parked_until=None, has_job=False)
+        return held._replace(claim=None, parked_until=None, is_parked=False, has_job=False)
     if change.park_until is not None:
         return held._replace(claim=None, parked_until=change.park_until)
     return held
@@ -398,27 +416,26 @@ def redrive(
     db: sqlite3.Connection, ids: Sequence[MessageId], by: str, now: int
 ) -> list[RedriveAnswer]:
     """Send dead letters round again, each once."""
-    dead = {row[0]: row[1:] for row in run(db, "redrive_load", ids=as_json(ids))}
+    is_redriven = {row[0]: bool(row[1]) for row in run(db, "redrive_load", ids=as_json(ids))}
     found = load(db, ids)
     changes = Changes(db, now)
-    answers, jobs = [], []
+    answers, redriven = [], []
     for identity in ids:
         entry = found[identity].entry
-        if entry is None or identity not in dead:
+        if entry is None or identity not in is_redriven:
             answers.append(RedriveAnswer.NOT_FOUND)
             continue
-        redriven, priority = dead[identity]
-        answer, change = lifecycle.redrive(entry, by=by, redriven=bool(redriven), now=now)
+        answer, change = lifecycle.redrive(entry, by=by, redriven=is_redriven[identity], now=now)
         if change is not None:
             changes.apply(found[identity], change)
             changes.touch(entry.kind, entry.tenant, now, jobs=1)
-            jobs.append([identity, entry.kind, entry.tenant, priority, now, entry.expires_at, None])
-            dead[identity] = (True, priority)
+            redriven.append(identity)
+            is_redriven[identity] = True
         answers.append(answer)
-    if jobs:
-        run(db, "put_jobs", rows=as_json(jobs))
-        run(db, "redrive_mark", ids=as_json([job[0] for job in jobs]), now=now)
     changes.save()
+    if redriven:
+        run(db, "put_ready", ids=as_json(redriven))
+        run(db, "redrive_mark", ids=as_json(redriven), now=now)
     return answers
 
 

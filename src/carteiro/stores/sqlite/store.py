@@ -143,19 +143,20 @@ class SqliteStore:
 
 
 def _release(db: sqlite3.Connection, leases: Sequence[Lease], now: int, wait_ms: int) -> None:
-    parked_until = now + wait_ms if wait_ms > 0 else None
     pairs = as_json([(each.job, each.claim) for each in leases])
-    released = run(db, "release", leases=pairs, parked_until=parked_until).fetchall()
-    seats = {(kind, tenant): [now + wait_ms, 0] for kind, tenant in released}
+    released = run(db, "release", leases=pairs, parked_until=now + wait_ms).fetchall()
+    if wait_ms <= 0:
+        ledger.make_ready(db, [identity for _, _, identity in released])
+    seats = {(kind, tenant): [now + wait_ms, 0] for kind, tenant, _ in released}
     ledger.touch_seats(db, seats)
-    ledger.free_slots(db, {tenant for _, tenant in released}, now)
+    ledger.free_slots(db, {tenant for _, tenant, _ in released}, now)
     _refund(db, released)
 
 
-def _refund(db: sqlite3.Connection, released: Sequence[tuple[str, str]]) -> None:
+def _refund(db: sqlite3.Connection, released: Sequence[tuple[str, str, str]]) -> None:
     """Tokens that were drawn for nothing go back to the tenant and to the kind."""
-    kinds = Counter(kind for kind, _ in released)
-    tenants = Counter(tenant for _, tenant in released)
+    kinds = Counter(kind for kind, _, _ in released)
+    tenants = Counter(tenant for _, tenant, _ in released)
     run(db, "refund_kinds", rows=as_json(list(kinds.items())))
     intervals = []
     for row in run(db, "tenants_find", ids=as_json(list(tenants))):
@@ -169,7 +170,7 @@ def _reap(db: sqlite3.Connection, limit: int, now: int) -> int:
     lost = run(db, "reap_find", now=now, longest=LONGEST_HOLD_MS, limit=limit).fetchall()
     if not lost:
         return 0
-    run(db, "ready_jobs", ids=as_json([row[0] for row in lost]))
+    ledger.make_ready(db, [row[0] for row in lost])
     ledger.touch_seats(db, {(kind, tenant): [now, 0] for _, kind, tenant in lost})
     ledger.free_slots(db, {tenant for _, _, tenant in lost}, now)
     return len(lost)

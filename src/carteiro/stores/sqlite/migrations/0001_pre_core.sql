@@ -1,4 +1,4 @@
--- The ledger (messages, contents, events, dead letters), the queue (jobs, seats, ring_clock), tenants and recipients.
+-- The ledger (messages, contents, events, dead letters), the queue (ready, parked, seats, ring_clock), tenants and recipients.
 -- Times are milliseconds since 1970 (next_token_us: microseconds). Views at the end show the ISO form and the classic names.
 
 CREATE TABLE tenants (
@@ -74,8 +74,9 @@ CREATE TABLE messages (
     provider_message_id TEXT,
     failure TEXT,                         -- the last one, as JSON
     duration_ms INTEGER,
-    finished_at INTEGER
+    finished_at INTEGER                   -- not set: it is unfinished, and has a job
 ) STRICT;
+CREATE INDEX messages_by_expiry ON messages (expires_at, id) WHERE finished_at IS NULL;
 
 -- Immutable, and never in a row that is updated: a settle must not rewrite a megabyte.
 CREATE TABLE contents (
@@ -107,24 +108,33 @@ CREATE TABLE dead_letters (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX dead_letters_by_age ON dead_letters (moved_at);
 
--- One per unfinished message, thin. A leased job is a parked job: parked_until is the due time,
--- the lease's end or the hold's end; NULL means ready.
-CREATE TABLE jobs (
+-- The queue: one thin row per unfinished message, in one of two tables. Ready jobs lie in the order in which they are
+-- claimed, so that the jobs of a turn share a page however many tenants there are; a message's own row says where its
+-- job lies. A leased job is a parked job: parked_until is the due time, the lease's end or the hold's end.
+CREATE TABLE ready (
+    tenant TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    priority INTEGER NOT NULL,
+    due_at INTEGER NOT NULL,
+    id TEXT NOT NULL,
+    message_no INTEGER NOT NULL,
+    claims INTEGER NOT NULL DEFAULT 0,
+    PRIMARY KEY (tenant, kind, priority, due_at, id)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE parked (
     id TEXT PRIMARY KEY,
     message_no INTEGER NOT NULL,
     kind TEXT NOT NULL,
     tenant TEXT NOT NULL,
     priority INTEGER NOT NULL,
     due_at INTEGER NOT NULL,
-    expires_at INTEGER NOT NULL,
-    parked_until INTEGER,
+    parked_until INTEGER NOT NULL,
     is_claimed INTEGER NOT NULL DEFAULT 0,
     claim_id TEXT,
     claims INTEGER NOT NULL DEFAULT 0
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX jobs_ready ON jobs (tenant, kind, priority, due_at, id) WHERE parked_until IS NULL;
-CREATE INDEX jobs_parked ON jobs (tenant, is_claimed, kind, parked_until, id) WHERE parked_until IS NOT NULL;
-CREATE INDEX jobs_by_expiry ON jobs (expires_at);
+CREATE INDEX parked_of_seat ON parked (tenant, is_claimed, kind, parked_until, id);
 
 -- The ring of tenants with ready work, per kind. wake_at NULL: in the ring; else when to look again.
 CREATE TABLE seats (

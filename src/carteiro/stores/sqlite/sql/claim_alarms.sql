@@ -4,22 +4,18 @@ SELECT
     s.key,
     min(
         coalesce((
-            SELECT min(j.parked_until) FROM jobs AS j
-            WHERE
-                j.tenant = s.value ->> 1 AND j.is_claimed = 0 AND j.kind = s.value ->> 0
-                AND j.parked_until IS NOT NULL
+            SELECT min(p.parked_until) FROM parked AS p
+            WHERE p.tenant = s.value ->> 1 AND p.is_claimed = 0 AND p.kind = s.value ->> 0
         ), :far),
         coalesce((
-            SELECT min(j.parked_until) FROM jobs AS j
-            WHERE
-                j.tenant = s.value ->> 1 AND j.is_claimed = 1 AND j.kind = s.value ->> 0
-                AND j.parked_until IS NOT NULL
+            SELECT min(p.parked_until) FROM parked AS p
+            WHERE p.tenant = s.value ->> 1 AND p.is_claimed = 1 AND p.kind = s.value ->> 0
         ), :far),
         iif(EXISTS (
-            SELECT 1 FROM jobs AS j
+            SELECT 1 FROM parked AS p
             WHERE
-                j.tenant = s.value ->> 1 AND j.is_claimed = 1 AND j.kind = s.value ->> 0
-                AND j.parked_until > :now + :longest
+                p.tenant = s.value ->> 1 AND p.is_claimed = 1 AND p.kind = s.value ->> 0
+                AND p.parked_until > :now + :longest
         ), :now, :far)
     )
 FROM json_each(:seats) AS s;

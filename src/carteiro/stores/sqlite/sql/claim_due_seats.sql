@@ -5,22 +5,22 @@ FROM (
     SELECT
         s.key,
         EXISTS (
-            SELECT 1 FROM jobs AS j
+            SELECT 1 FROM parked AS p
             WHERE
-                j.tenant = s.value ->> 1 AND j.is_claimed = 0 AND j.kind = s.value ->> 0
-                AND j.parked_until <= :now
+                p.tenant = s.value ->> 1 AND p.is_claimed = 0 AND p.kind = s.value ->> 0
+                AND p.parked_until <= :now
         ) AS is_delayed,
         EXISTS (
-            SELECT 1 FROM jobs AS j
+            SELECT 1 FROM parked AS p
             WHERE
-                j.tenant = s.value ->> 1 AND j.is_claimed = 1 AND j.kind = s.value ->> 0
-                AND j.parked_until <= :now
+                p.tenant = s.value ->> 1 AND p.is_claimed = 1 AND p.kind = s.value ->> 0
+                AND p.parked_until <= :now
         )
         OR EXISTS (
-            SELECT 1 FROM jobs AS j
+            SELECT 1 FROM parked AS p
             WHERE
-                j.tenant = s.value ->> 1 AND j.is_claimed = 1 AND j.kind = s.value ->> 0
-                AND j.parked_until > :now + :longest
+                p.tenant = s.value ->> 1 AND p.is_claimed = 1 AND p.kind = s.value ->> 0
+                AND p.parked_until > :now + :longest
         ) AS is_lost
     FROM json_each(:seats) AS s
 )

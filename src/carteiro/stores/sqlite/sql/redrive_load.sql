@@ -1,5 +1,4 @@
--- Which of the ids are dead letters, whether they are on their way already, and their priority. :ids = [id, …]
-SELECT d.message_id, d.redriven_at IS NOT NULL, m.priority
+-- Which of the ids are dead letters, and whether they are on their way already. :ids = [id, …]
+SELECT d.message_id, d.redriven_at IS NOT NULL
 FROM json_each(:ids) AS i
-JOIN dead_letters AS d ON d.message_id = i.value
-JOIN messages AS m ON m.id = i.value;
+JOIN dead_letters AS d ON d.message_id = i.value;

@@ -2,10 +2,10 @@
 SELECT
     s.tenant, s.last_processed_at, coalesce(c.turn, 0), s.last_turn, s.processed, s.consecutive, s.jobs,
     (
-        SELECT count(*) FROM jobs AS j
+        SELECT count(*) FROM parked AS p
         WHERE
-            j.tenant = s.tenant AND j.is_claimed = 1 AND j.kind = s.kind
-            AND j.parked_until > :now AND j.parked_until <= :now + :longest
+            p.tenant = s.tenant AND p.is_claimed = 1 AND p.kind = s.kind
+            AND p.parked_until > :now AND p.parked_until <= :now + :longest
     ),
     (SELECT count(*) FROM seats AS r WHERE r.kind = :kind AND r.wake_at IS NULL)
 FROM seats AS s LEFT JOIN ring_clock AS c ON c.kind = s.kind

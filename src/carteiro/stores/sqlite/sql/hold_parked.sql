@@ -1,5 +1,5 @@
 -- The hold of a declared attempt replaces the lease. :rows = [[id, held_until], …]
-UPDATE jobs
+UPDATE parked
 SET parked_until = r.value ->> 1
 FROM json_each(:rows) AS r
-WHERE jobs.id = r.value ->> 0;
+WHERE parked.id = r.value ->> 0;

@@ -1,0 +1,4 @@
+-- Makes the jobs of messages claimable when they are due. :ids = [id, …]
+INSERT INTO parked (id, message_no, kind, tenant, priority, due_at, parked_until)
+SELECT m.id, m.no, m.kind, m.tenant, m.priority, m.due_at, m.due_at
+FROM json_each(:ids) AS i CROSS JOIN messages AS m ON m.id = i.value;

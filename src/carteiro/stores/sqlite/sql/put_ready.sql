@@ -1,0 +1,4 @@
+-- Makes the jobs of messages claimable now. :ids = [id, …]
+INSERT INTO ready (tenant, kind, priority, due_at, id, message_no)
+SELECT m.tenant, m.kind, m.priority, m.due_at, m.id, m.no
+FROM json_each(:ids) AS i CROSS JOIN messages AS m ON m.id = i.value;
