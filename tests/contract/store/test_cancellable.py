@@ -143,6 +143,23 @@ async def test_a_running_task_is_marked(backend: Backend, clock: StoreClock) -> 
     assert await claimed_ids(backend.store, kinds=[TASK]) == []
 
 
+async def test_the_wish_to_cancel_a_repeated_task_is_kept(
+    backend: Backend, clock: StoreClock
+) -> None:
+    """A task that failed before and runs again is marked as one that runs for the first time."""
+    [message] = await accepted(backend.store, a_task())
+    first = await claimed_alone(backend.store, kinds=[TASK])
+    await settled(backend.store, first, retry(timedelta(minutes=1)), attempted=True)
+    clock.advance(timedelta(minutes=1))
+    again = await claimed_alone(backend.store, kinds=[TASK])
+
+    answer = await _cancel(backend, message)
+
+    assert answer is CancelAnswer.REQUESTED
+    verdict = retry(timedelta(minutes=1))
+    assert await settled(backend.store, again, verdict, attempted=True) == Settled(State.CANCELLED)
+
+
 async def test_a_running_task_that_fails_becomes_cancelled(backend: Backend) -> None:
     """The retry it would have had is what the cancel takes away."""
     [message] = await accepted(backend.store, a_task())

@@ -64,7 +64,8 @@ class Changes:
     def __init__(self, db: sqlite3.Connection, now: int) -> None:
         self.db = db
         self.now = now
-        self._entries: dict[int | None, Entry] = {}  # by the number of their message
+        # By the number of their message, each with its change: None if there were several.
+        self._entries: dict[int | None, tuple[Entry, Change | None]] = {}
         self._events: list[list[object]] = []
         self._held: list[tuple[str, int | None]] = []
         self._parked: list[tuple[str, int]] = []
@@ -80,7 +81,8 @@ class Changes:
         entry = held.entry
         if entry is None:  # rules only change what the ledger has
             return
-        self._entries[held.message_no] = entry
+        is_first = held.message_no not in self._entries
+        self._entries[held.message_no] = (entry, change if is_first else None)
         self.write_events(entry.id, change.events)
         if change.park_until is not None:
             self._park(held, change.park_until)
@@ -117,14 +119,17 @@ class Changes:
         seat[1] += jobs
 
     def _save_entries(self) -> None:
+        """The usual changes have statements of their own, for the columns that they change."""
         begun, sent, retried, other = [], [], [], []
-        for no, e in self._entries.items():
+        for no, (e, change) in self._entries.items():
             if self._held:  # only declare holds, and it changes nothing else
                 begun.append((no, e.attempts, e.in_doubt, e.holder, e.held_until, e.provider))
-            elif e.state is State.SENT and e.evidence is None:
-                taken = (e.provider, e.provider_id, e.duration_ms)
+            elif change is None or e.evidence is not None:
+                other.append([no, *entry_row(e)])
+            elif change.drop_job and e.state is State.SENT:
+                taken = (e.provider, e.provider_id, e.duration_ms, e.finished_at)
                 sent.append((no, e.attempts, e.in_doubt, e.holder, *taken))
-            elif e.state is State.RETRY_SCHEDULED and e.evidence is None:
+            elif change.park_until is not None:
                 told = (e.due_at, failure_text(e.failure), e.duration_ms)
                 retried.append((no, e.attempts, e.charged, e.in_doubt, e.holder, *told))
             else:
@@ -132,7 +137,7 @@ class Changes:
         if begun:
             run(self.db, "declare", rows=as_json(begun))
         if sent:
-            run(self.db, "settle_sent", rows=as_json(sent), now=self.now)
+            run(self.db, "settle_sent", rows=as_json(sent))
         if retried:
             run(self.db, "settle_retried", rows=as_json(retried))
         if other:
