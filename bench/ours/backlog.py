@@ -1,9 +1,13 @@
-"""A deep backlog: what a claimed job costs, and how large a worker's memory is, with so many waiting."""
+"""A deep backlog: what a claimed job costs with few and with many tenants, and how large a worker's memory is.
+
+The two backlogs are claimed from by turns, so that a busy moment of the machine strikes both. Memory
+is that of a process that works on one of them alone.
+"""
 
 import argparse
 import json
 import os
-import resource
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -13,6 +17,7 @@ from pathlib import Path
 
 from uuid_utils import uuid7
 
+from carteiro import Carteiro
 from carteiro.model import ClaimId, End, KindName, MessageId, NewMessage, Sent, TenantId
 from figures import say
 from ours.shared import opened, run
@@ -20,6 +25,7 @@ from ours.shared import opened, run
 _KIND = KindName("waiting")
 _LIST = 5000
 _BATCH = 200
+_WARM_UP = 5  # the first claims let every tenant into the ring
 _DAY = timedelta(days=1)
 
 
@@ -32,6 +38,7 @@ async def _fill(folder: Path, waiting: int, tenants: int) -> None:
             )
             if first % (_LIST * 40) == 0:
                 say(f"ours: {first:,} of {waiting:,} waiting, {tenants:,} tenants")
+    os.sync()
 
 
 def _message(index: int, tenants: int) -> NewMessage:
@@ -46,43 +53,80 @@ def _message(index: int, tenants: int) -> NewMessage:
     )
 
 
-async def _drain(folder: Path, jobs: int) -> None:
+async def _claim_us(post: Carteiro) -> float:
+    """Claim a batch and settle it; what each claimed job took."""
+    begun = time.perf_counter()
+    claimed = await post.backend.store.claim(
+        claim_id=ClaimId(str(uuid7())), kinds=[_KIND], limit=_BATCH, lease=_DAY / 100
+    )
+    spent = time.perf_counter() - begun
+    assert claimed.jobs
+    ends = [End(job.lease, Sent("task", ""), attempted=True) for job in claimed.jobs]
+    await post.backend.store.settle(ends)
+    return spent / len(claimed.jobs) * 1e6
+
+
+async def _compare(few: Path, many: Path, batches: int) -> None:
+    say("ours: claim from both by turns")
+    async with opened(few) as from_few, opened(many) as from_many:
+        pairs = [
+            (await _claim_us(from_few), await _claim_us(from_many))
+            for _ in range(_WARM_UP + batches)
+        ][_WARM_UP:]
+    ratios = sorted(much / little for little, much in pairs)
+    figures = {
+        "few_us": statistics.median(little for little, _ in pairs),
+        "many_us": statistics.median(much for _, much in pairs),
+        "ratio": statistics.median(ratios),
+        "ratio_low": ratios[len(ratios) // 10],
+        "ratio_high": ratios[-1 - len(ratios) // 10],
+    }
+    print(json.dumps(figures))
+
+
+async def _work(folder: Path, batches: int) -> None:
     async with opened(folder) as post:
-        store, claiming, done = (
-            post.backend.store,
-            0.0,
-            -_BATCH,
-        )  # the first lets every tenant into the ring
-        while done < jobs:
-            begun = time.perf_counter()
-            claimed = await store.claim(
-                claim_id=ClaimId(str(uuid7())), kinds=[_KIND], limit=_BATCH, lease=_DAY / 100
-            )
-            claiming += time.perf_counter() - begun if done >= 0 else 0.0
-            assert claimed.jobs
-            done += len(claimed.jobs)
-            ends = [End(job.lease, Sent("task", ""), attempted=True) for job in claimed.jobs]
-            await store.settle(ends)
-    peak_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(json.dumps({"claim_us": claiming / done * 1e6, "peak_mb": peak_mb}))
+        for _ in range(batches):
+            await _claim_us(post)
+    print(json.dumps({"peak_mb": _peak_mb()}))
+
+
+def _peak_mb() -> float:
+    """Of this program alone: `getrusage` counts what its parent had when it was forked."""
+    lines = Path("/proc/self/status").read_text(encoding="ascii", errors="replace").splitlines()
+    [peak] = [each for each in lines if each.startswith("VmHWM:")]
+    return int(peak.split()[1]) / 1024
+
+
+def _alone(folder: Path, batches: int) -> None:
+    """Work on one backlog in a process of its own."""
+    options = ["--batches", batches, "--work", folder]
+    subprocess.run([sys.executable, "-m", "ours.backlog", *map(str, options)], check=True)
 
 
 def main() -> None:
-    """Fill, then claim and settle some of it in a process of its own."""
+    """Fill three backlogs; compare two of them, then work on each alone."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--waiting", type=int, default=1_000_000)
-    parser.add_argument("--tenants", type=int, default=20)
-    parser.add_argument("--jobs", type=int, default=20_000)
-    parser.add_argument("--drain", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--tenants", type=int, default=10_000)
+    parser.add_argument("--batches", type=int, default=100)
+    parser.add_argument("--work", type=Path, help=argparse.SUPPRESS)
     asked = parser.parse_args()
-    if asked.drain:
-        run(_drain(asked.drain, asked.jobs))
+    if asked.work:
+        run(_work(asked.work, asked.batches))
         return
-    with tempfile.TemporaryDirectory() as folder:
-        run(_fill(Path(folder), asked.waiting, asked.tenants))
-        os.sync()
-        options = ["--jobs", asked.jobs, "--drain", folder]
-        subprocess.run([sys.executable, "-m", "ours.backlog", *map(str, options)], check=True)
+    with tempfile.TemporaryDirectory() as root:
+        few, many, short = (Path(root, name) for name in ("few", "many", "short"))
+        for folder, waiting, tenants in (
+            (few, asked.waiting, 20),
+            (many, asked.waiting, asked.tenants),
+            (short, 25_000, 20),
+        ):
+            folder.mkdir()
+            run(_fill(folder, waiting, tenants))
+        run(_compare(few, many, asked.batches))
+        for folder in (few, many, short):
+            _alone(folder, asked.batches)
 
 
 if __name__ == "__main__":
