@@ -19,6 +19,7 @@ class Kind:
 
     ``confirm`` None: nothing is judged before the attempt. ``declares`` False: an attempt is not
     declared, a redelivery just runs again. ``call_limit`` None: it may take as long as it likes.
+    ``close`` is called once, when its worker has ended its last job.
     """
 
     name: KindName
@@ -28,6 +29,7 @@ class Kind:
     policy: Callable[[LeasedJob], RetryPolicy]  # asked at each failure: a change acts at once
     declares: bool
     call_limit: timedelta | None
+    close: Callable[[], Awaitable[None]] | None = None
 
 
 @value

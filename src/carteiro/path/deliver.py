@@ -26,7 +26,8 @@ async def deliver(  # noqa: PLR0911 - one return an outcome
     try:
         if kind.call_limit is None:
             return await kind.deliver(parcel, handover)
-        async with asyncio.timeout(max(0.0, handover.deadline - time.monotonic())):
+        async with asyncio.timeout(max(0.0, handover.deadline - time.monotonic())) as call:
+            handover.on_await(lambda limit: call.reschedule(_in(limit)))
             return await kind.deliver(parcel, handover)
     except DeadlinePassed:
         return NotMade(classify.timeout(kind.provider), _A_MOMENT)
@@ -42,6 +43,10 @@ async def deliver(  # noqa: PLR0911 - one return an outcome
         return _unanswered(handover, classify.timeout(kind.provider))
     except Exception as error:  # noqa: BLE001 - a provider that breaks is one more way to fail
         return _unanswered(handover, classify.task_error(error))
+
+
+def _in(wait: timedelta) -> float:
+    return asyncio.get_running_loop().time() + wait.total_seconds()
 
 
 def _is_ours(task: "asyncio.Task[Any] | None") -> bool:

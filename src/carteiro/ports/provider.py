@@ -1,6 +1,7 @@
 """Who takes a message over, and the moment at which it does."""
 
 import time
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any, Protocol
 
@@ -13,20 +14,35 @@ class Handover:
 
     Its life: made before `declare` with a deadline on the monotonic clock; the provider calls
     `begin` just before the first byte that could hand the message over; from then on a call
-    without an answer is in doubt, before it nothing was handed over.
+    without an answer is in doubt, before it nothing was handed over. Where the answer may take
+    longer than the call, the provider then says so by `await_reply`, and whoever holds the message
+    goes on holding it.
     """
 
-    __slots__ = ("begun", "deadline")
+    __slots__ = ("_moved", "awaits_reply", "begun", "deadline")
 
     def __init__(self, limit: timedelta) -> None:
         self.deadline = time.monotonic() + limit.total_seconds()
         self.begun = False
+        self.awaits_reply = False
+        self._moved: Callable[[timedelta], None] | None = None
 
     def begin(self) -> None:
         """Pass the last check: a process that slept past its deadline must not deliver."""
         if time.monotonic() >= self.deadline:
             raise DeadlinePassed
         self.begun = True
+
+    def await_reply(self, limit: timedelta) -> None:
+        """All is handed over: nothing but the answer is missing, and it may take so long from now on."""
+        self.deadline = time.monotonic() + limit.total_seconds()
+        self.awaits_reply = True
+        if self._moved is not None:
+            self._moved(limit)
+
+    def on_await(self, moved: Callable[[timedelta], None]) -> None:
+        """Have whoever limits the call told how much longer it may take."""
+        self._moved = moved
 
 
 @value

@@ -1,0 +1,63 @@
+"""The whole pipeline through smtp to a raw sink, beside a bare aiosmtplib loop to the same one, in turns.
+
+python bench/smtp.py --mails 5000 --pairs 3: a quick look.
+"""
+
+import argparse
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from figures import HERE, Figure, figures_of, in_pairs, print_table, row
+
+_CONNECTIONS = 20
+
+
+@contextmanager
+def _sink() -> Iterator[int]:
+    """The port of a running sink."""
+    command = [sys.executable, "-m", "smtp_sink"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, cwd=HERE, text=True, stdin=pipe, stdout=pipe) as sink:
+        assert sink.stdin is not None
+        assert sink.stdout is not None
+        try:
+            yield int(sink.stdout.readline())
+        finally:
+            sink.stdin.close()
+
+
+def measure(mails: int, pairs: int) -> None:
+    """Print the table."""
+    last: dict[str, Figure] = {}
+    with _sink() as port:
+        options = ("--port", port, "--mails", mails, "--connections", _CONNECTIONS)
+
+        def ours() -> float:
+            last.update(figures_of("smtp_ours", *options))
+            return last["accept to sent"].per_second
+
+        def theirs() -> float:
+            last.update(figures_of("smtp_peer", *options))
+            return last["aiosmtplib"].per_second
+
+        compared = in_pairs("smtp / aiosmtplib", ours, theirs, rounds=pairs)
+    print(f"\nThrough smtp to a raw sink, {_CONNECTIONS} connections, {mails:,} mails\n")
+    names = ("accept to sent", "claim to sent", "accept", "aiosmtplib")
+    rows = [row(last[name], last["aiosmtplib"]) for name in names]
+    print_table(["what, last pair", "per second", "CPU us each", "x aiosmtplib"], rows)
+    print(f"\nAccept to sent / aiosmtplib: {compared} (median, spread)")
+
+
+def main() -> None:
+    """Measure, as much as asked."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--mails", type=int, default=20_000)
+    parser.add_argument("--pairs", type=int, default=5)
+    asked = parser.parse_args()
+    measure(asked.mails, asked.pairs)
+
+
+if __name__ == "__main__":
+    main()

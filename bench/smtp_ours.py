@@ -1,0 +1,71 @@
+"""The whole pipeline on SQLite, through the smtp provider: accepted in lists, claimed, declared, sent, settled."""
+
+import argparse
+import asyncio
+import tempfile
+from pathlib import Path
+
+from carteiro import app
+from carteiro.model import EMAIL, Outcome
+from carteiro.ports.provider import Handover, Parcel
+from carteiro.providers.smtp import SmtpProvider
+from figures import measured, report
+from ours.shared import drain, opened, run, tenant
+from smtp_mails import HTML, SENDER, SUBJECT, TEXT, to
+from smtp_sink import HOST
+
+_LIST = 1000
+
+
+class _CountingProvider(SmtpProvider):
+    """Says when the last mail has begun, so that nobody looks before."""
+
+    left = 0
+    begun = asyncio.Event()
+
+    async def deliver(self, parcel: Parcel, handover: Handover) -> Outcome:
+        """Count it, and hand it over."""
+        _CountingProvider.left -= 1
+        if not _CountingProvider.left:
+            self.begun.set()
+        return await super().deliver(parcel, handover)
+
+
+async def _pass_through(folder: Path, port: int, mails: int, connections: int) -> None:
+    app.SmtpProvider = _CountingProvider  # type: ignore[attr-defined]
+    relay = {"host": HOST, "port": port, "tls": "none", "default_from": SENDER}
+    settings = {
+        "provider": "smtp",
+        "smtp": relay | {"connections": connections, "messages_per_connection": 10_000},
+        "workers": {"email_slots": connections},
+    }
+    async with opened(folder, **settings) as post:
+        _CountingProvider.left = mails
+        with measured("accept to sent", mails) as whole:
+            with measured("accept", mails) as accepted:
+                for first in range(0, mails, _LIST):
+                    await post.send_many([_mail(first + index) for index in range(_LIST)])
+            with measured("claim to sent", mails) as sent:
+                await drain(post, EMAIL, begun=_CountingProvider.begun)
+    for figure in (whole, accepted, sent):
+        report(figure)
+
+
+def _mail(number: int) -> dict[str, str]:
+    return {
+        "tenant": tenant(number),
+        "to": to(number),
+        "subject": SUBJECT,
+        "text": TEXT,
+        "html": HTML,
+    }
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--port", type=int, required=True)
+    parser.add_argument("--mails", type=int, required=True)
+    parser.add_argument("--connections", type=int, required=True)
+    asked = parser.parse_args()
+    with tempfile.TemporaryDirectory() as place:
+        run(_pass_through(Path(place), asked.port, asked.mails, asked.connections))

@@ -1,0 +1,151 @@
+"""What goes wrong on the way to a relay: at which stage, and what it means.
+
+Before the end of the mail is sent nothing was handed over, whatever breaks. After it, a reply is an
+answer and its absence is not.
+"""
+
+from dataclasses import replace
+from enum import StrEnum
+from typing import NamedTuple
+
+from carteiro.model import Category, Failure, Scope
+from carteiro.policy import classify
+
+NAME = "smtp"
+
+
+class Stage(StrEnum):
+    """Where in the talk with a relay something happened, as people read it."""
+
+    CONNECT = "connecting"
+    GREETING = "greeting"
+    EHLO = "EHLO"
+    STARTTLS = "STARTTLS"
+    AUTH = "AUTH"
+    RSET = "RSET"
+    MAIL = "MAIL FROM"
+    RCPT = "RCPT TO"
+    DATA = "DATA"
+    BODY = "the body"
+    REPLY = "the reply to the whole mail"
+
+
+_SESSION = frozenset({Stage.GREETING, Stage.EHLO, Stage.STARTTLS, Stage.RSET})
+_CONTENT = frozenset({Stage.DATA, Stage.BODY, Stage.REPLY})
+_CLOSING = 421
+
+
+class Reply(NamedTuple):
+    """What a relay said: its code, and all its lines as they came."""
+
+    code: int
+    text: str
+
+    @property
+    def is_positive(self) -> bool:
+        """Whether it did what it was asked."""
+        return self.code // 100 == 2  # noqa: PLR2004 - the class of completion
+
+    @property
+    def is_refusal(self) -> bool:
+        """Whether it said no, for now or for good."""
+        return self.code // 100 in {4, 5}
+
+
+class SmtpError(Exception):
+    """It did not go through; ``reply`` None: not because the relay said so."""
+
+    def __init__(self, stage: Stage, failure: Failure, reply: Reply | None = None) -> None:
+        self.stage = stage
+        self.failure = failure
+        self.reply = reply
+        super().__init__(f"{stage}: {failure.reason}")
+
+    @property
+    def is_unanswered(self) -> bool:
+        """Whether everything was handed over and nobody knows what came of it."""
+        return self.stage is Stage.REPLY and self.reply is None
+
+
+class ConnectionGone(SmtpError):
+    """The relay closed the connection, or is about to."""
+
+
+def said(stage: Stage, reply: Reply) -> SmtpError:
+    """The relay refused, or answered what it was not asked."""
+    failure = _at(stage, classify.classify_smtp(reply.text))
+    kind = ConnectionGone if reply.code == _CLOSING else SmtpError
+    return kind(stage, failure, reply)
+
+
+def refusal_of(reply: Reply) -> Failure:
+    """Why a recipient was refused."""
+    return _at(Stage.RCPT, classify.classify_smtp(reply.text))
+
+
+def _at(stage: Stage, failure: Failure) -> Failure:
+    """The failure in the light of its stage: what is said of a session is no message's fault, for one."""
+    if stage in _SESSION:
+        return replace(
+            failure, category=Category.TRANSIENT_ERROR, retryable=True, scope=Scope.PROVIDER
+        )
+    if failure.scope is not Scope.RECIPIENT:
+        return failure
+    if stage is Stage.MAIL:
+        return replace(failure, scope=Scope.SENDER)
+    is_bare = failure.rule.startswith(("smtp.code.", "smtp.class."))
+    return replace(failure, scope=Scope.MESSAGE) if stage in _CONTENT and is_bare else failure
+
+
+def gone(stage: Stage, why: str) -> ConnectionGone:
+    """The connection could not be made, or broke."""
+    return ConnectionGone(stage, classify.network(f"{stage}: {why}"))
+
+
+def nonsense(stage: Stage, what: str) -> SmtpError:
+    """The relay said something that is no reply."""
+    return SmtpError(stage, classify.network(f"{stage}: not an SMTP reply: {what}"))
+
+
+def timed_out(stage: Stage) -> SmtpError:
+    """The relay did not answer in time."""
+    failure = classify.timeout(NAME)
+    return SmtpError(stage, replace(failure, reason=f"{failure.reason}: {stage}"))
+
+
+def unfit(stage: Stage, code: str, reason: str) -> SmtpError:
+    """The relay is not what the settings ask for; nothing is sent until one of them changes."""
+    failure = Failure(
+        code=code,
+        category=Category.CONFIGURATION_ERROR,
+        retryable=True,
+        scope=Scope.PROVIDER,
+        reason=classify.one_line(reason),
+        rule=f"smtp.{code.lower()}",
+    )
+    return SmtpError(stage, failure)
+
+
+NO_SENDER = Failure(
+    code="SENDER_MISSING",
+    category=Category.CONFIGURATION_ERROR,
+    retryable=False,
+    scope=Scope.SENDER,
+    reason="The e-mail has no from address: give it one, or set smtp.default_from",
+    rule="smtp.sender_missing",
+)
+
+NOT_INTERNATIONAL = Failure(
+    code="SMTPUTF8_MISSING",
+    category=Category.PERMANENT_ERROR,
+    retryable=False,
+    scope=Scope.RECIPIENT,
+    reason="An address is not ASCII before its @, and the relay does not offer SMTPUTF8",
+    rule="smtp.smtputf8_missing",
+)
+
+
+def too_big(size: int, limit: int) -> Failure:
+    """What a relay would say that offers SIZE; told without sending the mail."""
+    reply = f"552 5.3.4 The mail has {size} bytes, the relay takes {limit}"
+    return classify.classify_smtp(reply)

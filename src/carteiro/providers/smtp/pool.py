@@ -1,0 +1,98 @@
+"""Connections that are kept for the next mail: no more than so many, and none for longer than it is good."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+
+from carteiro.providers.smtp.client import Connection
+
+_FAREWELL = 1.0  # seconds that a relay has to close its side
+
+
+class ConnectionPool:
+    """Connections to one relay. Whether one is good shows when it is used; nothing is sent to find out."""
+
+    def __init__(
+        self,
+        opens: Callable[[], Awaitable[Connection]],
+        *,
+        connections: int,
+        mails_each: int,
+        idle: timedelta,
+    ) -> None:
+        self._opens = opens
+        self._most = connections
+        self._mails_each = mails_each
+        self._idle_seconds = idle.total_seconds()
+        self._free = asyncio.Semaphore(connections)
+        self._in_use = 0
+        self._idle: list[tuple[float, Connection]] = []  # the one longest idle first
+        self._sweep_timer: asyncio.TimerHandle | None = None
+        self._is_closed = False
+
+    async def take(self, *, fresh: bool = False) -> Connection:
+        """A connection for one mail; ``fresh``: not one that has carried another."""
+        await self._free.acquire()
+        self._in_use += 1
+        try:
+            return self._kept(fresh=fresh) or await self._opens()
+        except BaseException:
+            self._let_next()
+            raise
+
+    def _kept(self, *, fresh: bool) -> Connection | None:
+        if fresh and self._in_use + len(self._idle) > self._most:
+            self._idle.pop(0)[1].quit()
+        while self._idle and not fresh:
+            _, connection = self._idle.pop()
+            if connection.is_usable:
+                return connection
+            connection.abort()
+        return None
+
+    def give_back(self, connection: Connection) -> None:
+        """Keep it for the next mail if it can carry one."""
+        if not connection.is_usable:
+            connection.abort()
+        elif connection.mails >= self._mails_each or self._is_closed:
+            connection.quit()
+        else:
+            self._idle.append((time.monotonic(), connection))
+            self._sweep_later()
+        self._let_next()
+
+    def _let_next(self) -> None:
+        self._in_use -= 1
+        self._free.release()
+
+    def _sweep_later(self) -> None:
+        if self._sweep_timer is None:
+            wait = self._idle[0][0] + self._idle_seconds - time.monotonic()
+            self._sweep_timer = asyncio.get_running_loop().call_later(wait, self._sweep)
+
+    def _sweep(self) -> None:
+        """Take leave of what nobody needed for a while."""
+        self._sweep_timer = None
+        until = time.monotonic() - self._idle_seconds
+        while self._idle and self._idle[0][0] <= until:
+            self._idle.pop(0)[1].quit()
+        if self._idle:
+            self._sweep_later()
+
+    async def close(self) -> None:
+        """Take leave of all that are idle; those in use follow when they are given back."""
+        self._is_closed = True
+        if self._sweep_timer is not None:
+            self._sweep_timer.cancel()
+        connections = [connection for _, connection in self._idle]
+        self._idle.clear()
+        for connection in connections:
+            connection.quit()
+        leaving = [asyncio.ensure_future(connection.closed()) for connection in connections]
+        if leaving:
+            await asyncio.wait(leaving, timeout=_FAREWELL)
+        for connection in connections:
+            connection.abort()
+        await asyncio.gather(*leaving)
+        await asyncio.sleep(0)  # what was aborted before closes in the loop's next turn

@@ -1,0 +1,86 @@
+"""Hand e-mail to a relay: one mail, one talk over a connection that is kept for the next."""
+
+from carteiro.email import Email
+from carteiro.mime import is_international, mail_address, write_mime
+from carteiro.model import Deferred, Outcome, Rejected, Taken, Unknown
+from carteiro.policy import classify
+from carteiro.ports.provider import Handover, Parcel
+from carteiro.providers.smtp.client import Connection, Letter
+from carteiro.providers.smtp.failures import NAME, NO_SENDER, ConnectionGone, SmtpError, Stage
+from carteiro.providers.smtp.options import SmtpOptions
+from carteiro.providers.smtp.pool import ConnectionPool
+
+
+class SmtpProvider:
+    """A relay takes the mail over when it answers the end of it, and not before.
+
+    The same message and revision are the same bytes each time, Message-ID and Date among them.
+    """
+
+    name = NAME
+
+    def __init__(self, options: SmtpOptions) -> None:
+        self._options = options
+        self._context = options.tls_context()
+        self._pool = ConnectionPool(
+            self._open,
+            connections=options.connections,
+            mails_each=options.messages_per_connection,
+            idle=options.idle,
+        )
+
+    async def deliver(self, parcel: Parcel, handover: Handover) -> Outcome:
+        """Send the mail to all its recipients; the copies that were refused are told, not repeated."""
+        email: Email = parcel.content
+        sender = email.from_ or self._options.default_from
+        if not sender:
+            return Rejected(NO_SENDER)
+        try:
+            letter = _letter(parcel, email, sender)
+        except ValueError as error:
+            return Rejected(classify.validation("INVALID_PAYLOAD", str(error)))
+        try:
+            return await self._hand_over(letter, handover)
+        except SmtpError as error:
+            if error.is_unanswered:
+                return Unknown(error.failure)
+            return Deferred(error.failure) if error.failure.retryable else Rejected(error.failure)
+
+    async def close(self) -> None:
+        """Take leave of the relay."""
+        await self._pool.close()
+
+    async def _open(self) -> Connection:
+        return await Connection.open(self._options, self._context)
+
+    async def _hand_over(self, letter: Letter, handover: Handover, *, fresh: bool = False) -> Taken:
+        connection = await self._pool.take(fresh=fresh)
+        try:
+            return await connection.send(letter, handover)
+        except ConnectionGone as error:
+            # A relay closes what has been idle for long enough, and may do so as we begin.
+            if connection.mails == 1 or error.stage not in {Stage.RSET, Stage.MAIL}:
+                raise
+        finally:
+            self._pool.give_back(connection)
+        return await self._hand_over(letter, handover, fresh=True)
+
+
+def _letter(parcel: Parcel, email: Email, sender: str) -> Letter:
+    """The mail in its envelope: each recipient once, whoever it is copied to by."""
+    to = mail_address(email.to)
+    copies = {
+        carried: given
+        for given in (*email.cc, *email.bcc)
+        if (carried := mail_address(given)) != to
+    }
+    envelope = (mail_address(sender), to, *copies)
+    named = (*envelope, mail_address(email.reply_to)) if email.reply_to else envelope
+    content = write_mime(email, sender=sender, message=parcel.message, revision=parcel.revision)
+    return Letter(
+        envelope[0],
+        to,
+        [(given, carried) for carried, given in copies.items()],
+        content,
+        is_international(named),
+    )

@@ -1,0 +1,271 @@
+"""Whatever a relay does at whatever stage: the outcome is right, and nothing is delivered twice."""
+
+import asyncio
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from carteiro.errors import DeadlinePassed
+from carteiro.model import Category, Deferred, Rejected, Scope, Taken, Unknown
+from carteiro.ports import Handover
+from carteiro.providers.smtp import SmtpOptions, SmtpProvider, Tls
+from support.smtp_sending import SOON, a_large_mail, a_mail, a_relay, failure_of, sent
+from support.smtp_server import (
+    EXTENSIONS,
+    HOST,
+    PASSWORD,
+    USER,
+    Act,
+    Drop,
+    Say,
+    SayLate,
+    Stall,
+    an_smtp_server,
+)
+
+BEFORE_THE_BODY = ("greeting", "EHLO", "AUTH", "MAIL", "RCPT", "DATA")
+PIPELINED = (*EXTENSIONS, "AUTH PLAIN LOGIN")
+ONE_BY_ONE = tuple(each for each in PIPELINED if each != "PIPELINING")
+OVER = timedelta(0)
+
+
+@pytest.mark.parametrize("extensions", [PIPELINED, ONE_BY_ONE], ids=["pipelined", "one by one"])
+@pytest.mark.parametrize("stage", BEFORE_THE_BODY)
+async def test_silence_before_the_body_is_a_time_out(
+    stage: str, extensions: tuple[str, ...]
+) -> None:
+    """Nothing was handed over: another attempt is safe, and the reason says where it stuck."""
+    known: dict[str, Any] = {"username": USER, "password": PASSWORD}
+    async with a_relay({stage: Stall()}, extensions=extensions, command_limit=SOON, **known) as (
+        server,
+        provider,
+    ):
+        outcome = await sent(provider)
+
+    assert isinstance(outcome, Deferred)
+    assert stage.upper() in failure_of(outcome).reason.upper()
+    assert failure_of(outcome).code == "SMTP_TIMEOUT"
+    assert failure_of(outcome).category is Category.TIMEOUT_ERROR
+    assert server.mails == []
+
+
+@pytest.mark.parametrize("extensions", [PIPELINED, ONE_BY_ONE], ids=["pipelined", "one by one"])
+@pytest.mark.parametrize("stage", BEFORE_THE_BODY)
+async def test_a_connection_that_breaks_before_the_body_is_the_relays_fault(
+    stage: str, extensions: tuple[str, ...]
+) -> None:
+    """Nothing was handed over; it is retryable, and no message's fault."""
+    async with a_relay(
+        {stage: Drop()}, extensions=extensions, username=USER, password=PASSWORD
+    ) as (server, provider):
+        outcome = await sent(provider)
+
+    assert isinstance(outcome, Deferred)
+    assert failure_of(outcome).code == "NETWORK_ERROR"
+    assert failure_of(outcome).scope is Scope.PROVIDER
+    assert stage.upper() in failure_of(outcome).reason.upper()
+    assert server.mails == []
+
+
+async def test_a_connection_that_breaks_within_a_large_body_hands_nothing_over() -> None:
+    """The end was never sent, so that it is known that there is no mail."""
+    handover = Handover(100 * SOON)
+    parcel = a_large_mail()
+    async with a_relay({"body": Drop()}, extensions=("PIPELINING",)) as (server, provider):
+        outcome = await provider.deliver(parcel, handover)
+
+    assert isinstance(outcome, Deferred)
+    assert failure_of(outcome).code == "NETWORK_ERROR"
+    assert not handover.begun
+    assert server.mails == []
+
+
+async def test_a_relay_that_stops_reading_a_large_body_times_out() -> None:
+    """The end was never sent."""
+    never = asyncio.Event()
+    plays: dict[str, Act] = {"body": SayLate("", never)}
+    async with a_relay(plays, extensions=("PIPELINING",), command_limit=SOON) as (server, provider):
+        outcome = await sent(provider, a_large_mail())
+        never.set()
+
+    assert isinstance(outcome, Deferred)
+    assert failure_of(outcome).reason.endswith("the body")
+    assert server.mails == []
+
+
+async def test_an_answer_in_the_midst_of_a_large_body_counts() -> None:
+    """A relay may refuse before it has heard all; the end is not sent after it."""
+    never = asyncio.Event()
+    reply = Say("552 5.3.4 Enough\r\n")
+    stop = SayLate("", never)
+    async with a_relay({"body": [reply, stop]}, extensions=("PIPELINING",)) as (server, provider):
+        outcome = await sent(provider, a_large_mail())
+        never.set()
+
+    assert isinstance(outcome, Rejected)
+    assert failure_of(outcome).original_code == "5.3.4"
+    assert server.mails == []
+
+
+@pytest.mark.parametrize("act", [Stall(), Drop(), Drop("250-2.0.0 Ok: que"), Say("hello?\r\n")])
+async def test_no_answer_to_the_whole_mail_leaves_it_unknown(act: Act) -> None:
+    """Everything was handed over: only an answer could say what became of it."""
+    async with a_relay({"dot": act}, reply_limit=SOON) as (server, provider):
+        outcome = await sent(provider)
+
+    assert isinstance(outcome, Unknown)
+    assert len(server.mails) == 1
+    assert server.connections == 1
+
+
+@pytest.mark.parametrize("reply", ["354 Go on\r\n", "250-Ok\r\n550 No\r\n", "2\r\n", "\r\n"])
+async def test_an_answer_that_is_none_leaves_it_unknown(reply: str) -> None:
+    """What cannot be understood does not deny that the mail was taken."""
+    async with a_relay({"dot": Say(reply)}) as (_server, provider):
+        outcome = await sent(provider)
+
+    assert isinstance(outcome, Unknown)
+    assert failure_of(outcome).code == "NETWORK_ERROR"
+
+
+async def test_the_answer_to_the_whole_mail_may_take_longer_than_a_call() -> None:
+    """Its own limit counts: a call that gave up sooner would send the mail twice."""
+    late = asyncio.Event()
+    async with a_relay({"dot": SayLate("250 2.0.0 Ok\r\n", late)}) as (server, provider):
+        call = asyncio.create_task(sent(provider, limit=SOON))
+        await server.until(lambda: len(server.mails) == 1)
+        await asyncio.wait([call], timeout=2 * SOON.total_seconds())
+        still_waits = not call.done()
+        late.set()
+        outcome = await call
+
+    assert still_waits
+    assert isinstance(outcome, Taken)
+
+
+async def test_an_answer_after_its_time_goes_to_nobody() -> None:
+    """The next mail has a connection of its own: a late reply must not be taken for its reply."""
+    late = asyncio.Event()
+    async with a_relay(
+        {"dot": [SayLate("250 Ok: queued as LATE\r\n", late)]}, reply_limit=SOON
+    ) as (server, provider):
+        first = await sent(provider)
+        late.set()
+        second = await sent(provider)
+
+    assert isinstance(first, Unknown)
+    assert second == Taken("Q0002")
+    assert server.connections == 2
+
+
+@pytest.mark.parametrize(
+    ("stage", "reply", "outcome", "code", "scope"),
+    [
+        ("greeting", "421 4.3.2 Too busy", Deferred, "421", Scope.PROVIDER),
+        ("greeting", "554 5.7.1 Go away", Deferred, "554", Scope.PROVIDER),
+        ("EHLO", "502 5.5.1 What?", Deferred, "502", Scope.PROVIDER),
+        ("MAIL", "451 4.3.0 Later", Deferred, "451", Scope.DESTINATION),
+        ("MAIL", "550 No", Rejected, "550", Scope.SENDER),
+        ("MAIL", "550 5.7.1 SPF fails", Rejected, "550", Scope.SENDER),
+        ("RCPT", "450 4.2.0 Greylisted", Deferred, "450", Scope.DESTINATION),
+        ("RCPT", "452 4.2.2 Full", Deferred, "452", Scope.RECIPIENT),
+        ("RCPT", "550 5.1.1 No such user", Rejected, "550", Scope.RECIPIENT),
+        ("RCPT", "550-5.1.1 No\r\n550 5.1.1 such user", Rejected, "550", Scope.RECIPIENT),
+        ("DATA", "451 4.3.0 Later", Deferred, "451", Scope.DESTINATION),
+        ("DATA", "554 5.5.1 No", Rejected, "554", Scope.MESSAGE),
+        ("DATA", "250 Ok", Deferred, "250", Scope.PROVIDER),
+        ("dot", "421 4.3.2 Going down", Deferred, "421", Scope.DESTINATION),
+        ("dot", "451 4.7.1 Try again later", Deferred, "451", Scope.DESTINATION),
+        ("dot", "550 No", Rejected, "550", Scope.MESSAGE),
+        ("dot", "554 5.6.0 Spam", Rejected, "554", Scope.MESSAGE),
+    ],
+)
+@pytest.mark.parametrize("extensions", [PIPELINED, ONE_BY_ONE], ids=["pipelined", "one by one"])
+@pytest.mark.parametrize("closes", [False, True], ids=["stays", "closes"])
+async def test_a_refusal_is_an_answer(
+    stage: str,
+    reply: str,
+    outcome: type,
+    code: str,
+    scope: Scope,
+    extensions: tuple[str, ...],
+    closes: bool,
+) -> None:
+    """At whatever stage, and whether or not the relay closes the connection over it: no mail, no doubt."""
+    text = f"{reply}\r\n"
+    act: Act = Drop(text) if closes else Say(text)
+    async with a_relay({stage: act}, extensions=extensions) as (server, provider):
+        said = await sent(provider)
+
+    assert isinstance(said, outcome)
+    assert (failure_of(said).code, failure_of(said).scope) == (code, scope)
+    assert server.mails == []
+
+
+@pytest.mark.parametrize("stage", ["greeting", "EHLO", "MAIL", "RCPT", "DATA"])
+@pytest.mark.parametrize(
+    "text", ["HTTP/1.1 400 Bad\r\n", "\udcff\udcfe\r\n", "25\r\n", "999 x\r\n"]
+)
+async def test_garbage_is_no_reply(stage: str, text: str) -> None:
+    """Whatever speaks there is not a relay; nothing was handed over, and it is not spoken to again."""
+    async with a_relay({stage: Say(text)}, command_limit=SOON) as (server, provider):
+        outcome = await sent(provider)
+
+    assert isinstance(outcome, Deferred)
+    assert failure_of(outcome).code == "NETWORK_ERROR"
+    assert server.mails == []
+
+
+@pytest.mark.parametrize("text", ["220" + "x" * 70_000, "220-x\r\n" * 20_000])
+async def test_a_reply_without_an_end_is_not_waited_for(text: str) -> None:
+    """It would fill the memory before the time is up."""
+    async with a_relay({"greeting": Say(text)}) as (_server, provider):
+        outcome = await sent(provider)
+
+    assert isinstance(outcome, Deferred)
+    assert "no end" in failure_of(outcome).reason
+
+
+async def test_a_reply_of_many_lines_is_one_reply() -> None:
+    """However it is cut on its way."""
+    greeting = "".join(f"220-{line}\r\n" for line in range(200)) + "220 mail.test\r\n"
+    async with a_relay({"greeting": Say(greeting)}) as (_server, provider):
+        assert isinstance(await sent(provider), Taken)
+
+
+async def test_nobody_there_is_the_relays_fault() -> None:
+    """A refused connection proves that nothing was handed over."""
+    async with an_smtp_server() as server:
+        port = server.port
+    provider = SmtpProvider(SmtpOptions(HOST, port, tls=Tls.NONE, default_from="a@example.com"))
+
+    outcome = await sent(provider)
+
+    assert isinstance(outcome, Deferred)
+    assert failure_of(outcome).code == "NETWORK_ERROR"
+    assert failure_of(outcome).scope is Scope.PROVIDER
+
+
+async def test_a_call_past_its_deadline_sends_no_end() -> None:
+    """A process that slept hands nothing over: the relay gets a broken mail and drops it."""
+    async with a_relay() as (server, provider):
+        await sent(provider)  # so that there is a connection
+
+        with pytest.raises(DeadlinePassed):
+            await provider.deliver(a_mail(), Handover(OVER))
+        await server.until(lambda: server.closed == 1)
+
+    assert len(server.mails) == 1
+
+
+async def test_the_limit_of_the_call_cuts_whatever_takes_too_long() -> None:
+    """Stages within their own limits may still be too slow together."""
+    async with a_relay({"MAIL": Stall()}) as (server, provider):
+        outcome = await sent(provider, limit=SOON)
+        again = await sent(provider, limit=SOON)
+
+    assert isinstance(outcome, Deferred)
+    assert isinstance(again, Deferred)
+    assert failure_of(outcome).code == "SMTP_TIMEOUT"
+    assert server.connections == 2
