@@ -20,6 +20,7 @@ from pydantic import (
     Field,
     StringConstraints,
     ValidationError,
+    ValidationInfo,
 )
 from pydantic.alias_generators import to_camel
 from pydantic_core import ErrorDetails, PydanticCustomError
@@ -43,7 +44,7 @@ _PLAIN_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}", re.ASCII)
 _BARE_NUMBER = re.compile(r"\s*[+-]?[0-9._]+([eE][+-]?[0-9]+)?\s*")
 
 
-def _only_time_as_text(given: object) -> object:
+def only_time_as_text(given: object) -> object:
     """Refuse bare numbers: nobody can tell seconds from milliseconds."""
     if isinstance(given, datetime) or (
         isinstance(given, str) and not _BARE_NUMBER.fullmatch(given)
@@ -113,11 +114,35 @@ class EmailRecipient(_Document):
         return bool(self.recipient_id or self.external_id or self.cpf_cnpj_hash)
 
 
+class EmailTemplate(_Document):
+    """Which template says it, with which words; once they are in place, which version of it did."""
+
+    type: Line
+    variables: dict[str, Any] = Field(default_factory=dict)
+    version: int | None = Field(default=None, ge=1, strict=True)
+
+
+def _without_default(schema: dict[str, Any]) -> None:
+    schema.pop("default")  # it stands for "not given", which no request can say
+
+
+def _subject_unless_template(given: object, info: ValidationInfo) -> object:
+    if given is not None:
+        return given
+    is_told_of = "template" not in info.data  # it is bad: that is told, and enough
+    if not is_told_of and info.data["template"] is None:
+        raise PydanticCustomError("missing", "")
+    return ""
+
+
 class Email(_Document):
-    """One e-mail as a tenant asks for it: a subject of 1 to 150 characters, and html or text or both."""
+    """One e-mail as a tenant asks for it: a subject of 1 to 150 characters and html or text or both, or a template."""
 
     to: Address
-    subject: Body
+    template: EmailTemplate | None = None
+    subject: Annotated[Body, BeforeValidator(_subject_unless_template)] = Field(
+        default=None, validate_default=True, json_schema_extra=_without_default
+    )
     html: Body | None = None
     text: Body | None = None
     from_: Address | None = Field(default=None, alias="from")
@@ -129,7 +154,7 @@ class Email(_Document):
     attachments: tuple[Attachment, ...] = ()
     recipient: EmailRecipient | None = None
     external_id: Line | None = None
-    scheduled_at: Annotated[AwareDatetime, BeforeValidator(_only_time_as_text)] | None = None
+    scheduled_at: Annotated[AwareDatetime, BeforeValidator(only_time_as_text)] | None = None
     priority: int = Field(default=5, ge=1, le=10, strict=True)
     ttl: int | None = Field(
         default=None, ge=1, le=MAX_TTL // timedelta(milliseconds=1), strict=True
@@ -164,7 +189,7 @@ def _read(body: bytes, *, by_name: bool) -> Email:
     try:
         given = _VALIDATOR.validate_json(body, by_alias=True, by_name=by_name)
     except ValidationError as error:
-        raise _plainly(error) from None
+        raise plainly(error) from None
     return _judged(given)
 
 
@@ -180,7 +205,7 @@ def restore_email(content: str) -> Email:
             raise _too_large()
         email: Email = _VALIDATOR.validate_json(content)
     except ValidationError as error:
-        raise _plainly(error) from None
+        raise plainly(error) from None
     except UnicodeEncodeError:
         raise _not_unicode() from None
     faults = _nul_faults(email)
@@ -204,10 +229,7 @@ def _judged(email: Email) -> Email:
     faults = _nul_faults(email)
     changes: dict[str, Any] = {}
     _judge_addresses(email, faults, changes)
-    if (fault := subject_fault(email.subject)) is not None:
-        faults.append(FieldError("subject", fault))
-    if not (email.html or email.text):
-        faults.append(FieldError("html", "html or text is required", missing=True))
+    faults += _saying_faults(email) if email.template is None else _template_faults(email)
     if email.scheduled_at is not None and email.scheduled_at > LATEST:
         faults.append(FieldError("scheduledAt", f"must not be after {LATEST:%Y-%m-%d}"))
     if email.headers:
@@ -220,6 +242,21 @@ def _judged(email: Email) -> Email:
         faults += _recipient_faults(recipient, to=changes.get("to", email.to))
     _raise_any(faults)
     return email.model_copy(update=changes) if changes else email
+
+
+def _saying_faults(email: Email) -> Iterator[FieldError]:
+    if (fault := subject_fault(email.subject)) is not None:
+        yield FieldError("subject", fault)
+    if not (email.html or email.text):
+        yield FieldError("html", "html or text is required", missing=True)
+
+
+def _template_faults(email: Email) -> Iterator[FieldError]:
+    for part in ("subject", "html", "text"):
+        if part in email.model_fields_set:
+            yield FieldError(part, "must not be given beside a template")
+    if email.template is not None and email.template.version is not None:
+        yield FieldError("template.version", "is not a known field")
 
 
 def _nul_faults(email: Email) -> list[FieldError]:
@@ -306,10 +343,19 @@ _MESSAGES = {
     "string_too_short": "must have at least {min_length} character(s)",
     "string_too_long": "must have at most {max_length} characters",
     "too_long": "must have at most {max_length} items",
+    "bool_parsing": "must be true or false",
+    "bool_type": "must be true or false",
+    "float_parsing": "must be a number",
+    "float_type": "must be a number",
+    "int_from_float": "must be an integer",
+    "int_parsing": "must be an integer",
     "int_type": "must be an integer",
     "int_parsing_size": "is too large",
+    "greater_than": "must be above {gt}",
     "greater_than_equal": "must be at least {ge}",
     "less_than_equal": "must be at most {le}",
+    "list_type": "must be a list",
+    "literal_error": "must be {expected}",
     "tuple_type": "must be a list",
     "dict_type": "must be an object",
     "model_type": "must be an object",
@@ -325,13 +371,14 @@ _PATTERNS = {
 }
 _JSON_NAMES: Mapping[int | str, str] = {
     name: field.alias or name
-    for document in (Email, EmailRecipient, Attachment)
+    for document in (Email, EmailTemplate, EmailRecipient, Attachment)
     for name, field in document.model_fields.items()
 }
 _ANY_PATTERN = "must not contain control characters"
 
 
-def _plainly(error: ValidationError) -> InvalidMessage:
+def plainly(error: ValidationError) -> InvalidMessage:
+    """What is wrong with a document, field by field, in words that repeat nothing of it."""
     found = error.errors(include_url=False, include_input=False)
     return InvalidMessage([_plain_fault(each) for each in found[:20]])
 

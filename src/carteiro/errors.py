@@ -3,7 +3,9 @@
 CarteiroError
 ├── ConfigError            a setting is wrong; says which, where it came from and what is allowed
 ├── InvalidMessage         what was to be sent is malformed; carries the fields
-├── TenantMissing          no such tenant
+├── TenantMissing          no such tenant, or one that is disabled
+├── KeyReused              an idempotency key stands for another request; nothing was stored
+├── BadCursor              a cursor that no list gave out
 ├── DeadlinePassed         a provider call woke up after its deadline, before the hand-over
 ├── TransitionRefused      a message was to move where it must not: a bug, nothing was written
 ├── DeliveryFailed         a task or provider says what is wrong, already classified
@@ -11,7 +13,8 @@ CarteiroError
     ├── StoreUnavailable   cannot be reached or written now; try again
     ├── StoreFull          no room for new messages; what is accepted already still settles
     ├── StoreCorrupt       the file is damaged
-    └── SchemaMismatch     the schema is newer than this program
+    ├── SchemaMismatch     the schema is newer than this program
+    └── CannotBackUp       there is no file to copy, or the target is there already
 """
 
 from collections.abc import Sequence
@@ -52,7 +55,15 @@ class InvalidMessage(CarteiroError, ValueError):
 
 
 class TenantMissing(CarteiroError, LookupError):
-    """No such tenant."""
+    """No such tenant, or one that is disabled."""
+
+
+class KeyReused(CarteiroError):
+    """An idempotency key stands for another request; nothing was stored."""
+
+
+class BadCursor(CarteiroError, ValueError):
+    """A cursor that no list gave out."""
 
 
 class DeadlinePassed(CarteiroError, TimeoutError):
@@ -89,3 +100,7 @@ class StoreCorrupt(StoreError):
 
 class SchemaMismatch(StoreError):
     """The schema is newer than this program."""
+
+
+class CannotBackUp(StoreError):
+    """There is no file to copy, or the target is there already."""

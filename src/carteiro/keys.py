@@ -5,11 +5,17 @@ import secrets
 
 PREFIX = "ck_"  # so that people and secret scanners know one when they see it
 _RANDOM_BYTES = 24
+_HINT_CHARS = 6
 
 
 def make_key() -> str:
     """A new key that nobody can guess."""
     return PREFIX + secrets.token_urlsafe(_RANDOM_BYTES)
+
+
+def hint_of(key: str) -> str:
+    """How a key begins: enough for people to tell their keys apart, too little to guess one."""
+    return key[: len(PREFIX) + _HINT_CHARS]
 
 
 def hash_key(key: str) -> str:

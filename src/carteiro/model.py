@@ -1,21 +1,35 @@
 """The words of the product as values: message, job, lease, outcome, verdict, dead letter, tenant. No I/O."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, NamedTuple, NewType, TypeAlias, TypeVar, dataclass_transform
+from ipaddress import ip_network
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Generic,
+    NamedTuple,
+    NewType,
+    TypeAlias,
+    TypeVar,
+    dataclass_transform,
+)
 
 MessageId = NewType("MessageId", str)  # UUIDv7; also the job's id: one message, one job
 ClaimId = NewType("ClaimId", str)  # made anew for each claim call
 TenantId = NewType("TenantId", str)
 KindName = NewType("KindName", str)
 RecipientId = NewType("RecipientId", str)
+KeyId = NewType("KeyId", str)
+Cursor = NewType("Cursor", str)  # where a page ended; opaque to everyone but the store that made it
 
 EMAIL = KindName("email:send")
 ZERO = timedelta(0)
 LATEST = datetime(2200, 1, 1, tzinfo=UTC)  # nothing is due after it
 Metadata: TypeAlias = Mapping[str, Any]
+Row = TypeVar("Row")
 
 if TYPE_CHECKING:
     _T = TypeVar("_T")
@@ -29,6 +43,14 @@ else:
     # Frozen to the type checker only: `frozen=True` makes creating an object three times as dear,
     # and the hot path creates about ten per message.
     value = dataclass(slots=True, unsafe_hash=True)
+
+
+@dataclass(slots=True)
+class Page(Generic[Row]):
+    """A part of a list; ``next`` leads to the part after it, None at the end. A short one need not be the last."""
+
+    rows: list[Row]
+    next: Cursor | None
 
 
 # --- states -----------------------------------------------------------------------------------
@@ -103,6 +125,7 @@ class EventType(StrEnum):
     IN_DOUBT = "IN_DOUBT"
     LATE_RESULT = "LATE_RESULT"
     CANCEL_REQUESTED = "CANCEL_REQUESTED"
+    RECIPIENT_REFUSED = "RECIPIENT_REFUSED"
 
 
 @value
@@ -177,9 +200,10 @@ class DeadReason(StrEnum):
 
 @value
 class Taken:
-    """The provider took the message over."""
+    """The provider took the message over; ``refused`` are the copies, by address, that it did not take."""
 
     provider_id: str
+    refused: tuple[tuple[str, Failure], ...] = ()
 
 
 @value
@@ -285,8 +309,41 @@ class Recipient:
 
 
 @value
+class IdempotencyKey:
+    """What a tenant calls a request, so that asking twice does it once; ``digest`` is that of what it asked."""
+
+    key: str
+    digest: str
+
+
+@value
+class ApiLimits:
+    """How many messages a tenant may hand in over HTTP in a minute, an hour, a day (UTC); None: any number."""
+
+    per_minute: int | None = 100
+    per_hour: int | None = 2_000
+    per_day: int | None = 10_000
+
+    @property
+    def has_any(self) -> bool:
+        """Whether there is anything to count for."""
+        return (self.per_minute, self.per_hour, self.per_day) != (None, None, None)
+
+    def check(self) -> None:
+        """Raise ValueError on limits that make no sense."""
+        for name in ("per_minute", "per_hour", "per_day"):
+            given = getattr(self, name)
+            if given is not None and not 0 <= given <= _MOST_SENDS:
+                text = f"{name} must be 0 to {_MOST_SENDS}"
+                raise ValueError(text)
+
+
+@value
 class NewMessage:
-    """What a tenant wants done, ready to be committed."""
+    """What a tenant wants done, ready to be committed.
+
+    ``key`` set: committed with the message, kept for a day. ``limits`` set: counted against them.
+    """
 
     id: MessageId
     tenant: TenantId
@@ -303,6 +360,10 @@ class NewMessage:
     external_id: str | None = None
     recipient: NewRecipient | None = None
     events: tuple[Event, ...] = ()
+    tags: tuple[str, ...] = ()
+    template_type: str | None = None
+    key: IdempotencyKey | None = None
+    limits: ApiLimits | None = None
 
 
 @value
@@ -316,11 +377,12 @@ class Accepted:
 
 @value
 class Replayed:
-    """Already there: the first acceptance again, nothing was written."""
+    """Already there, by its id or its key: the first acceptance again, nothing was written or counted."""
 
     id: MessageId
     received_at: datetime
     recipient_id: RecipientId | None = None
+    request_id: str = ""
 
 
 @value
@@ -330,7 +392,33 @@ class TenantUnknown:
     tenant: TenantId
 
 
-AcceptAnswer: TypeAlias = Accepted | Replayed | TenantUnknown
+@value
+class TenantDisabled:
+    """The tenant may not send: nothing was written."""
+
+    tenant: TenantId
+
+
+@value
+class KeyConflict:
+    """The key stands for another request: nothing was written."""
+
+    first: MessageId
+
+
+@value
+class OverLimit:
+    """The tenant handed in as many as it may: nothing was written. The limit that opens last is told."""
+
+    limit: int
+    remaining: int
+    resets_at: datetime
+    retry_after: timedelta
+
+
+AcceptAnswer: TypeAlias = (
+    Accepted | Replayed | TenantUnknown | TenantDisabled | KeyConflict | OverLimit
+)
 
 
 @value
@@ -340,7 +428,7 @@ class NotStored:
     reason: str
 
 
-StoreAnswer: TypeAlias = Accepted | Replayed | NotStored
+StoreAnswer: TypeAlias = Accepted | Replayed | KeyConflict | OverLimit | NotStored
 
 
 # --- claiming ---------------------------------------------------------------------------------
@@ -378,6 +466,7 @@ class LeasedJob:
     cancel_requested: bool = False
     recipient_id: RecipientId | None = None
     recipient: Recipient | None = None
+    retry_preset: str | None = None  # of its template type, else of its tenant
 
 
 @value
@@ -495,12 +584,48 @@ class DeadLetter:
     redriven_at: datetime | None
 
 
+@value
+class DeadFilter:
+    """Which dead letters; what is None does not matter. ``text`` is looked for in code, reason and address."""
+
+    tenant: TenantId | None = None
+    kind: KindName | None = None
+    reason: DeadReason | None = None
+    code: str | None = None
+    category: Category | None = None
+    text: str | None = None
+    moved_after: datetime | None = None
+    moved_before: datetime | None = None
+    is_redriven: bool | None = None
+
+
+@value
+class DeadGroup:
+    """Dead letters that have something in common."""
+
+    key: str
+    count: int
+    oldest: datetime
+    newest: datetime
+
+
+@value
+class Revision:
+    """What a dead letter is to become: new content, a new Message-ID, a new provider key."""
+
+    content: str
+    to: str | None
+    subject: str | None
+    recipient: NewRecipient | None = None  # who it is for now; None: nobody that is known
+
+
 class RedriveAnswer(StrEnum):
     """What a redrive did."""
 
     REDRIVEN = "redriven"
     ALREADY = "already_redriven"
     NOT_FOUND = "not_found"
+    NO_CONTENT = "no_content"  # its body is past its retention
 
 
 # --- tenants ----------------------------------------------------------------------------------
@@ -508,6 +633,8 @@ class RedriveAnswer(StrEnum):
 
 _SLOWEST, _FASTEST = 1e-6, 1e6  # jobs a second
 _MOST_SENDS, _LONGEST_WINDOW = 1_000_000_000, timedelta(days=366)
+_LONGEST_DOMAIN = 253
+_DOMAIN = re.compile(r"[^\W_](?:[\w-]*[^\W_])?(?:\.[^\W_](?:[\w-]*[^\W_])?)+")  # in any script
 
 
 @value
@@ -521,15 +648,51 @@ class Tenant:
     cap: int | None = None  # at most so many in flight
     rate_per_second: float | None = None
     paused: bool = False
+    disabled: bool = False  # accepts nothing, no key opens; what waits is held as when paused
+    default_from: str | None = None
+    from_domains: tuple[str, ...] = ()  # () allows any
+    allowed_networks: tuple[str, ...] = ()  # () allows any
+    limits: ApiLimits | None = None  # None: as configured
+    retry_preset: str | None = None  # None: as configured
+    external_id_is_key: bool = False
+
+    @property
+    def is_held(self) -> bool:
+        """Whether what waits stays where it is."""
+        return self.paused or self.disabled
 
     def check(self) -> None:
-        """Raise ValueError on a share that makes no sense."""
+        """Raise ValueError on a tenant that makes no sense; its text begins with the field."""
         if self.weight is not None and not 0 < self.weight < float("inf"):
             raise ValueError("weight must be above 0")
         if self.cap is not None and (not isinstance(self.cap, int) or self.cap < 1):
             raise ValueError("cap must be a whole number of at least 1")
         if self.rate_per_second is not None and not _SLOWEST <= self.rate_per_second <= _FASTEST:
             raise ValueError(f"rate_per_second must be {_SLOWEST:g} to {_FASTEST:g}")
+        if self.limits is not None:
+            self.limits.check()
+        self._check_senders()
+        self._check_networks()
+
+    def _check_senders(self) -> None:
+        if self.default_from is not None:
+            local, _, domain = self.default_from.rpartition("@")
+            if not local or not _is_domain(domain):
+                raise ValueError("default_from must be an e-mail address")
+        for domain in self.from_domains:
+            if not _is_domain(domain):
+                raise ValueError(f"from_domains must be names of domains: {domain!r} is none")
+
+    def _check_networks(self) -> None:
+        for network in self.allowed_networks:
+            try:
+                ip_network(network)
+            except ValueError as error:
+                raise ValueError(f"allowed_networks must be IP networks: {error}") from None
+
+
+def _is_domain(text: str) -> bool:
+    return len(text) <= _LONGEST_DOMAIN and _DOMAIN.fullmatch(text) is not None
 
 
 @value
@@ -580,6 +743,60 @@ class Standing:
     in_flight: int
 
 
+# --- keys -------------------------------------------------------------------------------------
+
+MOST_LIVE_KEYS = 2  # an old and a new one: enough to change keys without a pause
+
+
+@value
+class Key:
+    """What is known of a key; ``tenant`` None: an administrator's. ``hint`` is its beginning, for people."""
+
+    id: KeyId
+    tenant: TenantId | None
+    hint: str
+    created_at: datetime
+    expires_at: datetime | None = None
+    revoked_at: datetime | None = None
+    last_used_at: datetime | None = None
+
+
+@value
+class TooManyKeys:
+    """The tenant has as many live keys as it may: revoke one first."""
+
+    live: tuple[KeyId, ...]
+
+
+# --- templates --------------------------------------------------------------------------------
+
+
+@value
+class NewTemplate:
+    """A template as a tenant writes it; each `define` makes a new version."""
+
+    tenant: TenantId
+    type: str
+    subject: str
+    html: str | None = None
+    text: str | None = None
+    retry_preset: str | None = None
+
+
+@value
+class Template:
+    """One version of a template."""
+
+    tenant: TenantId
+    type: str
+    version: int
+    subject: str
+    html: str | None
+    text: str | None
+    retry_preset: str | None
+    created_at: datetime
+
+
 # --- reading ----------------------------------------------------------------------------------
 
 
@@ -614,6 +831,61 @@ class StoredMessage:
     created_at: datetime
     finished_at: datetime | None
     content: str | None
+    tags: tuple[str, ...] = ()
+    template_type: str | None = None
+
+
+@value
+class MessageFilter:
+    """Which messages; what is None does not matter.
+
+    ``created_after`` is the first moment that counts, ``created_before`` the first that does not.
+    """
+
+    tenant: TenantId | None = None
+    kind: KindName | None = None
+    state: State | None = None
+    to: str | None = None
+    external_id: str | None = None
+    recipient_external_id: str | None = None
+    tag: str | None = None
+    created_after: datetime | None = None
+    created_before: datetime | None = None
+
+
+@value
+class QueuePlace:
+    """Where the job of an unfinished message is: ready, or parked until a moment, perhaps by a claim.
+
+    ``tenant_wakes_at`` set: the tenant's seat is out of the ring until then. ``limited_until`` set: the
+    send limit of the kind lets nothing go before.
+    """
+
+    parked_until: datetime | None
+    is_claimed: bool
+    claims: int
+    tenant_wakes_at: datetime | None
+    tenant_in_flight: int
+    limited_until: datetime | None = None
+
+
+@value
+class Depth:
+    """How much of one kind is in the queue; ``oldest_due_at``: since when the longest waiting could be claimed."""
+
+    kind: KindName
+    unfinished: int
+    in_flight: int
+    oldest_due_at: datetime | None
+
+
+@value
+class Erased:
+    """What an erasure took away; ``has_more``: ask again, it works in pages."""
+
+    messages: int
+    recipients: int = 0
+    has_more: bool = False
 
 
 @value

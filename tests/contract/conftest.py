@@ -8,18 +8,11 @@ import pytest
 from carteiro.ports import Backend, Store
 from support.builders import ACME, BRASA, tenants_named
 from support.clock import StoreClock
-from support.set_ups import (
-    Place,
-    SetUp,
-    delete_in_memory,
-    delete_on_sqlite,
-    in_memory,
-    on_sqlite,
-)
+from support.set_ups import Place, SetUp, in_memory, on_sqlite
 
 SET_UPS = (
-    SetUp("memory", in_memory, delete_in_memory),
-    SetUp("sqlite", on_sqlite, delete_on_sqlite, durable=True),
+    SetUp("memory", in_memory),
+    SetUp("sqlite", on_sqlite, durable=True),
 )
 
 

@@ -4,10 +4,23 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+import pytest
+
 from carteiro.email import Email, make_email, restore_email
-from carteiro.model import EMAIL, Delivery, Event, EventType, NewMessage, NewRecipient
-from carteiro.path.accept import email_message
-from support.builders import ACME
+from carteiro.errors import InvalidMessage
+from carteiro.model import (
+    EMAIL,
+    ApiLimits,
+    Delivery,
+    Event,
+    EventType,
+    IdempotencyKey,
+    NewMessage,
+    NewRecipient,
+    Tenant,
+)
+from carteiro.path.accept import Posting, email_message, from_tenant, key_for, posted
+from support.builders import ACME, a_tenant
 
 
 def an_email(**changes: Any) -> Email:
@@ -88,3 +101,85 @@ def test_a_recipient_comes_along() -> None:
         razao_social="Ana Ltda",
         nome="Ana",
     )
+
+
+def test_labels_key_and_limits_come_along() -> None:
+    """What the sender says beside the e-mail is committed with it."""
+    key, limits = IdempotencyKey("key", "digest"), ApiLimits(1, 2, 3)
+
+    message = message_of(an_email(tags=["b", "a"]), template_type="welcome", key=key, limits=limits)
+
+    assert (message.tags, message.template_type) == (("b", "a"), "welcome")
+    assert (message.key, message.limits) == (key, limits)
+
+
+# --- as the tenant has it -----------------------------------------------------------------------
+
+
+def test_a_tenants_own_from_is_filled_in() -> None:
+    """Where the e-mail names none; what it names stays, and so does what is missing on both sides."""
+    tenant = a_tenant(default_from="post@acme.example")
+
+    assert from_tenant(an_email(), tenant).from_ == "post@acme.example"
+    assert from_tenant(an_email(**{"from": "x@y.example"}), tenant).from_ == "x@y.example"
+    assert from_tenant(an_email(), a_tenant()).from_ is None
+    assert restore_email(posted(a_posting(tenant)).content).from_ == "post@acme.example"
+
+
+@pytest.mark.parametrize(
+    ("sender", "domains"),
+    [
+        ("post@acme.example", ("brasa.example", "acme.example")),
+        ("post@ACME.example", ("acme.EXAMPLE",)),
+        ("post@açaí.example", ("AÇAÍ.example",)),
+        ("post@xn--aa-4iaz.example", ("açaí.example",)),
+        ("post@açaí.example", ("xn--aa-4iaz.example",)),
+        ("post@anything.example", ()),
+    ],
+)
+def test_a_from_of_an_allowed_domain_is_kept(sender: str, domains: tuple[str, ...]) -> None:
+    """However a domain is written, it is the same one; no list allows any."""
+    email = an_email(**{"from": sender})
+
+    assert from_tenant(email, a_tenant(from_domains=domains)) == email
+
+
+@pytest.mark.parametrize(
+    "sender",
+    ["post@brasa.example", "post@mail.acme.example", "post@example", "post@notacme.example"],
+)
+def test_a_from_of_another_domain_is_refused(sender: str) -> None:
+    """A domain stands for itself alone, not for those below or beside it."""
+    email = an_email().model_copy(update={"from_": sender})
+
+    with pytest.raises(InvalidMessage) as refused:
+        from_tenant(email, a_tenant(from_domains=("acme.example",)))
+
+    assert [each.field for each in refused.value.fields] == ["from"]
+
+
+def a_posting(tenant: Tenant, key: IdempotencyKey | None = None, **changes: Any) -> Posting:
+    """An e-mail of the tenant; ``changes`` are its fields."""
+    return Posting(an_email(**changes), tenant, "request-1", key)
+
+
+def test_an_external_id_is_a_key_where_the_tenant_says_so() -> None:
+    """Only then, only if there is one, and only if no key was given."""
+    says_so, key = a_tenant(external_id_is_key=True), IdempotencyKey("key", "digest")
+
+    made = posted(a_posting(says_so, externalId="order-1"))
+
+    assert made.key == key_for("externalId:order-1", an_email(externalId="order-1"))
+    assert posted(a_posting(says_so, key, externalId="order-1")).key == key
+    assert posted(a_posting(says_so)).key is None
+    assert posted(a_posting(a_tenant(), externalId="order-1")).key is None
+
+
+def test_a_key_stands_for_what_was_asked() -> None:
+    """Another e-mail has another digest; a From that the tenant's settings add changes nothing."""
+    tenant = a_tenant(external_id_is_key=True)
+    moved = a_tenant(external_id_is_key=True, default_from="new@acme.example")
+    first = posted(a_posting(tenant, externalId="1"))
+
+    assert posted(a_posting(moved, externalId="1")).key == first.key
+    assert posted(a_posting(tenant, externalId="1", subject="Other")).key != first.key

@@ -7,6 +7,7 @@ import pytest
 
 from carteiro.model import DeadReason, End, Late, Settled, State, Verdict
 from carteiro.path.track import Attempt, track
+from carteiro.telemetry.metrics import Tally
 from support.builders import a_failure, dead, retry, sent
 from support.working import a_job, logged
 
@@ -25,7 +26,8 @@ def told(
     """The lines about one end."""
     job = a_job(attempts=1)
     with logged() as lines:
-        track(job, End(job.lease, verdict, (), SECOND, in_doubt=in_doubt), answer, attempt)
+        end = End(job.lease, verdict, (), SECOND, in_doubt=in_doubt)
+        track(job, end, answer, attempt, Tally())
     return lines
 
 

@@ -121,6 +121,7 @@ def test_a_masked_address_keeps_two_letters_and_the_ending(address: str, masked:
         ("@@ana@example.com", "@@a***@e***.com"),
         ("ana@[127.0.0.1] refused", "a***@*** refused"),
         ('"ana maria"@example.com', "***@e***.com"),
+        ("eva@x.org!ana@example.com", "e***@e***.com"),
     ],
 )
 def test_every_address_in_a_text_is_masked(text: str, masked: str) -> None:

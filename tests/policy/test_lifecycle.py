@@ -42,6 +42,7 @@ from carteiro.policy.lifecycle import (
     finish,
     is_live,
     redrive,
+    restored_ttl,
 )
 from support.builders import a_failure, dead, retry, sent
 
@@ -660,7 +661,7 @@ def test_a_redrive_starts_a_new_round(state: State) -> None:
         failure=a_failure(),
     )
 
-    answer, change = redrive(entry, by="ana", redriven=False, now=NOW)
+    answer, change = redrive(entry, by="ana", has_content=True, now=NOW)
 
     assert answer is RedriveAnswer.REDRIVEN
     assert entry == an_entry(
@@ -675,16 +676,45 @@ def test_a_redrive_starts_a_new_round(state: State) -> None:
     assert change == Change((Stamped(EventType.ENQUEUED, {"round": 2, "redrivenBy": "ana"}, NOW),))
 
 
-@pytest.mark.parametrize("state", State)
+@pytest.mark.parametrize("state", sorted(set(State) - FINISHED))
 def test_what_is_redriven_already_is_left_alone(state: State) -> None:
-    """Its dead letter is on its way, wherever the message stands."""
-    entry = an_entry(state)
+    """It is on its way, wherever it stands."""
+    entry = an_entry(state, round=2)
     before = deepcopy(entry)
 
-    answer = redrive(entry, by="ana", redriven=True, now=NOW)
+    answer = redrive(entry, by="ana", has_content=True, now=NOW)
 
     assert answer == (RedriveAnswer.ALREADY, None)
     assert entry == before
+
+
+@pytest.mark.parametrize("state", sorted(DEAD))
+def test_what_has_no_content_is_not_redriven(state: State) -> None:
+    """There is nothing to send once the body is past its retention."""
+    entry = an_entry(state)
+    before = deepcopy(entry)
+
+    answer = redrive(entry, by="ana", has_content=False, now=NOW)
+
+    assert answer == (RedriveAnswer.NO_CONTENT, None)
+    assert entry == before
+
+
+def test_a_redrive_with_new_content_says_which_revision() -> None:
+    """Whoever reads the timeline knows where the content changed."""
+    entry = an_entry(State.FAILED)
+
+    _, change = redrive(entry, by="ana", has_content=True, now=NOW, revision=2)
+
+    told = {"round": 2, "redrivenBy": "ana", "revision": 2}
+    assert change == Change((Stamped(EventType.ENQUEUED, told, NOW),))
+
+
+def test_a_restored_dead_letter_keeps_its_time_unless_it_is_over() -> None:
+    """What was put back is not to be dropped at once."""
+    assert restored_ttl(NOW - 5, 10, NOW) == 10
+    assert restored_ttl(NOW - 10, 10, NOW) == 20
+    assert restored_ttl(NOW - 95, 10, NOW) == 105
 
 
 @pytest.mark.parametrize("state", sorted(set(State) - DEAD))
@@ -693,7 +723,7 @@ def test_only_the_dead_are_redriven(state: State) -> None:
     entry = an_entry(state)
     before = deepcopy(entry)
 
-    assert redrive(entry, by="ana", redriven=False, now=NOW) == (RedriveAnswer.NOT_FOUND, None)
+    assert redrive(entry, by="ana", has_content=True, now=NOW) == (RedriveAnswer.NOT_FOUND, None)
     assert entry == before
 
 

@@ -11,7 +11,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from datetime import timedelta
 from functools import partial
-from itertools import pairwise
+from itertools import count, pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TypeAlias, TypeVar
@@ -37,19 +37,26 @@ from carteiro.model import (
     FINISHED,
     TRANSITIONS,
     Accepted,
+    ApiLimits,
     Begun,
     Claimed,
     ClaimId,
+    DeadFilter,
     DeadLetter,
     DeadReason,
+    Depth,
     End,
     Fairness,
+    IdempotencyKey,
     KindName,
     LeasedJob,
+    MessageFilter,
     MessageId,
     NewMessage,
     NewRecipient,
+    QueuePlace,
     RecipientId,
+    Revision,
     SendLimit,
     Sent,
     Standing,
@@ -141,9 +148,16 @@ RECIPIENTS = among(
     NewRecipient("y@example.test", cpf_cnpj_hash="h-1", razao_social="Y Ltda"),
     NewRecipient("z@example.test", recipient_id=RecipientId("given")),
 )
+REQUESTS = among(
+    None,
+    IdempotencyKey("order-1", "as before"),
+    IdempotencyKey("order-1", "otherwise"),
+    IdempotencyKey("order-2", "as before"),
+)
+API_LIMITS = among(None, ApiLimits(None, None, None), ApiLimits(2, None, 4), ApiLimits(None, 3, 4))
 # Mostly less than a lease, so that not every message dies of old age.
 TIMES = waits(1, 50, 999, 1_001, 3 * SECOND, 5 * SECOND, 31 * SECOND, 41 * SECOND) | waits(
-    3 * SECOND, 16 * MINUTE, HOUR, -1, -500, -1_500, -MINUTE, -HOUR
+    3 * SECOND, 16 * MINUTE, HOUR, 23 * HOUR, -1, -500, -1_500, -MINUTE, -HOUR
 )
 RARELY = st.sampled_from([False, False, False, True])
 SHARES = st.builds(
@@ -154,6 +168,8 @@ SHARES = st.builds(
     cap=among(None, 1, 2),
     rate_per_second=among(None, 0.5, 2.5, 50.0),
     paused=RARELY,
+    disabled=RARELY,
+    retry_preset=among(None, "classic"),
 )
 TUNINGS = among(
     None,
@@ -184,6 +200,31 @@ UPKEEP = st.one_of(
         after=among(None, MessageId("m-003")),
         limit=among(1000, 2),
     ),
+)
+FILTERS = st.builds(
+    DeadFilter,
+    tenant=among(None, *TENANTS),
+    reason=among(None, DeadReason.EXPIRED, DeadReason.IN_DOUBT),
+    code=among(None, "550", "421"),
+    text=among(None, "ANA@", "later"),
+    is_redriven=st.none() | st.booleans(),
+)
+DESK = st.one_of(
+    st.builds(partial(Ask, "dead_letters", "find"), FILTERS, limit=among(100, 1)),
+    st.builds(partial(Ask, "dead_letters", "group"), among("code", "tenant", "reason"), FILTERS),
+    st.builds(partial(Ask, "dead_letters", "sizes"), top=among(9, 1)),
+    st.builds(partial(Ask, "dead_letters", "outlived"), limit=among(100, 1)),
+)
+WANTED = st.builds(
+    MessageFilter,
+    tenant=among(None, *TENANTS),
+    kind=among(None, *KINDS),
+    state=among(None, *State),
+    to=among(None, None, None, "ana@example.com"),
+    recipient_external_id=among(None, None, None, "x-1"),
+)
+REVISION = Revision(
+    "{}", "x@example.test", "Again", NewRecipient("x@example.test", external_id="x-1")
 )
 VERDICTS = st.one_of(
     st.just(sent()),
@@ -322,6 +363,8 @@ class StoreBesideModel(RuleBasedStateMachine):
         super().__init__()
         self.clock = StoreClock()
         self.accepted: list[MessageId] = []
+        self.kept_elsewhere: list[DeadLetter] = []
+        self.ids = count()
         self.claims = 0
         self.loop = asyncio.new_event_loop()
         self.open = AsyncExitStack()
@@ -367,6 +410,9 @@ class StoreBesideModel(RuleBasedStateMachine):
         delay=among(None, 0, 500, 5 * SECOND),
         ttl=waits(HOUR, 2 * SECOND, MINUTE),
         recipient=RECIPIENTS,
+        key=REQUESTS,
+        limits=API_LIMITS,
+        tags=among((), ("b", "a")),
     )
     def accept(
         self,
@@ -382,12 +428,13 @@ class StoreBesideModel(RuleBasedStateMachine):
     def _accept(
         self, tenants: Sequence[TenantId], make: Callable[..., NewMessage], **changes: Any
     ) -> list[MessageId]:
-        ids = [MessageId(f"m-{len(self.accepted) + each:03}") for each in range(len(tenants))]
-        new = [make(tenant, id=each, **changes) for tenant, each in zip(tenants, ids, strict=True)]
+        new = [
+            make(tenant, id=MessageId(f"m-{next(self.ids):03}"), **changes) for tenant in tenants
+        ]
         answers = self.both(lambda backend: backend.store.accept(new))
-        assert all(isinstance(answer, Accepted) for answer in answers)
         again = [*new, a_message(STRANGER, id=MessageId("m-stranger"))]
         self.both(lambda backend: backend.store.accept(again))
+        ids = [answer.id for answer in answers if isinstance(answer, Accepted)]
         self.accepted += ids
         return ids
 
@@ -454,6 +501,35 @@ class StoreBesideModel(RuleBasedStateMachine):
         else:
             self.both(Ask("dead_letters", "redrive", ids, by="ops"))
 
+    @rule(ask=DESK, message=messages, is_revised=RARELY)
+    def look_at_the_desk(self, ask: Ask, message: MessageId, is_revised: bool) -> None:
+        """People look at dead letters, and now and then mend one."""
+        self.both(ask)
+        if is_revised:
+            self.both(Ask("dead_letters", "redrive", [message], by="ops", revision=REVISION))
+
+    @rule(wanted=WANTED, limit=among(100, 1, 3))
+    def look_through(self, wanted: MessageFilter, limit: int) -> None:
+        """People look through messages, page by page."""
+        self.both(lambda backend: listed(backend, wanted, limit))
+
+    @rule(tenant=among(*TENANTS), limit=among(100, 1), is_meant=RARELY)
+    def erase(self, tenant: TenantId, limit: int, is_meant: bool) -> None:
+        """A tenant is taken away as far as that goes now; one that is gone comes back with nothing."""
+        if is_meant:
+            erased = self.both(lambda backend: backend.tenants.erase(tenant, limit=limit))
+            if erased is None or not erased.has_more:
+                self.both(Ask("tenants", "ensure", [tenant]))
+
+    @rule(most=among(3, 0, 1), limit=among(100, 1), is_restored=st.booleans())
+    def tidy(self, most: int, limit: int, is_restored: bool) -> None:
+        """Too many dead letters leave the index; what left it before may come back."""
+        going = self.both(lambda backend: backend.dead_letters.overfull(most=most, limit=limit))
+        self.both(Ask("dead_letters", "drop", [letter.id for letter in going]))
+        if is_restored:
+            self.both(Ask("dead_letters", "restore", [*self.kept_elsewhere, *going]))
+        self.kept_elsewhere += going
+
     @rule(ask=UPKEEP)
     def keep_up(self, ask: Ask) -> None:
         """What nobody holds comes back, what waited too long ends, what finished long ago goes."""
@@ -468,7 +544,7 @@ class StoreBesideModel(RuleBasedStateMachine):
 
     @rule(ask=RULES_OF_SHARING)
     def share(self, ask: Ask) -> None:
-        """Weights, tiers, caps, rates, pauses, the send limit; fair or plain."""
+        """Weights, tiers, caps, rates, pauses, closed doors, the send limit; fair or plain."""
         self.both(ask)
 
     # --- what must hold after every step
@@ -499,6 +575,8 @@ class Books:
     standings: list[Standing]
     dead_letters: list[DeadLetter]
     states: Mapping[State, int]
+    places: list[QueuePlace | None]
+    depths: list[Depth]
 
 
 async def books_of(backend: Backend, ids: list[MessageId]) -> Books:
@@ -508,9 +586,21 @@ async def books_of(backend: Backend, ids: list[MessageId]) -> Books:
         messages=[await backend.reading.message(each) for each in ids],
         timelines=[await backend.reading.events(each) for each in ids],
         standings=[each for of_kind in standings for each in of_kind],
-        dead_letters=await backend.dead_letters.find(),
+        dead_letters=(await backend.dead_letters.find()).rows,
         states=await backend.reading.states(),
+        places=[await backend.reading.place(each) for each in ids],
+        depths=await backend.reading.depths(),
     )
+
+
+async def listed(backend: Backend, wanted: MessageFilter, limit: int) -> list[StoredMessage]:
+    """Every page of a list; where one ends is the store's own affair."""
+    rows: list[StoredMessage] = []
+    page = await backend.reading.messages(wanted, limit=limit)
+    while page.next is not None:
+        rows += page.rows
+        page = await backend.reading.messages(wanted, cursor=page.next, limit=limit)
+    return rows + page.rows
 
 
 def follows_the_table(message: StoredMessage | None, events: list[TimelineEvent]) -> None:

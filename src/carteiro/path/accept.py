@@ -7,31 +7,73 @@ leaves nothing behind, and the caller was promised nothing.
 
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
+from hashlib import sha256
 from typing import TypeAlias
 
 from uuid_utils import uuid7
 
 from carteiro.email import Email, EmailRecipient, stored_content
-from carteiro.errors import NotAccepted
+from carteiro.errors import FieldError, InvalidMessage, NotAccepted
 from carteiro.model import (
     EMAIL,
+    ApiLimits,
     Event,
     EventType,
+    IdempotencyKey,
     MessageId,
     NewMessage,
     NewRecipient,
     RecipientId,
     StoreAnswer,
+    Tenant,
     TenantId,
+    value,
 )
+from carteiro.policy.tenancy import may_send_as
 
-Commit: TypeAlias = Callable[[Sequence[NewMessage]], Awaitable[list[StoreAnswer]]]
+Commit: TypeAlias = Callable[[Sequence[NewMessage]], Awaitable[list[StoreAnswer | NotAccepted]]]
 
 DEFAULT_TTL = timedelta(hours=24)
 
 
-def email_message(
-    email: Email, *, tenant: TenantId, request_id: str, default_ttl: timedelta = DEFAULT_TTL
+@value
+class Posting:
+    """One judged e-mail of a tenant, as it is handed in.
+
+    ``key`` set: it is accepted once under it. ``limits`` set: it is counted against them.
+    """
+
+    email: Email
+    tenant: Tenant
+    request_id: str
+    key: IdempotencyKey | None = None
+    limits: ApiLimits | None = None
+    template_type: str | None = None
+
+
+def posted(posting: Posting, *, default_ttl: timedelta = DEFAULT_TTL) -> NewMessage:
+    """The message that a posting becomes, as its tenant's settings have it; may raise `InvalidMessage`."""
+    tenant = posting.tenant
+    return email_message(
+        from_tenant(posting.email, tenant),
+        tenant=tenant.id,
+        request_id=posting.request_id,
+        default_ttl=default_ttl,
+        template_type=posting.template_type,
+        key=posting.key or _external_key(posting.email, tenant),
+        limits=posting.limits,
+    )
+
+
+def email_message(  # noqa: PLR0913 - what a message is made of, each by its name
+    email: Email,
+    *,
+    tenant: TenantId,
+    request_id: str,
+    default_ttl: timedelta = DEFAULT_TTL,
+    template_type: str | None = None,
+    key: IdempotencyKey | None = None,
+    limits: ApiLimits | None = None,
 ) -> NewMessage:
     """The message that carries this e-mail, under a new id."""
     return NewMessage(
@@ -47,12 +89,40 @@ def email_message(
         to=email.to,
         subject=email.subject,
         external_id=email.external_id,
-        recipient=None if email.recipient is None else _new_recipient(email.recipient),
+        recipient=None if email.recipient is None else new_recipient(email.recipient),
         events=(Event(EventType.ENQUEUED, {"requestId": request_id}),),
+        tags=email.tags,
+        template_type=template_type,
+        key=key,
+        limits=limits,
     )
 
 
-def _new_recipient(recipient: EmailRecipient) -> NewRecipient:
+def from_tenant(email: Email, tenant: Tenant) -> Email:
+    """The e-mail with the tenant's own From if it names none; `InvalidMessage` if it names another's."""
+    if email.from_ is None:
+        own = tenant.default_from
+        return email if own is None else email.model_copy(update={"from_": own})
+    if not may_send_as(tenant, email.from_):
+        raise InvalidMessage(
+            [FieldError("from", "is not of a domain that the tenant may send from")]
+        )
+    return email
+
+
+def key_for(name: str, email: Email) -> IdempotencyKey:
+    """The key that stands for just this e-mail, whatever its tenant's settings add to it."""
+    return IdempotencyKey(name, sha256(stored_content(email).encode()).hexdigest())
+
+
+def _external_key(email: Email, tenant: Tenant) -> IdempotencyKey | None:
+    if not tenant.external_id_is_key or email.external_id is None:
+        return None
+    return key_for(f"externalId:{email.external_id}", email)  # apart from the keys that are given
+
+
+def new_recipient(recipient: EmailRecipient) -> NewRecipient:
+    """Who an e-mail is for, as stores meet them."""
     given = recipient.recipient_id
     return NewRecipient(
         email=recipient.email,

@@ -21,6 +21,7 @@ from carteiro.model import (
     RefusedWhy,
     Retry,
     Scope,
+    Taken,
     Unknown,
     Verdict,
 )
@@ -46,7 +47,21 @@ def ended(
         told = {"attempt": job.attempts + 1, "cause": outcome.failure.reason}
         events: tuple[Event, ...] = (Event(EventType.IN_DOUBT, told),)
         return End(job.lease, verdict, events, duration, in_doubt=1, attempted=not declared)
-    return End(job.lease, verdict, (), duration, attempted=not declared)
+    refused = outcome.refused if isinstance(outcome, Taken) else ()
+    events = tuple(_refusal(address, failure) for address, failure in refused)
+    return End(job.lease, verdict, events, duration, attempted=not declared)
+
+
+def _refusal(address: str, failure: Failure) -> Event:
+    """A copy that was not taken; the mail went to the others and is not repeated for it."""
+    told = {
+        "recipient": address,
+        "errorCode": failure.code,
+        "errorCategory": failure.category.value,
+        "errorMessage": failure.reason,
+        "originalCode": failure.original_code,
+    }
+    return Event(EventType.RECIPIENT_REFUSED, told)
 
 
 def unfit(job: LeasedJob, found: Unfit, *, duration: timedelta) -> End:

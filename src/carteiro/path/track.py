@@ -1,8 +1,8 @@
 """What is learnt of a message once its attempt is settled.
 
-In: the end of an attempt and the ledger's answer. Out: log lines. A result that came late is kept
-by the ledger as evidence; here it is told to whoever watches. If we crash here, no more than a line
-of the log is lost.
+In: the end of an attempt and the ledger's answer. Out: log lines and figures. A result that came
+late is kept by the ledger as evidence; here it is told to whoever watches. If we crash here, no more
+than a line of the log is lost.
 """
 
 from carteiro.model import (
@@ -18,6 +18,7 @@ from carteiro.model import (
     value,
 )
 from carteiro.telemetry import log
+from carteiro.telemetry.metrics.tally import Tally
 
 
 @value
@@ -29,12 +30,13 @@ class Attempt:
     max_attempts: int
 
 
-def track(job: LeasedJob, end: End, answer: Settled | Late, attempt: Attempt) -> None:
+def track(job: LeasedJob, end: End, answer: Settled | Late, attempt: Attempt, tally: Tally) -> None:
     """Tell what became of the attempt, as the ledger has it."""
     number = job.attempts if attempt.number is None else attempt.number
     if isinstance(answer, Late):
         log.result_late(job, attempt=number, state=answer.state)
         return
+    tally.settled(job, end, answer.state, attempt.number)
     if end.in_doubt and not isinstance(end.verdict, Sent):
         log.attempt_in_doubt(job, end.verdict.failure, attempt=number)
     if attempt.number is not None:
@@ -47,11 +49,14 @@ def track(job: LeasedJob, end: End, answer: Settled | Late, attempt: Attempt) ->
         )
     match answer.state, end.verdict:
         case State.RETRY_SCHEDULED, Retry() as retry:
+            tally.retried(job, retry)
             log.retry_scheduled(job, retry, attempt=number, max_attempts=attempt.max_attempts)
         case State.FAILED | State.EXPIRED, Dead() as dead:
+            tally.died(job, dead)
             log.message_died(job, dead, attempt=number, state=answer.state)
         case State.EXPIRED, Retry(failure=failure):  # the ledger's clock knew better
             dead = Dead(DeadReason.EXPIRED, failure)
+            tally.died(job, dead)
             log.message_died(job, dead, attempt=number, state=answer.state)
         case _:  # sent or cancelled, whatever the verdict was: the attempt's own line says it
             pass

@@ -25,7 +25,8 @@ _FOLDED_MAILBOXES = frozenset(CASE_INSENSITIVE_MAILBOX_NAMES)
 _OUTSIDE = r"\s<>()\[\],;:\"\\"
 _ADDRESS_IN_TEXT = re.compile(
     rf"(?:(?<![^{_OUTSIDE}@])[^{_OUTSIDE}@]+|\"[^\"\n]{{1,{_LONGEST_ADDRESS}}}\")"
-    r"(?:@[\w*-]+(?:\.[\w*-]+)*|@\[[^\]\s]*\])+"
+    # An address that follows another without a gap is masked along with it.
+    rf"(?:(?:@[\w*-]+(?:\.[\w*-]+)*|@\[[^\]\s]*\])(?:[^{_OUTSIDE}@]*(?=@[\w*\[-]))?)+"
 )
 _ESCAPED_AT = re.compile("%40", re.IGNORECASE)
 _ENDING = re.compile(r"[\w-]{1,24}")

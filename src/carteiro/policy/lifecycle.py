@@ -194,14 +194,21 @@ def expire(entry: Entry, *, leased: bool, now: int) -> Change | None:
     return _buried(entry, Dead(DeadReason.EXPIRED, entry.failure or EXPIRED_UNSENT), now)
 
 
+def is_redriven(entry: Entry) -> bool:
+    """Whether a message that was dead is on its way again."""
+    return entry.round > 1 and entry.state not in FINISHED
+
+
 def redrive(
-    entry: Entry, *, by: str, redriven: bool, now: int
+    entry: Entry, *, by: str, has_content: bool, now: int, revision: int | None = None
 ) -> tuple[RedriveAnswer, Change | None]:
-    """Start a new round of attempts and a new ttl. ``redriven``: its dead letter is on its way already."""
-    if redriven:
+    """Start a new round of attempts and a new ttl; ``revision`` is the number of new content, if there is any."""
+    if is_redriven(entry):
         return RedriveAnswer.ALREADY, None
     if entry.state not in DEAD:
         return RedriveAnswer.NOT_FOUND, None
+    if not has_content:
+        return RedriveAnswer.NO_CONTENT, None
     entry.state = State.ENQUEUED
     entry.round += 1
     entry.charged = 0
@@ -211,8 +218,15 @@ def redrive(
     entry.cancel_requested_at = None
     entry.evidence = None
     entry.finished_at = None
-    event = Stamped(EventType.ENQUEUED, {"round": entry.round, "redrivenBy": by}, now)
-    return RedriveAnswer.REDRIVEN, Change((event,))
+    told: dict[str, object] = {"round": entry.round, "redrivenBy": by}
+    if revision is not None:
+        told["revision"] = revision
+    return RedriveAnswer.REDRIVEN, Change((Stamped(EventType.ENQUEUED, told, now),))
+
+
+def restored_ttl(moved_at: int, ttl_ms: int, now: int) -> int:
+    """The ttl of a dead letter that is put back; one that outlived it meanwhile gets as much again from now on."""
+    return ttl_ms if moved_at + ttl_ms > now else now - moved_at + ttl_ms
 
 
 def _why_not_begin(  # noqa: PLR0911 - a list of reasons, the first that holds is given

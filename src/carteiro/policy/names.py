@@ -1,11 +1,21 @@
-"""What may be the name of a tenant or of a task."""
+"""What may be the name of a tenant or of a task, and what the key of a request."""
 
+import re
 from typing import TypeGuard
 
 LONGEST_NAME = 255
 NAME_RULE = f"must be a name of 1 to {LONGEST_NAME} printable characters"
 
+LONGEST_KEY = 128
+KEY_RULE = f"must be 1 to {LONGEST_KEY} printable ASCII characters"
+_KEY = re.compile(f"[ -~]{{1,{LONGEST_KEY}}}")
+
 
 def is_name(given: object) -> TypeGuard[str]:
     """Whether it can be stored, printed and told from others."""
     return isinstance(given, str) and 0 < len(given) <= LONGEST_NAME and given.isprintable()
+
+
+def is_key(given: object) -> TypeGuard[str]:
+    """Whether a request can be called so: it must fit into a header as it is."""
+    return isinstance(given, str) and _KEY.fullmatch(given) is not None

@@ -3,9 +3,12 @@
 from carteiro.model import value
 from carteiro.ports.dead_letters import DeadLetters
 from carteiro.ports.inbox import Inbox
+from carteiro.ports.keys import Keys
 from carteiro.ports.provider import Handover, Parcel, Provider
 from carteiro.ports.reading import Reading
+from carteiro.ports.recipients import Recipients
 from carteiro.ports.store import Store
+from carteiro.ports.templates import Templates
 from carteiro.ports.tenants import Tenants
 from carteiro.ports.upkeep import Upkeep
 from carteiro.ports.wake import Wake
@@ -15,10 +18,13 @@ __all__ = [
     "DeadLetters",
     "Handover",
     "Inbox",
+    "Keys",
     "Parcel",
     "Provider",
     "Reading",
+    "Recipients",
     "Store",
+    "Templates",
     "Tenants",
     "Upkeep",
     "Wake",
@@ -31,6 +37,9 @@ class Backend:
 
     store: Store
     tenants: Tenants
+    keys: Keys
+    templates: Templates
+    recipients: Recipients
     dead_letters: DeadLetters
     reading: Reading
     upkeep: Upkeep

@@ -1,9 +1,21 @@
 """What could not be delivered, kept for people."""
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Literal, Protocol, TypeAlias
 
-from carteiro.model import DeadLetter, DeadReason, MessageId, RedriveAnswer, TenantId
+from carteiro.model import (
+    Cursor,
+    DeadFilter,
+    DeadGroup,
+    DeadLetter,
+    MessageId,
+    Page,
+    RedriveAnswer,
+    Revision,
+    TenantId,
+)
+
+GroupBy: TypeAlias = Literal["code", "tenant", "reason", "category"]
 
 
 class DeadLetters(Protocol):
@@ -11,20 +23,63 @@ class DeadLetters(Protocol):
 
     Promises, one module each in ``tests/contract/dead_letters``:
 
-    kept       Every message that ends FAILED or EXPIRED has exactly one entry that says why.
+    kept       Every message that ends FAILED or EXPIRED has exactly one entry that says why, until it is dropped.
+    listed     Pages follow each other without a gap or a twin; every part of a filter counts.
     redriven   `redrive` starts a new round of attempts and a new ttl, once; refused while already redriven.
+    revised    A redrive with a revision sends the new content under a new revision, and only if it is redriven.
+    dropped    What is dropped or outlived leaves the index and nothing else; what is on its way is never dropped.
     """
 
     async def find(
-        self, *, tenant: TenantId | None = None, reason: DeadReason | None = None, limit: int = 100
-    ) -> list[DeadLetter]:
-        """The newest entries that match."""
+        self,
+        wanted: DeadFilter = DeadFilter(),  # noqa: B008 - a value, never changed
+        *,
+        cursor: Cursor | None = None,
+        limit: int = 100,
+    ) -> Page[DeadLetter]:
+        """The entries that match, newest first; ``moved_after`` itself counts, ``moved_before`` does not."""
+        ...
+
+    async def group(
+        self,
+        by: GroupBy,
+        wanted: DeadFilter = DeadFilter(),  # noqa: B008 - a value, never changed
+    ) -> list[DeadGroup]:
+        """How many match, by what they have in common; the largest group first."""
         ...
 
     async def show(self, message: MessageId) -> DeadLetter | None:
         """The entry of one message."""
         ...
 
-    async def redrive(self, ids: Sequence[MessageId], *, by: str) -> list[RedriveAnswer]:
-        """Send them round again; ``by`` says on whose word."""
+    async def redrive(
+        self, ids: Sequence[MessageId], *, by: str, revision: Revision | None = None
+    ) -> list[RedriveAnswer]:
+        """Send them round again; ``by`` says on whose word. A dead message without an entry is redriven too.
+
+        ``revision`` is for one message: its content from now on, one revision further.
+        """
+        ...
+
+    async def drop(self, ids: Sequence[MessageId]) -> int:
+        """Take entries out of the index; the messages stay, and can be redriven. Return how many went."""
+        ...
+
+    async def outlived(self, *, limit: int = 1000) -> list[MessageId]:
+        """Entries older than their time to live, the longest outlived first; none that is on its way."""
+        ...
+
+    async def overfull(self, *, most: int, limit: int = 1000) -> list[DeadLetter]:
+        """What must go so that ``most`` stay: again and again the oldest of the tenant with most entries."""
+        ...
+
+    async def restore(self, letters: Sequence[DeadLetter]) -> int:
+        """Put entries back whose messages are still dead and have none; return how many.
+
+        One that outlived its time meanwhile gets as much again from now on.
+        """
+        ...
+
+    async def sizes(self, *, top: int) -> tuple[int, list[tuple[TenantId, int]]]:
+        """How many entries there are, and the tenants with most of them."""
         ...

@@ -4,9 +4,12 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from carteiro.model import (
+    Cursor,
+    Depth,
+    MessageFilter,
     MessageId,
-    Recipient,
-    RecipientId,
+    Page,
+    QueuePlace,
     State,
     StoredMessage,
     TenantId,
@@ -21,6 +24,8 @@ class Reading(Protocol):
 
     isolated   Another tenant's message is not found.
     faithful   What is read is what was written: fields, states and events, oldest first.
+    listed     Pages follow each other without a gap or a twin; every part of a filter counts.
+    placed     Where a job is said to be is where a claim would find it.
     """
 
     async def message(
@@ -29,18 +34,28 @@ class Reading(Protocol):
         """One message with its content; ``tenant`` restricts it to that tenant's."""
         ...
 
+    async def messages(
+        self, wanted: MessageFilter, *, cursor: Cursor | None = None, limit: int = 100
+    ) -> Page[StoredMessage]:
+        """The messages that match, newest first, without their contents."""
+        ...
+
     async def events(self, message: MessageId) -> list[TimelineEvent]:
         """The timeline of a message, oldest first."""
         ...
 
-    async def recipient(self, recipient: RecipientId, *, tenant: TenantId) -> Recipient | None:
-        """One recipient of a tenant, deleted or not."""
+    async def place(self, message: MessageId) -> QueuePlace | None:
+        """Where the job of a message is; None when it has none."""
+        ...
+
+    async def depths(self) -> list[Depth]:
+        """How much is in the queue, by kind; costs the same however much that is."""
         ...
 
     async def unsettled(self, ids: Sequence[MessageId]) -> list[MessageId]:
         """Those of the ids whose message is not finished."""
         ...
 
-    async def states(self) -> Mapping[State, int]:
+    async def states(self, *, tenant: TenantId | None = None) -> Mapping[State, int]:
         """How many messages rest in each state (counts the ledger: for people and tests, not for gauges)."""
         ...

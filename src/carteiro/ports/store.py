@@ -41,10 +41,12 @@ class Store(Protocol):
     timely       A parked job comes back when its time has come, also after a step of the clock.
     cautious     A job that keeps killing its workers is claimed alone, and is counted.
     cancellable  `cancel` ends what waits, marks what is in flight, and touches no other tenant's messages.
+    once         A key commits with its message: asked again it is replayed, for another request it conflicts.
+    counted      Limits hold over all processes together; what is refused or replayed costs nothing.
     """
 
     async def accept(self, new: Sequence[NewMessage]) -> list[AcceptAnswer]:
-        """Commit the messages and their jobs; a known id is replayed."""
+        """Commit the messages and their jobs; a known id or key is replayed."""
         ...
 
     async def claim(
@@ -62,7 +64,10 @@ class Store(Protocol):
         ...
 
     async def extend(self, leases: Sequence[Lease], *, lease: timedelta) -> list[bool]:
-        """Push the end of live claims on; False where the claim is no longer the job's. Never shortens a hold."""
+        """Push the end of live claims on, and of their holds; False where the claim is no longer the job's.
+
+        Never shortens a hold.
+        """
         ...
 
     async def release(self, leases: Sequence[Lease], *, wait: timedelta = ZERO) -> None:

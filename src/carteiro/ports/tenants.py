@@ -3,17 +3,29 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from carteiro.model import Fairness, KindName, SendLimit, Standing, Tenant, TenantId
+from carteiro.model import (
+    Cursor,
+    Erased,
+    Fairness,
+    KindName,
+    Page,
+    SendLimit,
+    Standing,
+    Tenant,
+    TenantId,
+)
 
 
 class Tenants(Protocol):
-    """Tenants, their keys, their share. Changes act on the waiting backlog at once.
+    """Tenants and their share. Changes act on the waiting backlog at once.
 
     Promises, one module each in ``tests/contract/tenants``:
 
     shares    A change of weight, tier, cap, rate or pause acts on the waiting backlog at once.
     standing  The fairness figures of a tenant are what its claims made them.
-    keyed     A key names its tenant by its hash; the key itself is never stored.
+    listed    Pages follow each other without a gap or a twin.
+    closed    A disabled tenant accepts nothing, and what waits is held until it is enabled again.
+    erased    Nothing of an erased tenant is left, and no other tenant is touched.
     """
 
     async def define(self, tenants: Sequence[Tenant]) -> None:
@@ -44,14 +56,14 @@ class Tenants(Protocol):
         """How each tenant with work or history of this kind fares, least served first."""
         ...
 
-    async def add_key(self, tenant: TenantId, key_hash: str) -> None:
-        """Let the key with this hash speak for the tenant."""
+    async def list(self, *, cursor: Cursor | None = None, limit: int = 100) -> Page[Tenant]:
+        """The tenants, by id."""
         ...
 
-    async def has_key(self, tenant: TenantId) -> bool:
-        """Whether any key speaks for the tenant."""
-        ...
+    async def erase(self, tenant: TenantId, *, limit: int = 1000) -> Erased | None:
+        """Take a tenant and everything of it away, in pages of messages; None if there is none.
 
-    async def of_key(self, key_hash: str) -> TenantId | None:
-        """The tenant that the key with this hash speaks for."""
+        It is disabled by the first page, so that nothing comes in meanwhile. What is in flight is
+        left until it has ended (``has_more``).
+        """
         ...

@@ -1,6 +1,8 @@
 """What must be done now and then, once among all processes."""
 
+from collections.abc import Callable
 from datetime import timedelta
+from pathlib import Path
 from typing import Protocol
 
 from carteiro.model import MessageId, value
@@ -8,11 +10,16 @@ from carteiro.model import MessageId, value
 
 @value
 class Pruned:
-    """One page of pruning; ``after`` is where the next page starts, None at the end of a pass."""
+    """One page of pruning; ``after`` is where the next page starts, None at the end of a pass.
+
+    ``has_more``: more keys are past their day, or more room can be given back; ask again.
+    """
 
     bodies: int
     histories: int
     after: MessageId | None
+    keys: int = 0
+    has_more: bool = False
 
 
 class Upkeep(Protocol):
@@ -22,6 +29,8 @@ class Upkeep(Protocol):
 
     expires   What was not sent by its time becomes EXPIRED and a dead letter; a running or open attempt is left alone.
     prunes    Bodies and histories of finished messages go after their retention; nothing unfinished ever does.
+              Idempotency keys go after a day. What was freed is given back to the disk.
+    copied    A backup made while others write opens as a whole store.
     led       At most one holder leads a task at any moment; the lead of one that vanished passes on.
     """
 
@@ -42,4 +51,15 @@ class Upkeep(Protocol):
 
     async def lead(self, name: str, *, holder: str, term: timedelta) -> bool:
         """Take or renew the lead of a task for ``term``; False while another has it."""
+        ...
+
+    async def backup(self, target: Path, progress: Callable[[float], None]) -> None:
+        """Copy the store as it is at one moment to a new file; ``progress`` gets the share that is done.
+
+        `CannotBackUp` if there is nothing to copy, or something with that name.
+        """
+        ...
+
+    async def compact(self) -> int:
+        """Give all room that is free back to the disk at once, and return how many bytes; others wait meanwhile."""
         ...

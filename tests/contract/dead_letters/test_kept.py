@@ -1,12 +1,14 @@
 """Dead letters, kept: every message that ends FAILED or EXPIRED has exactly one entry that says why."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
-from carteiro.model import EMAIL, Dead, DeadLetter, DeadReason, MessageId, TenantId
+from carteiro.model import EMAIL, ZERO, DeadLetter, DeadReason, MessageId
 from carteiro.ports import Backend
-from support.builders import ACME, BRASA, TTL, a_message, dead, retry, sent
+from support.builders import ACME, TTL, a_message, dead, retry, sent
+from support.burying import buried, found
 from support.clock import StoreClock
 from support.set_ups import DEAD_LETTER_TTL
 from support.steps import accepted, attempted, claimed_alone, settled
@@ -80,7 +82,7 @@ async def test_what_ends_well_has_no_entry(backend: Backend) -> None:
     [cancelled] = await accepted(backend.store, a_message())
     await backend.store.cancel([cancelled], tenant=ACME)
 
-    assert await backend.dead_letters.find() == []
+    assert await found(backend) == []
     assert await backend.dead_letters.show(done) is None
 
 
@@ -92,7 +94,7 @@ async def test_a_new_failure_updates_the_entry(backend: Backend, clock: StoreClo
     clock.advance(timedelta(hours=1))
     await attempted(backend.store, dead(DeadReason.PERMANENT_ERROR))
 
-    [letter] = await backend.dead_letters.find()
+    [letter] = (await backend.dead_letters.find()).rows
 
     assert letter.reason is DeadReason.PERMANENT_ERROR
     assert letter.moved_at == clock.at()
@@ -108,46 +110,21 @@ async def test_a_redriven_message_that_is_sent_leaves_no_entry(backend: Backend)
     await attempted(backend.store, sent())
 
     assert await backend.dead_letters.show(message) is None
-    assert await backend.dead_letters.find() == []
+    assert await found(backend) == []
 
 
-async def _three_deaths(backend: Backend, clock: StoreClock) -> list[MessageId]:
-    ids: list[MessageId] = []
-    deaths: list[tuple[TenantId, Dead]] = [
-        (ACME, dead(DeadReason.PERMANENT_ERROR)),
-        (BRASA, dead(DeadReason.PERMANENT_ERROR)),
-        (ACME, dead(DeadReason.IN_DOUBT)),
-    ]
-    for tenant, verdict in deaths:
-        ids += await accepted(backend.store, a_message(tenant))
-        await attempted(backend.store, verdict)
-        clock.advance(timedelta(seconds=1))
-    return ids
-
-
-async def test_the_newest_entries_come_first(backend: Backend, clock: StoreClock) -> None:
-    """`limit` cuts off the oldest."""
-    first, second, third = await _three_deaths(backend, clock)
-
-    everything = await backend.dead_letters.find()
-    newest = await backend.dead_letters.find(limit=2)
-
-    assert [letter.id for letter in everything] == [third, second, first]
-    assert [letter.id for letter in newest] == [third, second]
-
-
-async def test_entries_are_found_by_tenant_and_reason(backend: Backend, clock: StoreClock) -> None:
-    """Filters narrow, alone and together; an unknown message has no entry."""
-    first, second, third = await _three_deaths(backend, clock)
-    find = backend.dead_letters.find
-
-    of_acme = await find(tenant=ACME)
-    permanent = await find(reason=DeadReason.PERMANENT_ERROR)
-    both = await find(tenant=ACME, reason=DeadReason.PERMANENT_ERROR)
-    limited = await find(tenant=ACME, limit=1)
-
-    assert [letter.id for letter in of_acme] == [third, first]
-    assert [letter.id for letter in permanent] == [second, first]
-    assert [letter.id for letter in both] == [first]
-    assert [letter.id for letter in limited] == [third]
+async def test_an_unknown_message_has_no_entry(backend: Backend) -> None:
+    """Nobody died, so there is nothing to show."""
     assert await backend.dead_letters.show(MessageId("unknown")) is None
+
+
+async def test_an_entry_shows_what_the_ledger_has_of_its_content(backend: Backend) -> None:
+    """The content is the ledger's; an entry that was put back after its body went shows none."""
+    message = await buried(backend)
+    letter = await backend.dead_letters.show(message)
+    assert letter is not None
+    await backend.dead_letters.drop([message])
+    await backend.upkeep.prune(bodies=ZERO, histories=None)
+    await backend.dead_letters.restore([letter])
+
+    assert (await backend.dead_letters.find()).rows == [replace(letter, content="")]

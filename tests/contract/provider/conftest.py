@@ -1,29 +1,60 @@
 """The providers that the contract suite runs on: one line each."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 
 import pytest
 
+from carteiro.model import InboxMail, MessageId
 from carteiro.ports import Backend, Inbox, Provider
 from carteiro.providers.noop import NoopProvider
 from carteiro.providers.sandbox import SandboxProvider
 from carteiro.stores.memory import open_memory
+from support.builders import ACME
+from support.smtp_sending import a_relay
+from support.smtp_server import Envelope
 
 
 @dataclass(frozen=True)
 class ProviderSetUp:
-    """A provider under test, and where what it delivers can be seen."""
+    """A provider under test, and how it is opened so that what it delivers is seen in the inbox."""
 
     name: str
-    opens: Callable[[Inbox], Provider]
+    opens: Callable[[Inbox], AbstractAsyncContextManager[Provider]]
 
 
-def _noop(_inbox: Inbox) -> Provider:
-    return NoopProvider()
+@asynccontextmanager
+async def _noop(_inbox: Inbox) -> AsyncIterator[Provider]:
+    yield NoopProvider()
 
 
-SET_UPS = (ProviderSetUp("sandbox", SandboxProvider), ProviderSetUp("noop", _noop))
+@asynccontextmanager
+async def _sandbox(inbox: Inbox) -> AsyncIterator[Provider]:
+    yield SandboxProvider(inbox)
+
+
+@asynccontextmanager
+async def _smtp(inbox: Inbox) -> AsyncIterator[Provider]:
+    keeping: set[asyncio.Future[None]] = set()
+
+    def keep(mail: Envelope) -> None:
+        server.mails.append(mail)
+        found = InboxMail(MessageId(""), ACME, mail.recipients[0], "", "", str(len(server.mails)))
+        keeping.add(asyncio.ensure_future(inbox.keep([found])))
+
+    async with a_relay() as (server, provider):
+        server.on_mail = keep
+        yield provider
+    await asyncio.gather(*keeping)
+
+
+SET_UPS = (
+    ProviderSetUp("sandbox", _sandbox),
+    ProviderSetUp("noop", _noop),
+    ProviderSetUp("smtp", _smtp),
+)
 
 
 @pytest.fixture
@@ -33,6 +64,7 @@ async def world() -> AsyncIterator[Backend]:
 
 
 @pytest.fixture(params=SET_UPS, ids=lambda set_up: set_up.name)
-def provider(request: pytest.FixtureRequest, world: Backend) -> Provider:
+async def provider(request: pytest.FixtureRequest, world: Backend) -> AsyncIterator[Provider]:
     chosen: ProviderSetUp = request.param
-    return chosen.opens(world.inbox)
+    async with chosen.opens(world.inbox) as opened:
+        yield opened

@@ -1,6 +1,6 @@
 """Reading, isolated: another tenant's message is not found."""
 
-from carteiro.model import MessageId, NewRecipient, RecipientId
+from carteiro.model import MessageId
 from carteiro.ports import Backend
 from support.builders import ACME, BRASA, a_message
 from support.steps import accepted
@@ -18,17 +18,3 @@ async def test_a_message_is_found_by_its_own_tenant_alone(backend: Backend) -> N
     assert own == unrestricted
     assert others is None
     assert unknown is None
-
-
-async def test_a_recipient_is_found_by_its_own_tenant_alone(backend: Backend) -> None:
-    """Two tenants may write to one address and know nothing of each other."""
-    new = a_message(ACME, recipient=NewRecipient("ana@example.com", external_id="ana"))
-    await accepted(backend.store, new)
-    row = await backend.reading.message(new.id)
-    assert row is not None
-    assert row.recipient_id is not None
-    read = backend.reading.recipient
-
-    assert await read(row.recipient_id, tenant=ACME) is not None
-    assert await read(row.recipient_id, tenant=BRASA) is None
-    assert await read(RecipientId("unknown"), tenant=ACME) is None

@@ -30,6 +30,7 @@ from support.steps import (
     HOLD,
     LEASE,
     accepted,
+    added_key,
     attempted,
     claimed,
     claimed_alone,
@@ -39,6 +40,7 @@ from support.steps import (
     declare,
     event_types,
     everything_about,
+    key_holder,
     settled,
 )
 
@@ -164,7 +166,7 @@ async def test_shares_and_settings_are_there_for_the_next_opener(place: Place) -
     )
     async with place.opened() as first:
         await first.tenants.define([tenant])
-        await first.tenants.add_key(ACME, "hash-1")
+        await added_key(first, "key of acme")
         await first.tenants.tune(Fairness(max_jobs_per_tenant_batch=1))
         await first.tenants.limit(EMAIL, SendLimit(2, timedelta(minutes=1)))
         await first.tenants.define([a_tenant("carol"), a_tenant("dora")])
@@ -172,7 +174,7 @@ async def test_shares_and_settings_are_there_for_the_next_opener(place: Place) -
 
     async with place.opened() as second:
         [found] = await second.tenants.find([ACME])
-        owner = await second.tenants.of_key("hash-1")
+        owner = await key_holder(second, "key of acme")
         served = await claimed_tenants(second.store)
 
     assert found == tenant

@@ -7,9 +7,9 @@ from datetime import timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from carteiro.model import Lease, MessageId
-from carteiro.ports import Store
-from support.builders import ACME, a_message, messages, tenants_named
+from carteiro.model import Lease, MessageId, Settled
+from carteiro.ports import Backend, Store
+from support.builders import ACME, a_message, messages, sent, tenants_named
 from support.clock import MILLISECOND, StoreClock, past
 from support.set_ups import PROPERTY, SetUp
 from support.steps import (
@@ -20,6 +20,7 @@ from support.steps import (
     claimed_alone,
     claimed_and_declared,
     claimed_ids,
+    settled,
 )
 
 
@@ -86,6 +87,36 @@ async def test_extending_never_shortens(store: Store, clock: StoreClock) -> None
 
     clock.advance(HOLD - MILLISECOND)
     assert await claimed_ids(store) == []
+
+
+async def test_an_extended_hold_lives_on(backend: Backend, clock: StoreClock) -> None:
+    """While a provider takes its time to answer, job and ledger agree on whose the message is."""
+    [message] = await accepted(backend.store, a_message())
+    job = await claimed_and_declared(backend.store)
+
+    for _ in range(3):
+        clock.advance(HOLD - MILLISECOND)
+        assert await backend.store.extend([job.lease], lease=HOLD) == [True]
+
+    row = await backend.reading.message(message)
+    assert row is not None
+    assert row.held_until == clock.at(HOLD)
+    assert isinstance(await settled(backend.store, job, sent()), Settled)
+
+
+async def test_only_who_still_has_the_claim_extends_a_hold(
+    backend: Backend, clock: StoreClock
+) -> None:
+    """A worker that slept past its hold, and lost the job, does not get the ledger's word for it."""
+    [message] = await accepted(backend.store, a_message())
+    slow = await claimed_and_declared(backend.store)
+    clock.advance(past(HOLD))
+    await claimed_alone(backend.store)
+    before = await backend.reading.message(message)
+
+    assert await backend.store.extend([slow.lease], lease=HOLD) == [False]
+
+    assert await backend.reading.message(message) == before
 
 
 async def test_a_lost_or_settled_lease_cannot_be_extended(store: Store, clock: StoreClock) -> None:

@@ -45,7 +45,8 @@ async def test_a_known_message_is_replayed(backend: Backend, clock: StoreClock) 
     answers = await backend.store.accept([new, other])
 
     assert isinstance(first, Accepted)
-    assert answers == [Replayed(new.id, first.received_at, first.recipient_id)] * 2
+    told = (first.received_at, first.recipient_id, new.request_id)
+    assert answers == [Replayed(new.id, *told)] * 2
     assert first.recipient_id is not None
     assert await everything_about(backend, new.id) == before
     assert await claimed_ids(backend.store) == [new.id]
@@ -58,7 +59,7 @@ async def test_a_message_that_comes_twice_in_one_batch_is_accepted_once(store: S
     first, second = await store.accept([new, new])
 
     assert isinstance(first, Accepted)
-    assert second == Replayed(new.id, first.received_at)
+    assert second == Replayed(new.id, first.received_at, None, new.request_id)
     assert await claimed_ids(store) == [new.id]
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from carteiro.model import EMAIL, Fairness, SendLimit, TenantId
+from carteiro.model import EMAIL, ApiLimits, Fairness, SendLimit, TenantId
 from carteiro.ports import Backend
 from support.builders import ACME, BRASA, a_tenant, messages
 from support.steps import accepted, claim, claimed, claimed_tenants
@@ -162,10 +162,17 @@ async def test_tuned_fairness_acts_at_once_and_goes_back(backend: Backend) -> No
         {"cap": -1},
         {"rate_per_second": 0.0},
         {"rate_per_second": -2.0},
+        {"limits": ApiLimits(-1, None, None)},
+        {"default_from": "nobody"},
+        {"default_from": "@acme.example"},
+        {"from_domains": ("acme.example", "post@acme.example")},
+        {"from_domains": ("",)},
+        {"allowed_networks": ("10.0.0.0/8", "10.0.0.0/33")},
+        {"allowed_networks": ("here",)},
     ],
     ids=str,
 )
-async def test_a_share_that_makes_no_sense_is_refused(
+async def test_a_tenant_that_makes_no_sense_is_refused(
     backend: Backend, bad: dict[str, Any]
 ) -> None:
     """Nothing of the whole definition is written."""

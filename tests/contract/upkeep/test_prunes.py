@@ -3,11 +3,25 @@
 from dataclasses import replace
 from datetime import timedelta
 
-from carteiro.model import Accepted, EventType, InboxMail, MessageId, Replayed, State
+from carteiro.model import (
+    ZERO,
+    AcceptAnswer,
+    Accepted,
+    ApiLimits,
+    EventType,
+    IdempotencyKey,
+    InboxMail,
+    KeyConflict,
+    MessageId,
+    OverLimit,
+    Replayed,
+    State,
+)
 from carteiro.ports import Backend
 from carteiro.ports.upkeep import Pruned
 from support.builders import ACME, a_message, dead, messages, sent
 from support.clock import MILLISECOND, StoreClock
+from support.set_ups import Place
 from support.steps import (
     accepted,
     attempted,
@@ -190,3 +204,118 @@ async def test_what_the_sandbox_kept_goes_with_the_body(
     await backend.upkeep.prune(bodies=DAY, histories=None)
 
     assert [mail.message for mail in await backend.inbox.list()] == ["another"]
+
+
+# --- idempotency keys -------------------------------------------------------------------------
+
+
+async def _asked(backend: Backend, digest: str, key: str = "once") -> AcceptAnswer:
+    [answer] = await backend.store.accept([a_message(key=IdempotencyKey(key, digest))])
+    return answer
+
+
+async def test_idempotency_keys_go_after_a_day(backend: Backend, clock: StoreClock) -> None:
+    """Without any retention, too; the message stays."""
+    first = await _asked(backend, "digest-1")
+    clock.advance(DAY - MILLISECOND)
+    early = await backend.upkeep.prune(bodies=None, histories=None)
+    conflict = await _asked(backend, "digest-2")
+    clock.advance(MILLISECOND)
+    due = await backend.upkeep.prune(bodies=None, histories=None)
+    again = await backend.upkeep.prune(bodies=DAY, histories=DAY)
+
+    assert isinstance(first, Accepted)
+    assert [early.keys, due.keys, again.keys] == [0, 1, 0]
+    assert conflict == KeyConflict(first.id)
+    assert await backend.reading.message(first.id) is not None
+    assert isinstance(await _asked(backend, "digest-2"), Accepted)
+
+
+async def test_keys_go_page_by_page(backend: Backend, clock: StoreClock) -> None:
+    """A full page says that there may be more."""
+    for number in range(3):
+        await _asked(backend, "digest", f"key-{number}")
+    clock.advance(DAY)
+
+    pages = [
+        await backend.upkeep.prune(bodies=None, histories=None, limit=2),
+        await backend.upkeep.prune(bodies=None, histories=None, limit=2),
+    ]
+
+    assert [(page.keys, page.has_more) for page in pages] == [(2, True), (1, False)]
+
+
+async def test_counts_of_this_minute_outlive_a_prune(backend: Backend, clock: StoreClock) -> None:
+    """Only windows that are over are forgotten: a limit is never opened early."""
+    limits = ApiLimits(per_minute=1, per_hour=None, per_day=2)
+    [first] = await backend.store.accept([a_message(limits=limits)])
+    await backend.upkeep.prune(bodies=None, histories=None)
+    [second] = await backend.store.accept([a_message(limits=limits)])
+    clock.advance(timedelta(minutes=1))
+    await backend.upkeep.prune(bodies=None, histories=None)
+    [third] = await backend.store.accept([a_message(limits=limits)])
+    clock.advance(timedelta(minutes=1))
+    [fourth] = await backend.store.accept([a_message(limits=limits)])
+
+    assert isinstance(first, Accepted)
+    assert isinstance(second, OverLimit)
+    assert isinstance(third, Accepted)
+    assert isinstance(fourth, OverLimit)
+
+
+# --- room -------------------------------------------------------------------------------------
+
+
+async def _pruned(backend: Backend) -> None:
+    """Prune until there is no more."""
+    while (await backend.upkeep.prune(bodies=ZERO, histories=None)).has_more:
+        pass
+
+
+async def _cancelled(backend: Backend, count: int) -> None:
+    """So many finished messages of some size."""
+    ids = await accepted(backend.store, *messages(count, content="x" * 20_000))
+    await backend.store.cancel(ids, tenant=ACME)
+
+
+def _bytes_of(place: Place) -> int:
+    return sum(each.stat().st_size for each in place.folder.iterdir())
+
+
+async def test_what_was_freed_is_given_back_to_the_disk(place: Place) -> None:
+    """All but a little, which is soon filled again; what is left reads as before."""
+    async with place.opened() as backend:
+        await _cancelled(backend, 400)
+    full = _bytes_of(place)
+
+    async with place.opened() as backend:
+        [kept] = await accepted(backend.store, a_message())
+        await _pruned(backend)
+        row = await backend.reading.message(kept)
+
+    assert full > 400 * 20_000
+    assert _bytes_of(place) < full / 5
+    assert row is not None
+    assert row.content is not None
+
+
+async def test_all_of_it_can_be_given_back_at_once(place: Place) -> None:
+    """For whoever does not want to wait; it says how much that was."""
+    async with place.opened() as backend:
+        await _cancelled(backend, 400)
+        await backend.upkeep.prune(bodies=ZERO, histories=None)
+
+        given_back = await backend.upkeep.compact()
+
+        [again] = await accepted(backend.store, a_message())
+        assert await claimed_ids(backend.store) == [again]
+    assert given_back > 0
+    assert _bytes_of(place) < 1_000_000
+
+
+async def test_a_store_without_free_room_has_none_to_give_back(backend: Backend) -> None:
+    """It is as small as it can be."""
+    await accepted(backend.store, a_message())
+    await backend.upkeep.compact()
+
+    assert await backend.upkeep.compact() == 0

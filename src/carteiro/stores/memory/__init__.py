@@ -9,9 +9,12 @@ from carteiro.model import Fairness
 from carteiro.ports import Backend
 from carteiro.stores.memory.dead_letters import MemoryDeadLetters
 from carteiro.stores.memory.inbox import MemoryInbox
+from carteiro.stores.memory.keys import MemoryKeys
 from carteiro.stores.memory.reading import MemoryReading
+from carteiro.stores.memory.recipients import MemoryRecipients
 from carteiro.stores.memory.store import MemoryStore
 from carteiro.stores.memory.tables import Tables
+from carteiro.stores.memory.templates import MemoryTemplates
 from carteiro.stores.memory.tenants import MemoryTenants
 from carteiro.stores.memory.upkeep import MemoryUpkeep
 from carteiro.stores.memory.wake import MemoryWake
@@ -38,6 +41,9 @@ async def open_memory(
     yield Backend(
         store=MemoryStore(tables),
         tenants=MemoryTenants(tables),
+        keys=MemoryKeys(tables),
+        templates=MemoryTemplates(tables),
+        recipients=MemoryRecipients(tables),
         dead_letters=MemoryDeadLetters(tables),
         reading=MemoryReading(tables),
         upkeep=MemoryUpkeep(tables),

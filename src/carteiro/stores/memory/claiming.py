@@ -57,7 +57,7 @@ class Claiming:
         for seat in self._seats():
             if seat.wakes_at is None or (seat.wakes_at > self._now and not has_stepped_back):
                 continue
-            if self._tables.tenants[seat.tenant].paused:
+            if self._tables.tenants[seat.tenant].is_held:
                 seat.wakes_at = FAR
             else:
                 seat.wakes_at = None
@@ -117,8 +117,8 @@ class Claiming:
         self._leave_if_empty(seat)
 
     def _may_have_more(self, seat: Seat) -> bool:
-        """Whether pause, cap and rate let the tenant have a job; if not, its seat leaves the ring."""
-        if self._tables.tenants[seat.tenant].paused:
+        """Whether a hold on it, cap and rate let the tenant have a job; if not, its seat leaves the ring."""
+        if self._tables.tenants[seat.tenant].is_held:
             self._leave(seat, _Why.PAUSE)
         elif self._slots_left(seat.tenant) <= 0:
             self._leave(seat, _Why.CAP)

@@ -2,20 +2,34 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from carteiro.model import (
     FINISHED,
+    LATEST,
+    Cursor,
+    Depth,
+    KindName,
+    MessageFilter,
     MessageId,
-    Recipient,
-    RecipientId,
+    Page,
+    QueuePlace,
     State,
     StoredMessage,
     TenantId,
     TimelineEvent,
 )
 from carteiro.policy.lifecycle import MILLISECOND
-from carteiro.stores.memory.tables import Row, Tables, to_datetime, to_datetime_or_none
+from carteiro.stores.cursors import FAR, cursor_at, key_of
+from carteiro.stores.memory.tables import (
+    Job,
+    Row,
+    Seat,
+    Tables,
+    to_datetime,
+    to_datetime_or_none,
+    to_ms,
+)
 
 
 class MemoryReading:
@@ -33,25 +47,102 @@ class MemoryReading:
             return None
         return _stored(row, self._tables.contents.get(message))
 
+    async def messages(
+        self, wanted: MessageFilter, *, cursor: Cursor | None = None, limit: int = 100
+    ) -> Page[StoredMessage]:
+        """The messages that match, newest first, without their contents."""
+        after = key_of(cursor, (FAR, 0))
+        rows = [row for row in self._tables.rows.values() if _age(row) < after]
+        found = sorted((row for row in rows if self._matches(row, wanted)), key=_age, reverse=True)
+        more = cursor_at(*_age(found[limit - 1])) if len(found) > limit else None
+        return Page([_stored(row, None) for row in found[:limit]], more)
+
+    def _matches(self, row: Row, wanted: MessageFilter) -> bool:
+        entry, message = row.entry, row.message
+        after, before = wanted.created_after, wanted.created_before
+        created_at = to_datetime(row.created_at)
+        return (
+            wanted.tenant in {None, entry.tenant}
+            and wanted.kind in {None, entry.kind}
+            and wanted.state in {None, entry.state}
+            and wanted.to in {None, message.to}
+            and wanted.external_id in {None, message.external_id}
+            and wanted.recipient_external_id in {None, self._recipient_named(row)}
+            and wanted.tag in {None, *message.tags}
+            and (after is None or created_at >= after)
+            and (before is None or created_at < before)
+        )
+
+    def _recipient_named(self, row: Row) -> str | None:
+        """What its tenant calls the recipient of a message."""
+        known = self._tables.recipients.get(row.recipient_id) if row.recipient_id else None
+        is_own = known is not None and known.tenant == row.entry.tenant
+        return known.external_id if known is not None and is_own else None
+
     async def events(self, message: MessageId) -> list[TimelineEvent]:
         """The timeline of a message, in the order in which it was written."""
         row = self._tables.rows.get(message)
         events = row.events if row else []
         return [TimelineEvent(each.type, each.metadata, to_datetime(each.at)) for each in events]
 
-    async def recipient(self, recipient: RecipientId, *, tenant: TenantId) -> Recipient | None:
-        """One recipient of a tenant, deleted or not."""
-        found = self._tables.recipients.get(recipient)
-        return found if found is not None and found.tenant == tenant else None
+    async def place(self, message: MessageId) -> QueuePlace | None:
+        """Where the job of a message is; None when it has none."""
+        job = self._tables.jobs.get(message)
+        if job is None:
+            return None
+        now = self._tables.now()
+        is_leased = job.is_leased(now)
+        is_parked = is_leased or (job.claim is None and (job.parked_until or 0) > now)
+        seat = self._tables.seats[job.kind][job.tenant]
+        return QueuePlace(
+            parked_until=to_datetime_or_none(job.parked_until if is_parked else None),
+            is_claimed=is_leased,
+            claims=job.claims,
+            tenant_wakes_at=_still_to_come(seat.wakes_at, now),
+            tenant_in_flight=self._in_flight(self._tables.seats_of(job.tenant), now),
+            limited_until=_still_to_come(self._tables.limited_until(job.kind, now), now),
+        )
+
+    async def depths(self) -> list[Depth]:
+        """How much is in the queue, by kind."""
+        now = self._tables.now()
+        kinds = sorted(kind for kind, seats in self._tables.seats.items() if seats)
+        return [self._depth(kind, now) for kind in kinds]
+
+    def _depth(self, kind: KindName, now: int) -> Depth:
+        seats = list(self._tables.seats[kind].values())
+        jobs = [job for seat in seats for job in seat.jobs.values()]
+        since = (_claimable_since(job, now) for job in jobs)
+        oldest = min((at for at in since if at <= now), default=None)
+        return Depth(kind, len(jobs), self._in_flight(seats, now), to_datetime_or_none(oldest))
+
+    def _in_flight(self, seats: Sequence[Seat], now: int) -> int:
+        return sum(job.is_leased(now) for seat in seats for job in seat.jobs.values())
 
     async def unsettled(self, ids: Sequence[MessageId]) -> list[MessageId]:
         """Those of the ids whose message is not finished."""
         rows = self._tables.rows
         return [each for each in ids if each in rows and rows[each].entry.state not in FINISHED]
 
-    async def states(self) -> Mapping[State, int]:
+    async def states(self, *, tenant: TenantId | None = None) -> Mapping[State, int]:
         """How many messages rest in each state."""
-        return Counter(row.entry.state for row in self._tables.rows.values())
+        entries = (row.entry for row in self._tables.rows.values())
+        return Counter(entry.state for entry in entries if tenant in {None, entry.tenant})
+
+
+def _age(row: Row) -> tuple[int, int]:
+    """The order of every list of messages."""
+    return row.created_at, row.number
+
+
+def _claimable_since(job: Job, now: int) -> int:
+    """What is ready can be claimed, also if the clock stepped back behind its due time."""
+    return min(job.due_at, now) if job.parked_until is None else job.parked_until
+
+
+def _still_to_come(at: int | None, now: int) -> datetime | None:
+    """A moment that lies ahead; what never comes is put off as far as moments go."""
+    return None if at is None or at <= now else to_datetime(min(at, to_ms(LATEST)))
 
 
 def _stored(row: Row, content: str | None) -> StoredMessage:
@@ -84,6 +175,8 @@ def _stored(row: Row, content: str | None) -> StoredMessage:
         created_at=to_datetime(row.created_at),
         finished_at=to_datetime_or_none(entry.finished_at),
         content=content,
+        tags=message.tags,
+        template_type=message.template_type,
     )
 
 

@@ -12,12 +12,14 @@ from carteiro.model import (
     Claimed,
     ClaimId,
     End,
+    KeyConflict,
     KindName,
     Late,
     Lease,
     LeasedJob,
     MessageId,
     NewMessage,
+    OverLimit,
     RecipientId,
     Refused,
     RefusedWhy,
@@ -25,14 +27,24 @@ from carteiro.model import (
     Settled,
     Start,
     State,
+    TenantDisabled,
     TenantId,
     TenantUnknown,
 )
 from carteiro.policy import lifecycle
 from carteiro.policy.lifecycle import MILLISECOND, Entry, Stamped
+from carteiro.policy.quota import KEY_LIFE_MS, Tally
 from carteiro.stores.memory.claiming import Claiming
 from carteiro.stores.memory.recipients import meet
-from carteiro.stores.memory.tables import Job, Row, Tables, in_parked_order, to_datetime, to_ms
+from carteiro.stores.memory.tables import (
+    Job,
+    Request,
+    Row,
+    Tables,
+    in_parked_order,
+    to_datetime,
+    to_ms,
+)
 
 
 class MemoryStore:
@@ -46,21 +58,60 @@ class MemoryStore:
     # --- accept -------------------------------------------------------------------------------
 
     async def accept(self, new: Sequence[NewMessage]) -> list[AcceptAnswer]:
-        """Commit the messages and their jobs; a known id is replayed."""
+        """Commit the messages and their jobs; a known id or key is replayed."""
         now = self._tables.now()
         return [self._accept_one(message, now) for message in new]
 
     def _accept_one(self, message: NewMessage, now: int) -> AcceptAnswer:
-        known = self._tables.rows.get(message.id)
-        if known is not None:
-            return Replayed(message.id, to_datetime(known.created_at), known.recipient_id)
-        if message.tenant not in self._tables.tenants:
-            return TenantUnknown(message.tenant)
+        refusal = (
+            self._known(message)
+            or self._closed(message)
+            or self._asked_before(message, now)
+            or self._over_limit(message, now)
+        )
+        if refusal is not None:
+            return refusal
         told = message.recipient
         recipient = meet(self._tables, message.tenant, told, now) if told else None
         row = self._enter(message, recipient, now)
         self._tables.enqueue(row, now)
         return Accepted(message.id, to_datetime(now), recipient)
+
+    def _known(self, message: NewMessage) -> Replayed | None:
+        row = self._tables.rows.get(message.id)
+        if row is None:
+            return None
+        received_at, request_id = to_datetime(row.created_at), row.message.request_id
+        return Replayed(message.id, received_at, row.recipient_id, request_id)
+
+    def _closed(self, message: NewMessage) -> TenantUnknown | TenantDisabled | None:
+        tenant = self._tables.tenants.get(message.tenant)
+        if tenant is None:
+            return TenantUnknown(message.tenant)
+        return TenantDisabled(message.tenant) if tenant.disabled else None
+
+    def _asked_before(self, message: NewMessage, now: int) -> Replayed | KeyConflict | None:
+        """What the key stands for, if it stands for anything yet and still."""
+        if message.key is None:
+            return None
+        first = self._tables.requests.get((message.tenant, message.key.key))
+        if first is None or first.created_at + KEY_LIFE_MS <= now:
+            return None
+        if first.digest != message.key.digest:
+            return KeyConflict(first.message)
+        received_at = to_datetime(first.created_at)
+        return Replayed(first.message, received_at, first.recipient_id, first.request_id)
+
+    def _over_limit(self, message: NewMessage, now: int) -> OverLimit | None:
+        """The limit that stands in the way; if there is none, the message is counted."""
+        if message.limits is None or not message.limits.has_any:
+            return None
+        tally = Tally(now, self._tables.api_counts.get(message.tenant, ()))
+        refusal = tally.judge(message.limits)
+        if refusal is None:
+            tally.count()
+            self._tables.api_counts[message.tenant] = tally.rows()
+        return refusal
 
     def _enter(self, message: NewMessage, recipient: RecipientId | None, now: int) -> Row:
         events = [
@@ -70,6 +121,10 @@ class MemoryStore:
         row = Row(message, _first_entry(message, now), recipient, now, events)
         self._tables.rows[message.id] = row
         self._tables.contents[message.id] = message.content
+        if message.key is not None:
+            self._tables.requests[message.tenant, message.key.key] = Request(
+                message.key.digest, message.id, recipient, message.request_id, now
+            )
         return row
 
     # --- claim --------------------------------------------------------------------------------
@@ -111,7 +166,16 @@ class MemoryStore:
             cancel_requested=entry.cancel_requested_at is not None,
             recipient_id=recipient,
             recipient=self._tables.recipients.get(recipient) if recipient else None,
+            retry_preset=self._preset_of_type(message)
+            or self._tables.tenants[job.tenant].retry_preset,
         )
+
+    def _preset_of_type(self, message: NewMessage) -> str | None:
+        """The retry preset of its template type, if that is in use."""
+        place = (message.tenant, message.template_type or "")
+        versions = self._tables.templates.get(place, [])
+        is_in_use = versions and place not in self._tables.deleted_templates
+        return versions[-1].retry_preset if is_in_use else None
 
     # --- declare and settle -------------------------------------------------------------------
 
@@ -153,11 +217,17 @@ class MemoryStore:
     async def extend(self, leases: Sequence[Lease], *, lease: timedelta) -> list[bool]:
         """Push the end of live claims on; False where the claim is no longer the job's. Never shortens a hold."""
         until = self._tables.now() + lease // MILLISECOND
-        jobs = [self._owned(each) for each in leases]
-        for job in jobs:
-            if job is not None:
-                job.parked_until = max(job.parked_until or 0, until)
-        return [job is not None for job in jobs]
+        return [self._extend_one(each, until) for each in leases]
+
+    def _extend_one(self, lease: Lease, until: int) -> bool:
+        job = self._owned(lease)
+        if job is None:
+            return False
+        job.parked_until = max(job.parked_until or 0, until)
+        entry = self._tables.rows[lease.job].entry
+        if self._has_declared(lease) and entry.held_until is not None:
+            entry.held_until = max(entry.held_until, until)
+        return True
 
     async def release(self, leases: Sequence[Lease], *, wait: timedelta = ZERO) -> None:
         """Give back what was claimed and not declared, as if it had never been claimed."""

@@ -3,18 +3,21 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from itertools import count
 
 from carteiro.model import (
     ClaimId,
     DeadLetter,
     Fairness,
     InboxMail,
+    Key,
     KindName,
     MessageId,
     NewMessage,
     Recipient,
     RecipientId,
     SendLimit,
+    Template,
     Tenant,
     TenantId,
 )
@@ -60,6 +63,7 @@ class Row:
     created_at: int
     events: list[Stamped]
     revision: int = 1
+    number: int = field(default_factory=count(1).__next__)  # in the order in which they came
 
 
 @dataclass(slots=True, eq=False)
@@ -147,6 +151,17 @@ class Lead:
     until: int
 
 
+@dataclass(slots=True)
+class Request:
+    """What an idempotency key stands for: enough to answer it again, even without the message."""
+
+    digest: str
+    message: MessageId
+    recipient_id: RecipientId | None
+    request_id: str
+    created_at: int
+
+
 class Tables:
     """Everything one memory store holds."""
 
@@ -161,7 +176,11 @@ class Tables:
 
         self.rows: dict[MessageId, Row] = {}
         self.contents: dict[MessageId, str] = {}
-        self.dead_letters: dict[MessageId, DeadLetter] = {}
+        self.dead_letters: dict[MessageId, DeadLetter] = {}  # without their contents
+        self.templates: dict[
+            tuple[TenantId, str], list[Template]
+        ] = {}  # every version, oldest first
+        self.deleted_templates: set[tuple[TenantId, str]] = set()
         self.recipients: dict[RecipientId, Recipient] = {}
         self.mails: list[InboxMail] = []
         self.leads: dict[str, Lead] = {}
@@ -172,7 +191,9 @@ class Tables:
 
         self.tenants: dict[TenantId, Tenant] = {}
         self.tiers: dict[str, float] = {}
-        self.keys: dict[str, TenantId] = {}
+        self.keys: dict[str, Key] = {}  # by their hash
+        self.requests: dict[tuple[TenantId, str], Request] = {}  # by their idempotency key
+        self.api_counts: dict[TenantId, list[tuple[int, int, int]]] = {}
         self.limits: dict[KindName, SendLimit] = {}
         self.next_token_us: dict[TenantId, int] = {}
         self.next_send_us: dict[KindName, int] = {}
@@ -199,6 +220,13 @@ class Tables:
         """The send limit that all claims of the kind share."""
         limit = self.limits.get(kind)
         return None if limit is None else Pace.of(limit)
+
+    def limited_until(self, kind: KindName, now: int) -> int | None:
+        """When the send limit of the kind lets the next job go; None if it would now."""
+        pace = self.pace_of_kind(kind)
+        if pace is None or pace.tokens(self.next_send_us[kind], now * 1000):
+            return None
+        return -(-pace.wakes_at_us(self.next_send_us[kind]) // 1000)
 
     def seats_of(self, tenant: TenantId) -> list[Seat]:
         """The tenant's seats, one per kind that it ever had a job of."""
@@ -292,7 +320,7 @@ class Tables:
             id=row.entry.id,
             tenant=row.entry.tenant,
             kind=row.entry.kind,
-            content=self.contents[row.entry.id],
+            content="",  # the ledger has it
             reason=buried.reason,
             failed_attempts=buried.failed_attempts,
             failure=buried.failure,

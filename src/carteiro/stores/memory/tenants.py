@@ -1,10 +1,22 @@
 """Who sends, and how they share the machine, in memory."""
 
+import builtins
 from collections.abc import Sequence
+from dataclasses import replace
 
-from carteiro.errors import TenantMissing
-from carteiro.model import Fairness, KindName, SendLimit, Standing, Tenant, TenantId
+from carteiro.model import (
+    Cursor,
+    Erased,
+    Fairness,
+    KindName,
+    Page,
+    SendLimit,
+    Standing,
+    Tenant,
+    TenantId,
+)
 from carteiro.policy.fairness import priority, rescaled, rounds_without
+from carteiro.stores.memory.erasing import erase_tenant
 from carteiro.stores.memory.tables import FAR, KindClock, Seat, Tables, to_datetime_or_none
 
 
@@ -36,7 +48,7 @@ class MemoryTenants:
         for seat in self._tables.seats_of(tenant.id):
             v = self._clock(seat.kind).v
             seat.vt = rescaled(seat.vt, v, old=old_stride, new=new_stride)
-            if tenant.paused:
+            if tenant.is_held:
                 seat.wakes_at = FAR
             elif seat.wakes_at is not None:
                 seat.wakes_at = now
@@ -46,7 +58,7 @@ class MemoryTenants:
         """Create the tenants that are missing; known ones stay as they are."""
         await self.define([Tenant(each) for each in ids if each not in self._tables.tenants])
 
-    async def find(self, ids: Sequence[TenantId]) -> list[Tenant | None]:
+    async def find(self, ids: Sequence[TenantId]) -> builtins.list[Tenant | None]:
         """The tenants with these ids, None for an unknown one."""
         return [self._tables.tenants.get(each) for each in ids]
 
@@ -82,7 +94,7 @@ class MemoryTenants:
             self._tables.limits[kind] = limit
         self._tables.bell.ring()
 
-    async def standings(self, kind: KindName) -> list[Standing]:
+    async def standings(self, kind: KindName) -> builtins.list[Standing]:
         """How each tenant with work or history of this kind fares, least served first."""
         now = self._tables.now()
         seats = sorted(self._tables.seats.get(kind, {}).values(), key=lambda seat: seat.order)
@@ -104,19 +116,19 @@ class MemoryTenants:
             in_flight=in_flight,
         )
 
-    async def add_key(self, tenant: TenantId, key_hash: str) -> None:
-        """Let the key with this hash speak for the tenant."""
-        if tenant not in self._tables.tenants:
-            raise TenantMissing(tenant)
-        self._tables.keys.setdefault(key_hash, tenant)
+    async def erase(self, tenant: TenantId, *, limit: int = 1000) -> Erased | None:
+        """Take a tenant and everything of it away, in pages of messages; None if there is none."""
+        found = self._tables.tenants.get(tenant)
+        if found is None:
+            return None
+        self._define_one(replace(found, disabled=True), self._tables.now())
+        return erase_tenant(self._tables, tenant, limit)
 
-    async def has_key(self, tenant: TenantId) -> bool:
-        """Whether any key speaks for the tenant."""
-        return tenant in self._tables.keys.values()
-
-    async def of_key(self, key_hash: str) -> TenantId | None:
-        """The tenant that the key with this hash speaks for."""
-        return self._tables.keys.get(key_hash)
+    async def list(self, *, cursor: Cursor | None = None, limit: int = 100) -> Page[Tenant]:
+        """The tenants, by id."""
+        ids = sorted(each for each in self._tables.tenants if cursor is None or each > cursor)
+        rows = [self._tables.tenants[each] for each in ids[:limit]]
+        return Page(rows, Cursor(rows[-1].id) if len(ids) > limit else None)
 
     def _clock(self, kind: KindName) -> KindClock:
         return self._tables.clocks.get(kind, KindClock())

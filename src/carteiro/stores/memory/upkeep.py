@@ -1,10 +1,14 @@
 """What must be done now and then, in memory."""
 
+from collections.abc import Callable
 from datetime import timedelta
+from pathlib import Path
 
+from carteiro.errors import CannotBackUp
 from carteiro.model import MessageId
 from carteiro.policy import lifecycle
 from carteiro.policy.lifecycle import MILLISECOND
+from carteiro.policy.quota import KEY_LIFE_MS
 from carteiro.ports.upkeep import Pruned
 from carteiro.stores.memory.tables import Job, Lead, Tables
 
@@ -42,6 +46,9 @@ class MemoryUpkeep:
     ) -> Pruned:
         """Look at the next ``limit`` messages and drop what is older than its retention (None keeps it)."""
         now = self._tables.now()
+        keys = self._prune_keys(limit, now)
+        if bodies is None and histories is None:
+            return Pruned(0, 0, None, keys, has_more=keys == limit)
         rest = sorted(each for each in self._tables.rows if after is None or each > after)
         page = rest[:limit]
         old_histories = [each for each in page if self._is_past(each, histories, now)]
@@ -55,7 +62,25 @@ class MemoryUpkeep:
         gone = {*old_histories, *old_bodies}
         self._tables.mails[:] = [mail for mail in self._tables.mails if mail.message not in gone]
         last = page[-1] if len(page) == limit and page else None
-        return Pruned(len(old_bodies), len(old_histories), last)
+        return Pruned(len(old_bodies), len(old_histories), last, keys, has_more=keys == limit)
+
+    def _prune_keys(self, limit: int, now: int) -> int:
+        """Drop idempotency keys that stand for nothing any more, and counts of windows that are over."""
+        tables = self._tables
+        old = [key for key, each in tables.requests.items() if each.created_at + KEY_LIFE_MS <= now]
+        for key in sorted(old, key=lambda key: tables.requests[key].created_at)[:limit]:
+            del tables.requests[key]
+        for tenant, windows in list(tables.api_counts.items()):
+            tables.api_counts[tenant] = [each for each in windows if each[1] + each[0] > now]
+        return min(len(old), limit)
+
+    async def backup(self, target: Path, progress: Callable[[float], None]) -> None:  # noqa: ARG002 - the port's
+        """There is nothing to copy."""
+        raise CannotBackUp("A store in memory ends with its process: it has no file to copy")
+
+    async def compact(self) -> int:
+        """There is no disk to give room back to."""
+        return 0
 
     def _is_past(self, message: MessageId, retention: timedelta | None, now: int) -> bool:
         """Whether the message is finished, for longer than that, and nobody's dead letter."""

@@ -58,7 +58,8 @@ class _Tenant:
     cap: int | None
     pace: Pace | None
     next_us: int
-    is_paused: bool
+    is_held: bool
+    retry_preset: str | None
     in_flight: int | None = None
     first_over: int | None = None
     drew: bool = False
@@ -247,11 +248,12 @@ class Claim:
             vt, last_turn, tenant = rows[-1][2], rows[-1][3], rows[-1][1]
 
     def _seat(self, kind: _Kind, row: Sequence[Any]) -> _Seat:
-        _, name, vt, last_turn, consecutive, processed, stride, cap, rate, next_us, paused = row
+        _, name, vt, last_turn, consecutive, processed, *share = row
         tenant = self._tenants.get(name)
         if tenant is None:
+            stride, cap, rate, next_us, is_held, preset = share
             pace = Pace.per_second(rate) if rate is not None else None
-            tenant = _Tenant(name, stride, cap, pace, next_us, bool(paused))
+            tenant = _Tenant(name, stride, cap, pace, next_us, bool(is_held), preset)
             self._tenants[tenant.id] = tenant
         return _Seat(kind, tenant, vt, last_turn, consecutive, processed)
 
@@ -304,7 +306,7 @@ class Claim:
     def _allowance(self, seat: _Seat, most: int) -> int:
         """How many jobs the seat may have now; without any it leaves the ring until it may."""
         tenant = seat.tenant
-        if tenant.is_paused:
+        if tenant.is_held:
             self._leave(seat, FAR)
             return 0
         allowance = min(most, self._limit - len(self._taken), self._tokens_of_kind(seat.kind))
@@ -446,14 +448,20 @@ class Claim:
         rows = run(self._db, "claim_load", numbers=numbers).fetchall()
         told = {row[10] for row in rows if row[10] is not None}
         recipients = self._recipients(told) if told else {}
+        types = {(row[0], row[11]) for row in rows if row[11] is not None}
+        presets = self._presets(types) if types else {}
         return [
-            _leased(row, seat, head, claim_id, self._now, recipients)
+            _leased(row, seat, head, claim_id, self._now, recipients, presets)
             for row, (seat, head) in zip(rows, self._taken, strict=True)
         ]
 
     def _recipients(self, ids: set[str]) -> Mapping[str, Recipient]:
         rows = run(self._db, "claim_recipients", ids=as_json(sorted(ids)))
         return {recipient.id: recipient for recipient in map(recipient_of, rows)}
+
+    def _presets(self, types: set[tuple[str, str]]) -> Mapping[tuple[str, str], str | None]:
+        rows = run(self._db, "claim_presets", types=as_json(sorted(types)))
+        return {(tenant, type_): preset for tenant, type_, preset in rows}
 
     def _idle_for(self) -> timedelta | None:
         times = []
@@ -480,6 +488,7 @@ def _leased(  # noqa: PLR0913, PLR0917 - the pieces of one job, put together onc
     claim_id: ClaimId,
     now: int,
     recipients: Mapping[str, Recipient],
+    presets: Mapping[tuple[str, str], str | None],
 ) -> LeasedJob:
     lease = Lease(head.id, claim_id)
     kind, tenant, claims = seat.kind.name, seat.tenant.id, head.claims + 1
@@ -498,6 +507,7 @@ def _leased(  # noqa: PLR0913, PLR0917 - the pieces of one job, put together onc
         expires_at,
         cancel_requested_at,
         recipient_id,
+        template_type,
         content,
     ) = row
     return LeasedJob(
@@ -518,4 +528,5 @@ def _leased(  # noqa: PLR0913, PLR0917 - the pieces of one job, put together onc
         cancel_requested_at is not None,
         recipient_id,
         recipients.get(recipient_id),
+        presets.get((ledger_tenant, template_type)) or seat.tenant.retry_preset,
     )

@@ -7,39 +7,28 @@ import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from uuid_utils import uuid7
-
 from carteiro.model import (
-    AcceptAnswer,
-    Accepted,
     Begun,
     CancelAnswer,
     ClaimId,
     End,
     Late,
     MessageId,
-    NewMessage,
-    RecipientId,
-    RedriveAnswer,
     Refused,
     RefusedWhy,
-    Replayed,
     Settled,
     Start,
     State,
     TenantId,
-    TenantUnknown,
 )
 from carteiro.policy import lifecycle
-from carteiro.policy.lifecycle import MILLISECOND, Change, Entry, Stamped, is_live
+from carteiro.policy.lifecycle import Change, Entry, Stamped, is_live
 from carteiro.stores.sqlite.rows import (
     FAR,
     as_json,
     entry_of,
     entry_row,
     failure_text,
-    in_ms,
-    moment,
     run,
 )
 
@@ -212,114 +201,6 @@ def load(db: sqlite3.Connection, ids: Sequence[MessageId]) -> dict[MessageId, He
     return found
 
 
-def accept(db: sqlite3.Connection, new: Sequence[NewMessage], now: int) -> list[AcceptAnswer]:
-    """Commit messages and jobs; what is known already is replayed."""
-    known = _replays(db, new)
-    tenants = {row[0] for row in run(db, "tenants_find", ids=as_json([m.tenant for m in new]))}
-    answers: list[AcceptAnswer] = []
-    fresh: list[tuple[NewMessage, RecipientId | None]] = []
-    for message in new:
-        if message.id in known:
-            answers.append(known[message.id])
-        elif message.tenant not in tenants:
-            answers.append(TenantUnknown(message.tenant))
-        else:
-            recipient = _recipient(db, message, now)
-            fresh.append((message, recipient))
-            answers.append(Accepted(message.id, moment(now), recipient))
-            known[message.id] = Replayed(message.id, moment(now), recipient)
-    if fresh:
-        _insert(db, fresh, now)
-    return answers
-
-
-def _replays(db: sqlite3.Connection, new: Sequence[NewMessage]) -> dict[MessageId, Replayed]:
-    rows = run(db, "accept_known", ids=as_json([message.id for message in new]))
-    return {row[0]: Replayed(row[0], moment(row[1]), row[2]) for row in rows}
-
-
-def _insert(
-    db: sqlite3.Connection, fresh: Sequence[tuple[NewMessage, RecipientId | None]], now: int
-) -> None:
-    messages: list[list[object]] = []
-    events: list[list[object]] = []
-    ready: list[str] = []
-    parked: list[str] = []
-    touched: dict[tuple[str | None, str | None], list[int]] = {}
-    for new, recipient in fresh:
-        due = now if new.due is None else max(now, in_ms(new.due))
-        ttl_ms = new.ttl // MILLISECOND
-        expires = due + ttl_ms
-        messages.append(_message_row(new, recipient, due=due, expires=expires, ttl_ms=ttl_ms))
-        events.extend(
-            [new.id, event.type, event.metadata, now - event.ago // MILLISECOND]
-            for event in new.events
-        )
-        (parked if due > now else ready).append(new.id)
-        seat = touched.setdefault((new.kind, new.tenant), [FAR, 0])
-        seat[0] = min(seat[0], due)
-        seat[1] += 1
-    run(db, "accept_messages", rows=as_json(messages), now=now)
-    run(db, "accept_contents", rows=as_json([(new.id, new.content) for new, _ in fresh]))
-    if events:
-        run(db, "write_events", rows=as_json(events))
-    if ready:
-        run(db, "put_ready", ids=as_json(ready))
-    if parked:
-        run(db, "put_parked", ids=as_json(parked))
-    touch_seats(db, touched)
-
-
-def _message_row(
-    new: NewMessage, recipient: RecipientId | None, *, due: int, expires: int, ttl_ms: int
-) -> list[object]:
-    return [
-        new.id,
-        new.tenant,
-        new.kind,
-        new.declares,
-        new.delivery,
-        new.priority,
-        ttl_ms,
-        new.request_id,
-        new.external_id,
-        recipient,
-        new.to,
-        new.subject,
-        due,
-        expires,
-    ]
-
-
-def _recipient(db: sqlite3.Connection, message: NewMessage, now: int) -> RecipientId | None:
-    told = message.recipient
-    if told is None:
-        return None
-    if told.recipient_id is not None:
-        return told.recipient_id  # a given id is looked up by confirm, never made up here
-    known = run(
-        db,
-        "recipient_known",
-        tenant=message.tenant,
-        external_id=told.external_id,
-        cpf_cnpj_hash=told.cpf_cnpj_hash,
-    ).fetchone()
-    identity = RecipientId(known[0] if known else str(uuid7()))
-    fields = {
-        "id": identity,
-        "email": told.email,
-        "external_id": told.external_id,
-        "cpf_cnpj_hash": told.cpf_cnpj_hash,
-        "razao_social": told.razao_social,
-        "nome": told.nome,
-    }
-    if known:
-        run(db, "recipient_update", **fields)
-    else:
-        run(db, "recipient_insert", tenant=message.tenant, now=now, **fields)
-    return identity
-
-
 def declare(db: sqlite3.Connection, starts: Sequence[Start], now: int) -> list[Begun | Refused]:
     """Make attempts durable before they are made."""
     found = load(db, [start.lease.job for start in starts])
@@ -415,33 +296,6 @@ def expire(
             break
         after, at = page[-1]
     return expired, has_work
-
-
-def redrive(
-    db: sqlite3.Connection, ids: Sequence[MessageId], by: str, now: int
-) -> list[RedriveAnswer]:
-    """Send dead letters round again, each once."""
-    is_redriven = {row[0]: bool(row[1]) for row in run(db, "redrive_load", ids=as_json(ids))}
-    found = load(db, ids)
-    changes = Changes(db, now)
-    answers, redriven = [], []
-    for identity in ids:
-        entry = found[identity].entry
-        if entry is None or identity not in is_redriven:
-            answers.append(RedriveAnswer.NOT_FOUND)
-            continue
-        answer, change = lifecycle.redrive(entry, by=by, redriven=is_redriven[identity], now=now)
-        if change is not None:
-            changes.apply(found[identity], change)
-            changes.touch(entry.kind, entry.tenant, now, jobs=1)
-            redriven.append(identity)
-            is_redriven[identity] = True
-        answers.append(answer)
-    changes.save()
-    if redriven:
-        run(db, "put_ready", ids=as_json(redriven))
-        run(db, "redrive_mark", ids=as_json(redriven), now=now)
-    return answers
 
 
 def _is_leased(held: Held, now: int) -> bool:

@@ -18,6 +18,7 @@ from carteiro.errors import (
 
 _OLDEST_SQLITE = (3, 38, 0)  # STRICT tables, RETURNING and the -> operator
 _A_MOMENT_S = 0.005
+INCREMENTAL = 2  # of auto_vacuum: free pages are given back when asked for
 _PACKAGE = "carteiro.stores.sqlite"
 _MIGRATION_NAME = re.compile(r"(\d{4})_(pre|post)_\w+\.sql")
 
@@ -39,7 +40,9 @@ def connect(path: Path, *, busy_timeout_ms: int) -> sqlite3.Connection:
             cached_statements=256,
         )
         try:
+            _let_shrink(connection)
             _use_wal(connection, patience_s=busy_timeout_ms / 1000)
+            connection.execute("PRAGMA secure_delete = ON")  # what is erased is overwritten
             connection.execute("PRAGMA synchronous = FULL")  # a 202 survives a power cut
             connection.execute("PRAGMA cache_size = -32768")
             connection.execute("PRAGMA temp_store = MEMORY")
@@ -48,6 +51,18 @@ def connect(path: Path, *, busy_timeout_ms: int) -> sqlite3.Connection:
             connection.close()
             raise
     return connection
+
+
+def _let_shrink(connection: sqlite3.Connection) -> None:
+    """Make a new file one that can shrink, before its first table; an older one becomes one when it is compacted."""
+    [kind] = connection.execute("PRAGMA auto_vacuum").fetchone()
+    if kind != INCREMENTAL:  # saying it again would write to the file
+        connection.execute(f"PRAGMA auto_vacuum = {INCREMENTAL}")
+
+
+def empty_log(connection: sqlite3.Connection) -> None:
+    """Copy the write-ahead log back and cut it off, if nobody needs it just now: it still holds what was erased."""
+    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
 
 def _use_wal(connection: sqlite3.Connection, *, patience_s: float) -> None:
@@ -70,7 +85,7 @@ def migrate(connection: sqlite3.Connection, path: Path) -> None:
     with in_our_words(path):
         migrations = sorted(_migrations())
         newest = migrations[-1][0]
-        if _version(connection) == newest:
+        if version(connection) == newest:
             return
         connection.execute("BEGIN IMMEDIATE")
         try:
@@ -84,7 +99,7 @@ def migrate(connection: sqlite3.Connection, path: Path) -> None:
 def _apply(
     connection: sqlite3.Connection, migrations: list[tuple[int, str]], newest: int, path: Path
 ) -> None:
-    found = _version(connection)  # again, now that nobody else can write
+    found = version(connection)  # again, now that nobody else can write
     if found > newest:
         text = (
             f"{path} was written by a newer Carteiro (schema {found}, this one knows {newest}): "
@@ -101,7 +116,13 @@ def _apply(
     connection.execute(f"PRAGMA user_version = {newest}")
 
 
-def _version(connection: sqlite3.Connection) -> int:
+def newest_version() -> int:
+    """The version of the schema that this program writes."""
+    return max(number for number, _ in _migrations())
+
+
+def version(connection: sqlite3.Connection) -> int:
+    """The version of the schema in a file; 0 if there is none."""
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 

@@ -4,23 +4,32 @@ import asyncio
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import orjson
 
 from carteiro.model import (
+    LATEST,
+    Cursor,
+    Depth,
     EventType,
+    MessageFilter,
     MessageId,
-    Recipient,
-    RecipientId,
+    Page,
+    QueuePlace,
+    SendLimit,
     State,
     StoredMessage,
     TenantId,
     TimelineEvent,
 )
+from carteiro.policy.lifecycle import LONGEST_HOLD_MS, MILLISECOND, is_live
+from carteiro.policy.pacing import Pace
+from carteiro.stores.sqlite.lists import find_messages
 from carteiro.stores.sqlite.opening import connect, in_our_words
-from carteiro.stores.sqlite.rows import as_json, message_of, moment, recipient_of, run
+from carteiro.stores.sqlite.rows import as_json, in_ms, maybe_moment, message_of, moment, run
 
 Result = TypeVar("Result")
 
@@ -54,8 +63,9 @@ class Reader:
 class SqliteReading:
     """See `carteiro.ports.reading.Reading` for what it promises."""
 
-    def __init__(self, reader: Reader) -> None:
+    def __init__(self, reader: Reader, clock: Callable[[], int]) -> None:
         self._reader = reader
+        self._clock = clock
 
     async def message(
         self, message: MessageId, *, tenant: TenantId | None = None
@@ -66,6 +76,14 @@ class SqliteReading:
         )
         return None if row is None else message_of(row)
 
+    async def messages(
+        self, wanted: MessageFilter, *, cursor: Cursor | None = None, limit: int = 100
+    ) -> Page[StoredMessage]:
+        """The messages that match, newest first, without their contents."""
+        return await self._reader.ask(
+            lambda db: find_messages(db, wanted, cursor=cursor, limit=limit)
+        )
+
     async def events(self, message: MessageId) -> list[TimelineEvent]:
         """The timeline of a message, oldest first."""
         rows = await self._reader.ask(lambda db: run(db, "events", id=message).fetchall())
@@ -74,19 +92,62 @@ class SqliteReading:
             for name, metadata, at in rows
         ]
 
-    async def recipient(self, recipient: RecipientId, *, tenant: TenantId) -> Recipient | None:
-        """One recipient of a tenant, deleted or not."""
+    async def place(self, message: MessageId) -> QueuePlace | None:
+        """Where the job of a message is; None when it has none."""
+        now = self._clock()
         row = await self._reader.ask(
-            lambda db: run(db, "recipient", id=recipient, tenant=tenant).fetchone()
+            lambda db: run(db, "place", id=message, now=now, longest=LONGEST_HOLD_MS).fetchone()
         )
-        return None if row is None else recipient_of(row)
+        return None if row is None else _place(row, now)
+
+    async def depths(self) -> list[Depth]:
+        """How much is in the queue, by kind; costs the same however much that is."""
+        now = self._clock()
+        rows = await self._reader.ask(
+            lambda db: run(db, "depths", now=now, longest=LONGEST_HOLD_MS).fetchall()
+        )
+        return [
+            Depth(kind, unfinished, in_flight, None if since is None else moment(min(since, now)))
+            for kind, unfinished, in_flight, since in rows
+        ]
 
     async def unsettled(self, ids: Sequence[MessageId]) -> list[MessageId]:
         """Those of the ids whose message is not finished."""
         rows = await self._reader.ask(lambda db: run(db, "unsettled", ids=as_json(ids)).fetchall())
         return [row[0] for row in rows]
 
-    async def states(self) -> Mapping[State, int]:
+    async def states(self, *, tenant: TenantId | None = None) -> Mapping[State, int]:
         """How many messages rest in each state."""
-        rows = await self._reader.ask(lambda db: run(db, "states").fetchall())
+        rows = await self._reader.ask(
+            lambda db: (
+                run(db, "states") if tenant is None else run(db, "states_of_tenant", tenant=tenant)
+            ).fetchall()
+        )
         return {State(state): count for state, count in rows}
+
+
+def _place(row: Sequence[Any], now: int) -> QueuePlace:
+    parked_until, has_claim, claims, wakes_at, in_flight, *limit = row
+    is_leased = bool(has_claim) and is_live(parked_until, now)
+    is_parked = is_leased or (not has_claim and (parked_until or 0) > now)
+    return QueuePlace(
+        parked_until=maybe_moment(parked_until if is_parked else None),
+        is_claimed=is_leased,
+        claims=claims,
+        tenant_wakes_at=_still_to_come(wakes_at, now),
+        tenant_in_flight=in_flight,
+        limited_until=_still_to_come(_limited_until(*limit, now=now), now),
+    )
+
+
+def _limited_until(count: int | None, per_ms: int, next_us: int, *, now: int) -> int | None:
+    """When the send limit of a kind lets the next job go; None if it would now."""
+    if count is None:
+        return None
+    pace = Pace.of(SendLimit(count, per_ms * MILLISECOND))
+    return None if pace.tokens(next_us, now * 1000) else -(-pace.wakes_at_us(next_us) // 1000)
+
+
+def _still_to_come(at: int | None, now: int) -> datetime | None:
+    """A moment that lies ahead; what never comes is put off as far as moments go."""
+    return None if at is None or at <= now else moment(min(at, in_ms(LATEST)))

@@ -150,4 +150,5 @@ def message_of(row: Sequence[Any]) -> StoredMessage:
         values[index] = maybe_moment(values[index])
     values[22] = failure_of(values[22])
     values[23] = None if values[23] is None else values[23] * _MILLISECOND
+    values[27] = () if values[27] is None else tuple(orjson.loads(values[27]))
     return StoredMessage(*values)

@@ -9,9 +9,12 @@ from carteiro.model import Fairness
 from carteiro.ports import Backend
 from carteiro.stores.sqlite.dead_letters import SqliteDeadLetters
 from carteiro.stores.sqlite.inbox import SqliteInbox
+from carteiro.stores.sqlite.keys import SqliteKeys
 from carteiro.stores.sqlite.options import SqliteOptions, wall_clock_ms
 from carteiro.stores.sqlite.reading import Reader, SqliteReading
+from carteiro.stores.sqlite.recipients import SqliteRecipients
 from carteiro.stores.sqlite.store import SqliteStore
+from carteiro.stores.sqlite.templates import SqliteTemplates
 from carteiro.stores.sqlite.tenants import SqliteTenants
 from carteiro.stores.sqlite.upkeep import SqliteUpkeep
 from carteiro.stores.sqlite.wake import SqliteWake
@@ -45,9 +48,12 @@ async def open_sqlite(  # noqa: PLR0913 - each is a setting of its own, by its n
         yield Backend(
             store=SqliteStore(writer, wake, place, options),
             tenants=SqliteTenants(writer, reader, wake, options),
+            keys=SqliteKeys(writer, reader, clock),
+            templates=SqliteTemplates(writer, reader, clock),
+            recipients=SqliteRecipients(writer, reader, wake, clock),
             dead_letters=SqliteDeadLetters(writer, reader, wake, clock),
-            reading=SqliteReading(reader),
-            upkeep=SqliteUpkeep(writer, wake, options),
+            reading=SqliteReading(reader, clock),
+            upkeep=SqliteUpkeep(writer, wake, place, options),
             inbox=SqliteInbox(writer, reader, clock),
             wake=wake,
         )

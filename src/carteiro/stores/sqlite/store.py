@@ -29,6 +29,7 @@ from carteiro.model import (
 from carteiro.policy.lifecycle import LONGEST_HOLD_MS, MILLISECOND
 from carteiro.policy.pacing import Pace
 from carteiro.stores.sqlite import ledger
+from carteiro.stores.sqlite.accept import accept
 from carteiro.stores.sqlite.claim import Claim
 from carteiro.stores.sqlite.options import SqliteOptions
 from carteiro.stores.sqlite.rows import as_json, run
@@ -52,10 +53,10 @@ class SqliteStore:
         self._disk_seen_at = 0.0
 
     async def accept(self, new: Sequence[NewMessage]) -> list[AcceptAnswer]:
-        """Commit the messages and their jobs; a known id is replayed."""
+        """Commit the messages and their jobs; a known id or key is replayed."""
         self._refuse_without_room()
         clock = self._options.clock
-        answers = await self._writer.do(lambda db: ledger.accept(db, new, clock()))
+        answers = await self._writer.do(lambda db: accept(db, new, clock()))
         self._wake.ring()
         return answers
 
@@ -91,13 +92,16 @@ class SqliteStore:
         return answers
 
     async def extend(self, leases: Sequence[Lease], *, lease: timedelta) -> list[bool]:
-        """Push the end of live claims on; False where the claim is no longer the job's."""
+        """Push the end of live claims on; False where the claim is no longer the job's. Never shortens a hold."""
         clock, lease_ms = self._options.clock, lease // MILLISECOND
         pairs = as_json([(each.job, each.claim) for each in leases])
 
         def push_on(db: sqlite3.Connection) -> set[tuple[str, str]]:
-            rows = run(db, "extend", leases=pairs, until=clock() + lease_ms)
-            return {(job, claim) for job, claim in rows}
+            until = clock() + lease_ms
+            standing = {(job, claim) for job, claim in run(db, "extend", leases=pairs, until=until)}
+            if standing:
+                run(db, "extend_holds", leases=as_json(sorted(standing)), until=until)
+            return standing
 
         standing = await self._writer.do(push_on, durable=False)
         return [(each.job, each.claim) in standing for each in leases]
@@ -159,10 +163,10 @@ def _refund(db: sqlite3.Connection, released: Sequence[tuple[str, str, str]]) ->
     tenants = Counter(tenant for _, tenant, _ in released)
     run(db, "refund_kinds", rows=as_json(list(kinds.items())))
     intervals = []
-    for row in run(db, "tenants_find", ids=as_json(list(tenants))):
-        if row[5] is not None:
-            interval_us = Pace.per_second(row[5]).interval_us
-            intervals.append((row[0], tenants[row[0]] * interval_us))
+    for tenant, rate in run(db, "refund_rates", ids=as_json(list(tenants))):
+        if rate is not None:
+            interval_us = Pace.per_second(rate).interval_us
+            intervals.append((tenant, tenants[tenant] * interval_us))
     run(db, "refund_tenants", rows=as_json(intervals))
 
 

@@ -1,16 +1,29 @@
 """Tenants and their shares on SQLite."""
 
+import builtins
 import sqlite3
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import orjson
 
-from carteiro.errors import TenantMissing
-from carteiro.model import Fairness, KindName, SendLimit, Standing, Tenant, TenantId
+from carteiro.model import (
+    ApiLimits,
+    Cursor,
+    Erased,
+    Fairness,
+    KindName,
+    Page,
+    SendLimit,
+    Standing,
+    Tenant,
+    TenantId,
+)
 from carteiro.policy.fairness import priority, rescaled, rounds_without, stride
 from carteiro.policy.lifecycle import LONGEST_HOLD_MS, MILLISECOND
+from carteiro.stores.sqlite.erasing import erase_tenant
+from carteiro.stores.sqlite.opening import empty_log
 from carteiro.stores.sqlite.options import SqliteOptions
 from carteiro.stores.sqlite.reading import Reader
 from carteiro.stores.sqlite.rows import FAR, as_json, maybe_moment, run
@@ -49,7 +62,7 @@ class SqliteTenants:
             lambda db: run(db, "tenants_ensure", ids=rows, stride=stride(1.0), now=clock())
         )
 
-    async def find(self, ids: Sequence[TenantId]) -> list[Tenant | None]:
+    async def find(self, ids: Sequence[TenantId]) -> builtins.list[Tenant | None]:
         """The tenants with these ids, None for an unknown one."""
         rows = await self._reader.ask(
             lambda db: run(db, "tenants_find", ids=as_json(ids)).fetchall()
@@ -96,38 +109,41 @@ class SqliteTenants:
         )
         self._wake.ring()
 
-    async def standings(self, kind: KindName) -> list[Standing]:
+    async def standings(self, kind: KindName) -> builtins.list[Standing]:
         """How each tenant with work or history of this kind fares, least served first."""
         now = self._options.clock()
 
-        def query(db: sqlite3.Connection) -> list[Standing]:
+        def query(db: sqlite3.Connection) -> builtins.list[Standing]:
             fairness = fairness_now(db, self._options.fairness)
             rows = run(db, "standings", kind=kind, now=now, longest=LONGEST_HOLD_MS)
             return [_standing(kind, row, fairness) for row in rows]
 
         return await self._reader.ask(query)
 
-    async def add_key(self, tenant: TenantId, key_hash: str) -> None:
-        """Let the key with this hash speak for the tenant."""
+    async def erase(self, tenant: TenantId, *, limit: int = 1000) -> Erased | None:
+        """Take a tenant and everything of it away, in pages of messages; None if there is none."""
         clock = self._options.clock
 
-        def add(db: sqlite3.Connection) -> None:
-            if run(db, "tenant_before", id=tenant).fetchone() is None:
-                text = f"there is no tenant {tenant!r}"
-                raise TenantMissing(text)
-            run(db, "key_add", key_hash=key_hash, tenant=tenant, now=clock())
+        def take(db: sqlite3.Connection) -> Erased | None:
+            found = run(db, "tenants_find", ids=as_json([tenant])).fetchone()
+            if found is None:
+                return None
+            now = clock()
+            _define(db, replace(_tenant(found), disabled=True), now)
+            return erase_tenant(db, tenant, now=now, limit=limit)
 
-        await self._writer.do(add)
+        erased = await self._writer.do(take)
+        if erased is not None and not erased.has_more:
+            await self._reader.ask(empty_log)
+        return erased
 
-    async def has_key(self, tenant: TenantId) -> bool:
-        """Whether any key speaks for the tenant."""
-        row = await self._reader.ask(lambda db: run(db, "key_any", tenant=tenant).fetchone())
-        return bool(row[0])
-
-    async def of_key(self, key_hash: str) -> TenantId | None:
-        """The tenant that the key with this hash speaks for."""
-        row = await self._reader.ask(lambda db: run(db, "key_tenant", key_hash=key_hash).fetchone())
-        return None if row is None else TenantId(row[0])
+    async def list(self, *, cursor: Cursor | None = None, limit: int = 100) -> Page[Tenant]:
+        """The tenants, by id."""
+        rows = await self._reader.ask(
+            lambda db: run(db, "tenants_list", after=cursor or "", limit=limit + 1).fetchall()
+        )
+        tenants = [_tenant(row) for row in rows[:limit]]
+        return Page(tenants, Cursor(tenants[-1].id) if len(rows) > limit else None)
 
 
 def fairness_now(db: sqlite3.Connection, configured: Fairness) -> Fairness:
@@ -137,8 +153,31 @@ def fairness_now(db: sqlite3.Connection, configured: Fairness) -> Fairness:
 
 
 def _tenant(row: Sequence[Any]) -> Tenant:
-    identity, name, tier, weight, cap, rate_per_second, paused = row
-    return Tenant(identity, name, tier, weight, cap, rate_per_second, bool(paused))
+    """A tenant out of the columns of ``tenants_find.sql``."""
+    identity, name, tier, weight, cap, rate, paused, disabled, sender, *rest = row
+    domains, networks, limits, preset, external_id_is_key = rest
+    return Tenant(
+        id=identity,
+        name=name,
+        tier=tier,
+        weight=weight,
+        cap=cap,
+        rate_per_second=rate,
+        paused=bool(paused),
+        disabled=bool(disabled),
+        default_from=sender,
+        from_domains=tuple(orjson.loads(domains)),
+        allowed_networks=tuple(orjson.loads(networks)),
+        limits=None if limits is None else ApiLimits(*orjson.loads(limits)),
+        retry_preset=preset,
+        external_id_is_key=bool(external_id_is_key),
+    )
+
+
+def _limits_text(limits: ApiLimits | None) -> str | None:
+    if limits is None:
+        return None
+    return as_json([limits.per_minute, limits.per_hour, limits.per_day])
 
 
 def _define(db: sqlite3.Connection, tenant: Tenant, now: int) -> None:
@@ -156,6 +195,13 @@ def _define(db: sqlite3.Connection, tenant: Tenant, now: int) -> None:
         cap=tenant.cap,
         rate_per_second=tenant.rate_per_second,
         paused=tenant.paused,
+        disabled=tenant.disabled,
+        default_from=tenant.default_from,
+        from_domains=as_json(tenant.from_domains),
+        allowed_networks=as_json(tenant.allowed_networks),
+        limits=_limits_text(tenant.limits),
+        retry_preset=tenant.retry_preset,
+        external_id_is_key=tenant.external_id_is_key,
         next_token_us=before[2] if keeps_rate else 0,
         now=now,
     )
@@ -171,9 +217,9 @@ def _weight(db: sqlite3.Connection, tenant: Tenant) -> float:
 
 
 def _reseat(db: sqlite3.Connection, tenant: Tenant, now: int, *, old: int, new: int) -> None:
-    """Act on the waiting backlog at once: rescale, and look at the tenant again (or not, if it pauses)."""
+    """Act on the waiting backlog at once: rescale, and look at the tenant again (or not, while it is held)."""
     for kind, vt, is_in_ring, v in run(db, "tenant_seats", tenant=tenant.id).fetchall():
-        wake_at = FAR if tenant.paused else None if is_in_ring else now
+        wake_at = FAR if tenant.is_held else None if is_in_ring else now
         changed = rescaled(vt, v, old=old, new=new)
         run(db, "tenant_reseat", kind=kind, tenant=tenant.id, vt=changed, wake_at=wake_at)
 

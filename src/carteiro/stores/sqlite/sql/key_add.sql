@@ -1,4 +1,3 @@
--- Lets a key speak for a tenant; a known key stays with its tenant. :key_hash; :tenant; :now
-INSERT INTO tenant_keys (key_hash, tenant, created_at)
-VALUES (:key_hash, :tenant, :now)
-ON CONFLICT (key_hash) DO NOTHING;
+-- Adds a key. :id; :tenant, null for administrators; :key_hash; :hint; :now; :expires_at
+INSERT INTO access_keys (id, tenant, key_hash, hint, created_at, expires_at)
+VALUES (:id, :tenant, :key_hash, :hint, :now, :expires_at);

@@ -1,4 +1,5 @@
--- Which of the ids are dead letters, and whether they are on their way already. :ids = [id, …]
-SELECT d.message_id, d.redriven_at IS NOT NULL
+-- The revisions of messages, and whether their contents are still there. :ids = [id, …]
+SELECT m.id, m.revision, c.message_no IS NOT NULL
 FROM json_each(:ids) AS i
-JOIN dead_letters AS d ON d.message_id = i.value;
+CROSS JOIN messages AS m ON m.id = i.value
+LEFT JOIN contents AS c ON c.message_no = m.no;

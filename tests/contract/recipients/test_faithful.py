@@ -1,35 +1,27 @@
-"""Reading, faithful: a recipient is upserted when its message is accepted, and read as it was told."""
+"""Recipients, faithful: made and changed when a message is accepted, read as last told, by their own tenant alone."""
 
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 
-from carteiro.model import Accepted, Fairness, NewRecipient, Recipient, RecipientId
+from carteiro.model import Accepted, NewRecipient, Recipient, RecipientId
 from carteiro.ports import Backend
-from support.builders import ACME, BRASA, a_message, a_tenant, an_id
+from support.builders import ACME, BRASA, a_message, an_id
 from support.clock import StoreClock
-from support.set_ups import SetUp
-from support.steps import accepted, claimed_alone
-
-
-async def _told(backend: Backend, recipient: NewRecipient, tenant: str = ACME) -> RecipientId:
-    """Accept a message to this recipient; the id that the store knows it by."""
-    [answer] = await backend.store.accept([a_message(tenant, recipient=recipient)])
-    assert isinstance(answer, Accepted)
-    assert answer.recipient_id is not None
-    return answer.recipient_id
+from support.steps import accepted, accepted_recipient, claimed_alone
 
 
 async def _read(backend: Backend, recipient: RecipientId) -> Recipient:
-    found = await backend.reading.recipient(recipient, tenant=ACME)
+    found = await backend.recipients.show(recipient, tenant=ACME)
     assert found is not None
     return found
 
 
-async def test_a_new_recipient_is_read_as_it_was_told(backend: Backend, clock: StoreClock) -> None:
+async def test_a_new_recipient_is_read_as_it_wasaccepted_recipient(
+    backend: Backend, clock: StoreClock
+) -> None:
     """Every field, under an id of its own."""
-    known = await _told(
+    known = await accepted_recipient(
         backend,
         NewRecipient(
             "ana@example.com",
@@ -55,7 +47,7 @@ async def test_a_new_recipient_is_read_as_it_was_told(backend: Backend, clock: S
 
 async def test_a_recipient_is_known_by_its_external_id(backend: Backend, clock: StoreClock) -> None:
     """What is told anew counts, what is not told stays."""
-    first = await _told(
+    first = await accepted_recipient(
         backend, NewRecipient("ana@example.com", external_id="ana", nome="Ana", razao_social="ME")
     )
     clock.advance(timedelta(days=1))
@@ -63,7 +55,7 @@ async def test_a_recipient_is_known_by_its_external_id(backend: Backend, clock: 
         "ana@new.example.com", external_id="ana", cpf_cnpj_hash="hash-1", nome="Ana Maria"
     )
 
-    second = await _told(backend, again)
+    second = await accepted_recipient(backend, again)
 
     row = await _read(backend, first)
     assert second == first
@@ -76,8 +68,12 @@ async def test_a_recipient_without_an_external_id_is_known_by_its_document(
     backend: Backend,
 ) -> None:
     """The document's hash is the second way to know somebody."""
-    first = await _told(backend, NewRecipient("ana@example.com", cpf_cnpj_hash="hash-1"))
-    second = await _told(backend, NewRecipient("ana@new.example.com", cpf_cnpj_hash="hash-1"))
+    first = await accepted_recipient(
+        backend, NewRecipient("ana@example.com", cpf_cnpj_hash="hash-1")
+    )
+    second = await accepted_recipient(
+        backend, NewRecipient("ana@new.example.com", cpf_cnpj_hash="hash-1")
+    )
 
     assert second == first
     assert (await _read(backend, first)).email == "ana@new.example.com"
@@ -85,10 +81,10 @@ async def test_a_recipient_without_an_external_id_is_known_by_its_document(
 
 async def test_an_external_id_wins_over_the_document(backend: Backend) -> None:
     """Two external ids are two recipients, though they share a document."""
-    first = await _told(
+    first = await accepted_recipient(
         backend, NewRecipient("a@example.com", external_id="a", cpf_cnpj_hash="hash-1")
     )
-    second = await _told(
+    second = await accepted_recipient(
         backend, NewRecipient("b@example.com", external_id="b", cpf_cnpj_hash="hash-1")
     )
 
@@ -98,8 +94,10 @@ async def test_an_external_id_wins_over_the_document(backend: Backend) -> None:
 
 async def test_tenants_do_not_share_recipients(backend: Backend) -> None:
     """The same external id of another tenant is somebody else."""
-    ours = await _told(backend, NewRecipient("ana@example.com", external_id="ana"))
-    theirs = await _told(backend, NewRecipient("ana@other.example.com", external_id="ana"), BRASA)
+    ours = await accepted_recipient(backend, NewRecipient("ana@example.com", external_id="ana"))
+    theirs = await accepted_recipient(
+        backend, NewRecipient("ana@other.example.com", external_id="ana"), BRASA
+    )
 
     assert theirs != ours
     assert (await _read(backend, ours)).email == "ana@example.com"
@@ -118,15 +116,15 @@ async def test_two_messages_of_one_batch_meet_the_same_recipient(backend: Backen
 
 async def test_a_given_id_is_kept_and_changes_nobody(backend: Backend) -> None:
     """Whether it exists is judged later: at accept it is stored as given."""
-    known = await _told(backend, NewRecipient("ana@example.com", external_id="ana"))
+    known = await accepted_recipient(backend, NewRecipient("ana@example.com", external_id="ana"))
     given = RecipientId(an_id())
 
-    by_id = await _told(backend, NewRecipient("new@example.com", recipient_id=known))
-    unknown = await _told(backend, NewRecipient("new@example.com", recipient_id=given))
+    by_id = await accepted_recipient(backend, NewRecipient("new@example.com", recipient_id=known))
+    unknown = await accepted_recipient(backend, NewRecipient("new@example.com", recipient_id=given))
 
     assert (by_id, unknown) == (known, given)
     assert (await _read(backend, known)).email == "ana@example.com"
-    assert await backend.reading.recipient(given, tenant=ACME) is None
+    assert await backend.recipients.show(given, tenant=ACME) is None
 
 
 async def test_a_claim_brings_the_recipient_along(backend: Backend) -> None:
@@ -160,16 +158,24 @@ async def test_a_claim_brings_no_recipient_that_does_not_exist(backend: Backend)
     ids=["external id", "document"],
 )
 async def test_a_deleted_recipient_is_not_met_again(
-    set_up: SetUp, clock: StoreClock, tmp_path: Path, told: NewRecipient
+    backend: Backend, clock: StoreClock, told: NewRecipient
 ) -> None:
     """Whoever is told of again is somebody new; the deleted one is still read by its id."""
-    async with set_up.opens(tmp_path, clock, Fairness()) as backend:
-        await backend.tenants.define([a_tenant(ACME)])
-        deleted = await _told(backend, told)
-        set_up.deletes_recipient(backend, tmp_path, deleted, clock)
+    deleted = await accepted_recipient(backend, told)
+    await backend.recipients.delete(deleted, tenant=ACME)
 
-        new = await _told(backend, told)
+    new = await accepted_recipient(backend, told)
 
-        assert new != deleted
-        assert (await _read(backend, deleted)).deleted_at == clock.at()
-        assert (await _read(backend, new)).deleted_at is None
+    assert new != deleted
+    assert (await _read(backend, deleted)).deleted_at == clock.at()
+    assert (await _read(backend, new)).deleted_at is None
+
+
+async def test_a_recipient_is_found_by_its_own_tenant_alone(backend: Backend) -> None:
+    """Two tenants may write to one address and know nothing of each other."""
+    known = await accepted_recipient(backend, NewRecipient("ana@example.com", external_id="ana"))
+    show = backend.recipients.show
+
+    assert await show(known, tenant=ACME) is not None
+    assert await show(known, tenant=BRASA) is None
+    assert await show(RecipientId("unknown"), tenant=ACME) is None

@@ -1,0 +1,54 @@
+"""What a tenant may hand in: once under a key, and so many in fixed windows of UTC.
+
+Pure: ``now`` and the counts come from the store, in milliseconds since 1970.
+"""
+
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+
+from carteiro.model import ApiLimits, OverLimit
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND = timedelta(milliseconds=1)
+KEY_LIFE_MS = 86_400_000  # so long an idempotency key stands for its request
+_WINDOWS_MS = (60_000, 3_600_000, 86_400_000)  # as the fields of `ApiLimits` follow each other
+
+
+class Tally:
+    """What one tenant handed in, within the windows that are open at ``now``.
+
+    ``counted`` is what a store kept: (length, start, count); a window that is over counts nothing.
+    """
+
+    def __init__(self, now: int, counted: Iterable[tuple[int, int, int]] = ()) -> None:
+        self._now = now
+        self._counts = dict.fromkeys(_WINDOWS_MS, 0)
+        for length, start, count in counted:
+            if start == self._start(length):
+                self._counts[length] = count
+
+    def judge(self, limits: ApiLimits) -> OverLimit | None:
+        """None if one more may come in; else the full window that opens last."""
+        allowed = (limits.per_minute, limits.per_hour, limits.per_day)
+        full = [
+            (self._start(length) + length, limit)
+            for length, limit in zip(_WINDOWS_MS, allowed, strict=True)
+            if limit is not None and self._counts[length] >= limit
+        ]
+        if not full:
+            return None
+        ends_at, limit = full[-1]  # windows lie inside each other: none ends after a longer one
+        resets_at = _EPOCH + ends_at * _MILLISECOND
+        return OverLimit(limit, 0, resets_at, (ends_at - self._now) * _MILLISECOND)
+
+    def count(self) -> None:
+        """One more came in."""
+        for length in _WINDOWS_MS:
+            self._counts[length] += 1
+
+    def rows(self) -> list[tuple[int, int, int]]:
+        """What a store keeps: (length, start, count) of each window."""
+        return [(length, self._start(length), count) for length, count in self._counts.items()]
+
+    def _start(self, length: int) -> int:
+        return self._now - self._now % length

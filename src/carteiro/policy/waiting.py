@@ -1,0 +1,106 @@
+"""Why a message waits, and until when: the first thing that stands in its way.
+
+Pure: what is known of the message, its job and its tenant comes from the store, ``now`` from the caller.
+"""
+
+from datetime import datetime
+from enum import StrEnum
+
+from carteiro.model import FINISHED, QueuePlace, State, StoredMessage, Tenant, value
+
+
+class Why(StrEnum):
+    """What a message waits for."""
+
+    FINISHED = "finished"
+    MOVING = "moving"
+    IN_FLIGHT = "in_flight"
+    TENANT_DISABLED = "tenant_disabled"
+    TENANT_PAUSED = "tenant_paused"
+    SCHEDULED = "scheduled"
+    RETRY = "retry"
+    PUT_BACK = "put_back"
+    IN_DOUBT = "in_doubt"
+    TENANT_AT_CAP = "tenant_at_cap"
+    TENANT_OUT_OF_TOKENS = "tenant_out_of_tokens"
+    SEND_LIMIT = "send_limit"
+    TURN = "turn"
+
+
+@value
+class Waiting:
+    """Why it waits, in a word and in a sentence; ``until`` None: nobody can say."""
+
+    why: Why
+    until: datetime | None
+    text: str
+
+
+def explain(
+    message: StoredMessage, place: QueuePlace | None, tenant: Tenant, *, now: datetime
+) -> Waiting:
+    """Why the message is not sent yet, as things stand; ``place`` None: it has no job."""
+    if message.state in FINISHED:
+        return Waiting(Why.FINISHED, None, f"It ended as {message.state} and waits for nothing.")
+    if place is None:
+        return Waiting(Why.MOVING, None, "It changed while it was looked at: look again.")
+    if place.is_claimed:
+        return _in_flight(message, place)
+    return (
+        _held(tenant)
+        or _parked(message, place, now)
+        or _in_doubt(message)
+        or _limited(place, tenant)
+        or Waiting(Why.TURN, None, "It is ready, and waits for its tenant's turn and for a worker.")
+    )
+
+
+def _in_flight(message: StoredMessage, place: QueuePlace) -> Waiting:
+    if message.state is State.SENT_ATTEMPT:
+        text = "An attempt is being made; when its hold ends without an answer, it is in doubt."
+    else:
+        text = "A worker has it; when its lease ends without a word, another may take it."
+    return Waiting(Why.IN_FLIGHT, place.parked_until, text)
+
+
+def _held(tenant: Tenant) -> Waiting | None:
+    if tenant.disabled:
+        return Waiting(Why.TENANT_DISABLED, None, "Its tenant is disabled, until it is enabled.")
+    if tenant.paused:
+        return Waiting(Why.TENANT_PAUSED, None, "Its tenant is paused, until it is resumed.")
+    return None
+
+
+def _parked(message: StoredMessage, place: QueuePlace, now: datetime) -> Waiting | None:
+    until = place.parked_until
+    if until is None:
+        return None
+    if message.state is State.SENT_ATTEMPT:
+        return Waiting(Why.IN_DOUBT, until, "It is in doubt, and will be looked at again then.")
+    if message.due_at <= now:
+        return Waiting(Why.PUT_BACK, until, "A worker gave it back, to be taken again then.")
+    if message.state is State.RETRY_SCHEDULED:
+        reason = message.failure.reason if message.failure else "an error"
+        text = f"Attempt {message.attempts} failed ({reason}); it is tried again then."
+        return Waiting(Why.RETRY, until, text)
+    return Waiting(Why.SCHEDULED, until, "It was asked to go out then, and no sooner.")
+
+
+def _in_doubt(message: StoredMessage) -> Waiting | None:
+    if message.state is not State.SENT_ATTEMPT:
+        return None
+    text = "An attempt was begun and nobody knows how it ended; the next worker decides."
+    return Waiting(Why.IN_DOUBT, None, text)
+
+
+def _limited(place: QueuePlace, tenant: Tenant) -> Waiting | None:
+    if tenant.cap is not None and place.tenant_in_flight >= tenant.cap:
+        text = f"Its tenant has {place.tenant_in_flight} in flight and may have {tenant.cap}."
+        return Waiting(Why.TENANT_AT_CAP, place.tenant_wakes_at, text)
+    if tenant.rate_per_second is not None and place.tenant_wakes_at is not None:
+        text = f"Its tenant may start {tenant.rate_per_second:g} a second and has used them up."
+        return Waiting(Why.TENANT_OUT_OF_TOKENS, place.tenant_wakes_at, text)
+    if place.limited_until is not None:
+        text = "The send limit that all tenants share is used up."
+        return Waiting(Why.SEND_LIMIT, place.limited_until, text)
+    return None

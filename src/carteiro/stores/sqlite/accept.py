@@ -1,0 +1,257 @@
+"""What comes in, inside one transaction: who may, what came before, what is counted, then the rows.
+
+Killed anywhere, nothing of it is seen: neither a message without its key nor a count without its message.
+"""
+
+import sqlite3
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from uuid_utils import uuid7
+
+from carteiro.model import (
+    AcceptAnswer,
+    Accepted,
+    IdempotencyKey,
+    KeyConflict,
+    MessageId,
+    NewMessage,
+    NewRecipient,
+    OverLimit,
+    RecipientId,
+    Replayed,
+    TenantDisabled,
+    TenantId,
+    TenantUnknown,
+)
+from carteiro.policy.lifecycle import MILLISECOND
+from carteiro.policy.quota import KEY_LIFE_MS, Tally
+from carteiro.stores.sqlite.ledger import touch_seats
+from carteiro.stores.sqlite.rows import FAR, as_json, in_ms, moment, run
+
+
+class _Fresh(NamedTuple):
+    """A message that is let in, and the recipient that it is for."""
+
+    message: NewMessage
+    recipient: RecipientId | None
+
+
+class _First(NamedTuple):
+    """What an idempotency key stands for."""
+
+    digest: str
+    answer: Replayed
+
+
+def accept(db: sqlite3.Connection, new: Sequence[NewMessage], now: int) -> list[AcceptAnswer]:
+    """Commit messages and jobs; what is known already is replayed."""
+    door, at = _Door(db, new, now), moment(now)
+    answers: list[AcceptAnswer] = []
+    fresh: list[_Fresh] = []
+    for message in new:
+        answer = door.refusal(message)
+        if answer is None:
+            told = message.recipient
+            recipient = None if told is None else meet(db, message.tenant, told, now)
+            fresh.append(_Fresh(message, recipient))
+            door.let_in(message, recipient)
+            answer = Accepted(message.id, at, recipient)
+        answers.append(answer)
+    if fresh:
+        _insert(db, fresh, now)
+        door.save()
+    return answers
+
+
+class _Door:
+    """Judges one batch, item by item: each sees what those before it left. Asks only for what is asked for."""
+
+    def __init__(self, db: sqlite3.Connection, new: Sequence[NewMessage], now: int) -> None:
+        self._db = db
+        self._now = now
+        self._at = moment(now)
+        self._known = _replays(db, new)
+        self._is_disabled = _tenants(db, new)
+        self._firsts = _firsts(db, new, now)
+        self._tallies = _tallies(db, new, now)
+        self._keys: list[tuple[object, ...]] = []
+        self._counted: set[TenantId] = set()
+
+    def refusal(self, message: NewMessage) -> AcceptAnswer | None:
+        """The answer to what is not let in; None counts it, and `let_in` must follow."""
+        known = self._known.get(message.id)
+        if known is not None:
+            return known
+        is_disabled = self._is_disabled.get(message.tenant)
+        if is_disabled is None:
+            return TenantUnknown(message.tenant)
+        if is_disabled:
+            return TenantDisabled(message.tenant)
+        if message.key is None and message.limits is None:
+            return None
+        return self._asked_before(message) or self._over_limit(message)
+
+    def let_in(self, message: NewMessage, recipient: RecipientId | None) -> None:
+        """Know the message and its key from now on."""
+        answer = Replayed(message.id, self._at, recipient, message.request_id)
+        self._known[message.id] = answer
+        if message.key is not None:
+            key, digest = message.key.key, message.key.digest
+            self._firsts[message.tenant, key] = _First(digest, answer)
+            told = (message.id, recipient, message.request_id)
+            self._keys.append((message.tenant, key, digest, *told))
+
+    def save(self) -> None:
+        """Write the keys and the counts."""
+        if self._keys:
+            run(self._db, "accept_save_keys", rows=as_json(self._keys), now=self._now)
+        if self._counted:
+            rows = [
+                (each, *row) for each in sorted(self._counted) for row in self._tallies[each].rows()
+            ]
+            run(self._db, "accept_save_counts", rows=as_json(rows))
+
+    def _asked_before(self, message: NewMessage) -> Replayed | KeyConflict | None:
+        key: IdempotencyKey | None = message.key
+        first = self._firsts.get((message.tenant, key.key)) if key is not None else None
+        if key is None or first is None:
+            return None
+        return first.answer if first.digest == key.digest else KeyConflict(first.answer.id)
+
+    def _over_limit(self, message: NewMessage) -> OverLimit | None:
+        """The limit that stands in the way; if there is none, the message is counted."""
+        if message.limits is None or not message.limits.has_any:
+            return None
+        tally = self._tallies[message.tenant]
+        refusal = tally.judge(message.limits)
+        if refusal is None:
+            tally.count()
+            self._counted.add(message.tenant)
+        return refusal
+
+
+# --- what was there before --------------------------------------------------------------------
+
+
+def _replays(db: sqlite3.Connection, new: Sequence[NewMessage]) -> dict[MessageId, Replayed]:
+    rows = run(db, "accept_known", ids=as_json([message.id for message in new]))
+    return {row[0]: Replayed(row[0], moment(row[1]), row[2], row[3]) for row in rows}
+
+
+def _tenants(db: sqlite3.Connection, new: Sequence[NewMessage]) -> dict[TenantId, bool]:
+    """The tenants that are known, and whether they are disabled."""
+    ids = as_json(list({message.tenant for message in new}))
+    return {row[0]: bool(row[1]) for row in run(db, "accept_tenants", ids=ids)}
+
+
+def _firsts(
+    db: sqlite3.Connection, new: Sequence[NewMessage], now: int
+) -> dict[tuple[TenantId, str], _First]:
+    keys = [(each.tenant, each.key.key) for each in new if each.key is not None]
+    if not keys:
+        return {}
+    rows = run(db, "accept_keys", keys=as_json(keys), after=now - KEY_LIFE_MS)
+    return {
+        (tenant, key): _First(digest, Replayed(identity, moment(at), recipient, request_id))
+        for tenant, key, digest, identity, recipient, request_id, at in rows
+    }
+
+
+def _tallies(db: sqlite3.Connection, new: Sequence[NewMessage], now: int) -> dict[TenantId, Tally]:
+    counted: dict[TenantId, list[tuple[int, int, int]]] = {
+        each.tenant: [] for each in new if each.limits is not None and each.limits.has_any
+    }
+    if counted:
+        for tenant, *row in run(db, "accept_counts", tenants=as_json(list(counted))):
+            counted[tenant].append(tuple(row))
+    return {tenant: Tally(now, rows) for tenant, rows in counted.items()}
+
+
+# --- what is written --------------------------------------------------------------------------
+
+
+def _insert(db: sqlite3.Connection, fresh: Sequence[_Fresh], now: int) -> None:
+    messages: list[list[object]] = []
+    events: list[list[object]] = []
+    tags: list[tuple[str, str]] = []
+    ready: list[str] = []
+    parked: list[str] = []
+    touched: dict[tuple[str | None, str | None], list[int]] = {}
+    for new, recipient in fresh:
+        due = now if new.due is None else max(now, in_ms(new.due))
+        ttl_ms = new.ttl // MILLISECOND
+        expires = due + ttl_ms
+        messages.append(_message_row(new, recipient, due=due, expires=expires, ttl_ms=ttl_ms))
+        events.extend(
+            [new.id, event.type, event.metadata, now - event.ago // MILLISECOND]
+            for event in new.events
+        )
+        if new.tags:
+            tags.extend((new.id, tag) for tag in new.tags)
+        (parked if due > now else ready).append(new.id)
+        seat = touched.setdefault((new.kind, new.tenant), [FAR, 0])
+        seat[0] = min(seat[0], due)
+        seat[1] += 1
+    run(db, "accept_messages", rows=as_json(messages), now=now)
+    run(db, "accept_contents", rows=as_json([(new.id, new.content) for new, _ in fresh]))
+    if tags:
+        run(db, "accept_tags", rows=as_json(tags))
+    if events:
+        run(db, "write_events", rows=as_json(events))
+    if ready:
+        run(db, "put_ready", ids=as_json(ready))
+    if parked:
+        run(db, "put_parked", ids=as_json(parked))
+    touch_seats(db, touched)
+
+
+def _message_row(
+    new: NewMessage, recipient: RecipientId | None, *, due: int, expires: int, ttl_ms: int
+) -> list[object]:
+    row: list[object] = [
+        new.id,
+        new.tenant,
+        new.kind,
+        new.declares,
+        new.delivery,
+        new.priority,
+        ttl_ms,
+        new.request_id,
+        new.external_id,
+        recipient,
+        new.to,
+        new.subject,
+        due,
+        expires,
+    ]
+    if new.template_type is not None or new.tags:  # most have neither: a shorter row reads faster
+        row += [new.template_type, new.tags or None]
+    return row
+
+
+def meet(db: sqlite3.Connection, tenant: TenantId, told: NewRecipient, now: int) -> RecipientId:
+    """The id of the recipient that the tenant means: as given, else of one it knows, else of a new one."""
+    if told.recipient_id is not None:
+        return told.recipient_id  # a given id is looked up by confirm, never made up here
+    known = run(
+        db,
+        "recipient_known",
+        tenant=tenant,
+        external_id=told.external_id,
+        cpf_cnpj_hash=told.cpf_cnpj_hash,
+    ).fetchone()
+    identity = RecipientId(known[0] if known else str(uuid7()))
+    fields = {
+        "id": identity,
+        "email": told.email,
+        "external_id": told.external_id,
+        "cpf_cnpj_hash": told.cpf_cnpj_hash,
+        "razao_social": told.razao_social,
+        "nome": told.nome,
+    }
+    if known:
+        run(db, "recipient_update", **fields)
+    else:
+        run(db, "recipient_insert", tenant=tenant, now=now, **fields)
+    return identity

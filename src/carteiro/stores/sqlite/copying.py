@@ -1,0 +1,69 @@
+"""Copying the file while others write, and making it as small as it can be; each on a connection of its own."""
+
+import os
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from uuid import uuid4
+
+from carteiro.errors import CannotBackUp
+from carteiro.stores.sqlite.opening import connect, in_our_words
+
+_PAGES_A_STEP = 2000  # after each, others get the interpreter and the progress is told
+
+
+def copy(path: Path, target: Path, progress: Callable[[float], None], *, busy_ms: int) -> None:
+    """Copy the file as it is now; the copy gets its name when it is whole and on the disk."""
+    _refuse_taken(target)
+    unfinished = target.with_name(f".{target.name}.{uuid4().hex}.part")
+    try:
+        with in_our_words(target):
+            _copy(path, unfinished, progress, busy_ms=busy_ms)
+        _refuse_taken(target)
+        unfinished.rename(target)
+    finally:
+        unfinished.unlink(missing_ok=True)
+    _sync_folder(target.parent)
+
+
+def _copy(path: Path, target: Path, progress: Callable[[float], None], *, busy_ms: int) -> None:
+    def tell(_status: int, remaining: int, total: int) -> None:
+        progress(1 - remaining / total if total else 1.0)
+
+    with (
+        closing(connect(path, busy_timeout_ms=busy_ms)) as source,
+        closing(sqlite3.connect(target)) as copied,
+    ):
+        # One reading transaction from the first page to the last: whatever others write meanwhile is not seen, and
+        # does not make the copy start again.
+        source.execute("BEGIN")
+        source.execute("PRAGMA user_version").fetchone()
+        source.backup(copied, pages=_PAGES_A_STEP, progress=tell)
+        source.execute("COMMIT")
+
+
+def vacuum(path: Path, *, busy_ms: int) -> int:
+    """Write the file anew without its free pages; return how many bytes it had too many."""
+    with in_our_words(path), closing(connect(path, busy_timeout_ms=busy_ms)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        before = path.stat().st_size
+        connection.execute("VACUUM")
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        return max(0, before - path.stat().st_size)
+
+
+def _refuse_taken(target: Path) -> None:
+    if target.exists():
+        text = f"{target} is there already: name a file that is not, or move it away"
+        raise CannotBackUp(text)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Only then the new name survives a power cut."""
+    if hasattr(os, "O_DIRECTORY"):
+        opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(opened)
+        finally:
+            os.close(opened)

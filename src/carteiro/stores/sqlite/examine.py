@@ -1,0 +1,114 @@
+"""Looks whether a file is sound: there, whole, durable, up to date, with room, and with a clock to be trusted."""
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from carteiro.checkup import Finding, Level
+from carteiro.errors import StoreError
+from carteiro.policy.lifecycle import MILLISECOND
+from carteiro.stores.sqlite.opening import connect, in_our_words, newest_version, version
+from carteiro.stores.sqlite.options import SqliteOptions, wall_clock_ms
+from carteiro.stores.sqlite.rows import run
+
+_FULL = 2  # of PRAGMA synchronous
+_MOST_AHEAD = timedelta(seconds=5)
+_LONGEST_SILENCE = timedelta(minutes=10)
+_PATIENCE_MS = 2000
+
+
+def found_version(path: Path) -> int:
+    """The version of the file's schema; 0 if there is none."""
+    if not path.exists():
+        return 0
+    with in_our_words(path), closing(connect(path, busy_timeout_ms=_PATIENCE_MS)) as db:
+        return version(db)
+
+
+def examine(
+    path: Path, *, min_free_bytes: int, clock: Callable[[], int] = wall_clock_ms
+) -> Iterator[Finding]:
+    """Look at the file; what cannot be looked at because something before it failed is left out."""
+    if not path.exists():
+        advice = "carteiro up or carteiro migrate makes it; --store names another"
+        yield Finding("store", Level.FAIL, f"{path} is not there", advice)
+        return
+    try:
+        with closing(connect(path, busy_timeout_ms=_PATIENCE_MS)) as db, in_our_words(path):
+            yield Finding("store", Level.OK, f"{path} can be read")
+            yield _writable(db)
+            yield _whole(db)
+            yield _durable(db)
+            yield (schema := _schema(db))
+            if schema.level is Level.OK:
+                yield _clock(db, clock())
+                yield _upkeep(db, clock())
+    except StoreError as error:
+        yield Finding("store", Level.FAIL, str(error))
+    yield _room(path, min_free_bytes)
+
+
+def _writable(db: sqlite3.Connection) -> Finding:
+    db.execute("BEGIN IMMEDIATE")
+    db.execute("ROLLBACK")
+    return Finding("writable", Level.OK, "it can be written")
+
+
+def _whole(db: sqlite3.Connection) -> Finding:
+    [first, *more] = [row[0] for row in db.execute("PRAGMA quick_check(10)")]
+    if first == "ok":
+        return Finding("integrity", Level.OK, "quick_check found nothing")
+    told = "; ".join([first, *more])
+    return Finding("integrity", Level.FAIL, told, "stop all processes and restore a backup")
+
+
+def _durable(db: sqlite3.Connection) -> Finding:
+    [mode] = db.execute("PRAGMA journal_mode").fetchone()
+    [synchronous] = db.execute("PRAGMA synchronous").fetchone()
+    if mode == "wal" and synchronous == _FULL:
+        return Finding("durability", Level.OK, "write-ahead log, every commit is synced")
+    told = f"journal_mode is {mode}, synchronous is {synchronous}"
+    return Finding("durability", Level.FAIL, told, "put the file on a local disk, not on a share")
+
+
+def _schema(db: sqlite3.Connection) -> Finding:
+    found, newest = version(db), newest_version()
+    if found == newest:
+        return Finding("schema", Level.OK, f"version {found}, the newest")
+    if found > newest:
+        told = f"version {found} is newer than this program, which knows {newest}"
+        return Finding("schema", Level.FAIL, told, "upgrade this program")
+    told = f"version {found}, and {newest} is needed"
+    return Finding("schema", Level.FAIL, told, "run carteiro migrate")
+
+
+def _clock(db: sqlite3.Connection, now: int) -> Finding:
+    row = run(db, "examine_newest").fetchone()
+    ahead = timedelta(milliseconds=row[0] - now) if row else timedelta(0)
+    if ahead > _MOST_AHEAD:
+        told = f"the newest message came {ahead} in the future"
+        return Finding("clock", Level.FAIL, told, "set this machine's clock (NTP)")
+    return Finding("clock", Level.OK, "no message comes from the future")
+
+
+def _upkeep(db: sqlite3.Connection, now: int) -> Finding:
+    [until] = run(db, "examine_leads").fetchone()
+    advice = "start carteiro worker or up, or run carteiro process from cron"
+    if until is None:
+        return Finding("worker", Level.WARN, "no worker has ever run here", advice)
+    if now - until > _LONGEST_SILENCE // MILLISECOND:
+        seen = datetime.fromtimestamp(until / 1000, UTC).isoformat(timespec="seconds")
+        return Finding("worker", Level.WARN, f"no worker was seen since {seen}", advice)
+    return Finding("worker", Level.OK, "a worker was seen in the last minutes")
+
+
+def _room(path: Path, min_free_bytes: int) -> Finding:
+    free = SqliteOptions().free_bytes(path)
+    told = f"{free:,} bytes free, {min_free_bytes:,} are kept for what is accepted already"
+    if free < min_free_bytes:
+        return Finding("disk", Level.FAIL, told, "free some space: nothing new is accepted")
+    if free < 2 * min_free_bytes:
+        return Finding("disk", Level.WARN, told, "free some space soon")
+    return Finding("disk", Level.OK, told)

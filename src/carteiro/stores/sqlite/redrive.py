@@ -1,0 +1,78 @@
+"""A dead message goes round again, inside one transaction: the entry, its job and, if it was edited, its content.
+
+Killed anywhere, nothing of it is seen: neither new content without a new round nor a round without a job.
+"""
+
+import sqlite3
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from carteiro.model import MessageId, RedriveAnswer, Revision, TenantId
+from carteiro.policy import lifecycle
+from carteiro.stores.sqlite.accept import meet
+from carteiro.stores.sqlite.ledger import Changes, load
+from carteiro.stores.sqlite.rows import as_json, run
+
+
+class _Kept(NamedTuple):
+    """Which revision of a message it is, and whether its content is still there."""
+
+    revision: int
+    has_content: bool
+
+
+def redrive(
+    db: sqlite3.Connection,
+    ids: Sequence[MessageId],
+    *,
+    by: str,
+    revision: Revision | None,
+    now: int,
+) -> list[RedriveAnswer]:
+    """Send dead messages round again, each once."""
+    kept = {
+        row[0]: _Kept(row[1], bool(row[2])) for row in run(db, "redrive_load", ids=as_json(ids))
+    }
+    found = load(db, ids)
+    changes = Changes(db, now)
+    answers, redriven = [], []
+    for identity in ids:
+        entry = found[identity].entry
+        if entry is None:
+            answers.append(RedriveAnswer.NOT_FOUND)
+            continue
+        answer, change = lifecycle.redrive(
+            entry,
+            by=by,
+            has_content=revision is not None or kept[identity].has_content,
+            now=now,
+            revision=None if revision is None else kept[identity].revision + 1,
+        )
+        if change is not None:
+            changes.apply(found[identity], change)
+            changes.touch(entry.kind, entry.tenant, now, jobs=1)
+            redriven.append(identity)
+            if revision is not None:
+                _revise(db, identity, entry.tenant, revision, now)
+        answers.append(answer)
+    changes.save()
+    if redriven:
+        run(db, "put_ready", ids=as_json(redriven))
+        run(db, "redrive_mark", ids=as_json(redriven), now=now)
+    return answers
+
+
+def _revise(
+    db: sqlite3.Connection, message: MessageId, tenant: TenantId, revision: Revision, now: int
+) -> None:
+    told = revision.recipient
+    recipient = None if told is None else meet(db, tenant, told, now)
+    run(db, "revise_content", id=message, content=revision.content)
+    run(
+        db,
+        "revise_message",
+        id=message,
+        to=revision.to,
+        subject=revision.subject,
+        recipient_id=recipient,
+    )

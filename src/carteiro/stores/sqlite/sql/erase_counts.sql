@@ -1,0 +1,3 @@
+-- Drops what was counted of a tenant. :tenant
+DELETE FROM api_counts
+WHERE tenant = :tenant;

@@ -1,0 +1,3 @@
+-- Drops dead letters of a tenant whose messages are gone. :tenant
+DELETE FROM dead_letters
+WHERE tenant = :tenant;

@@ -1,0 +1,3 @@
+-- Drops parked jobs of a tenant whose messages are gone. :tenant
+DELETE FROM parked
+WHERE tenant = :tenant;

@@ -1,0 +1,3 @@
+-- Drops ready jobs of a tenant whose messages are gone. :tenant
+DELETE FROM ready
+WHERE tenant = :tenant;

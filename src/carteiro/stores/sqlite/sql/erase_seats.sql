@@ -1,0 +1,3 @@
+-- Drops the seats of a tenant. :tenant
+DELETE FROM seats
+WHERE tenant = :tenant;

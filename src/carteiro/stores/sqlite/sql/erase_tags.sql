@@ -1,0 +1,3 @@
+-- Drops tags of a tenant whose messages are gone. :tenant
+DELETE FROM message_tags
+WHERE tenant = :tenant;

@@ -1,0 +1,3 @@
+-- Drops the templates of a tenant. :tenant
+DELETE FROM templates
+WHERE tenant = :tenant;

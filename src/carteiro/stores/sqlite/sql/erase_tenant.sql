@@ -1,0 +1,3 @@
+-- Drops a tenant. :tenant
+DELETE FROM tenants
+WHERE id = :tenant;

@@ -1,2 +1,0 @@
--- Whether any key speaks for a tenant. :tenant
-SELECT EXISTS (SELECT 1 FROM tenant_keys WHERE tenant = :tenant);

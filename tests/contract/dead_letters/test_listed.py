@@ -1,0 +1,249 @@
+"""Dead letters, listed: pages follow each other without a gap or a twin; every part of a filter counts."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from carteiro.errors import BadCursor
+from carteiro.model import (
+    EMAIL,
+    Category,
+    Cursor,
+    DeadFilter,
+    DeadGroup,
+    DeadReason,
+    MessageId,
+    TenantId,
+)
+from carteiro.ports import Backend
+from carteiro.ports.dead_letters import GroupBy
+from support.builders import ACME, BRASA, TASK, tenants_named
+from support.burying import buried, found
+from support.clock import MILLISECOND, StoreClock
+from support.set_ups import PROPERTY, SetUp
+
+SECOND = timedelta(seconds=1)
+GREY = {"code": "451", "category": Category.TRANSIENT_ERROR, "reason": "Greylisted, come BACK"}
+
+
+async def _pages(backend: Backend, limit: int, **wanted: Any) -> list[list[MessageId]]:
+    pages: list[list[MessageId]] = []
+    cursor: Cursor | None = None
+    while True:
+        page = await backend.dead_letters.find(DeadFilter(**wanted), cursor=cursor, limit=limit)
+        pages.append([letter.id for letter in page.rows])
+        cursor = page.next
+        if cursor is None:
+            return pages
+
+
+async def test_pages_follow_each_other(backend: Backend, clock: StoreClock) -> None:
+    """Newest first; those of one millisecond by id; the last page leads nowhere."""
+    ids = []
+    for number in range(7):
+        ids.append(await buried(backend))
+        if number % 3 == 2:
+            clock.advance(SECOND)
+
+    newest_first = ids[::-1]
+
+    assert await _pages(backend, 3) == [newest_first[:3], newest_first[3:6], newest_first[6:]]
+    assert await _pages(backend, 7) == [newest_first]
+    assert await _pages(backend, 100) == [newest_first]
+
+
+async def test_an_empty_index_is_one_empty_page(backend: Backend) -> None:
+    """There is nothing, and nothing after it."""
+    assert await _pages(backend, 10) == [[]]
+
+
+async def test_what_dies_meanwhile_moves_no_page(backend: Backend, clock: StoreClock) -> None:
+    """A newer entry belongs before the first page, so nothing is seen twice and nothing is missed."""
+    first = await buried(backend)
+    clock.advance(SECOND)
+    second = await buried(backend)
+    page = await backend.dead_letters.find(limit=1)
+    clock.advance(SECOND)
+    await buried(backend)
+
+    rest = await backend.dead_letters.find(cursor=page.next)
+
+    assert [letter.id for letter in page.rows] == [second]
+    assert [letter.id for letter in rest.rows] == [first]
+
+
+@pytest.mark.parametrize("cursor", ["", "no cursor", "bm8", "WzFd", "WyJhIiwgMV0"])
+async def test_a_made_up_cursor_is_refused(backend: Backend, cursor: str) -> None:
+    """Better an error than a page from anywhere."""
+    with pytest.raises(BadCursor):
+        await backend.dead_letters.find(cursor=Cursor(cursor))
+
+
+async def test_every_part_of_a_filter_counts(backend: Backend, clock: StoreClock) -> None:
+    """Each part alone finds what has it, whatever else there is."""
+    hard = await buried(backend, to="rui@example.com")
+    clock.advance(SECOND)
+    grey = await buried(backend, BRASA, reason=DeadReason.MAX_ATTEMPTS_EXCEEDED, failure=GREY)
+    clock.advance(SECOND)
+    task = await buried(backend, kind=TASK, to=None)
+    await backend.dead_letters.redrive([task], by="ana")
+
+    assert await found(backend) == [task, grey, hard]
+    assert await found(backend, tenant=ACME) == [task, hard]
+    assert await found(backend, kind=EMAIL) == [grey, hard]
+    assert await found(backend, reason=DeadReason.MAX_ATTEMPTS_EXCEEDED) == [grey]
+    assert await found(backend, code="550") == [task, hard]
+    assert await found(backend, category=Category.TRANSIENT_ERROR) == [grey]
+    assert await found(backend, is_redriven=True) == [task]
+    assert await found(backend, is_redriven=False) == [grey, hard]
+    assert await found(backend, tenant=TenantId("nobody")) == []
+
+
+async def test_parts_of_a_filter_narrow_together(backend: Backend) -> None:
+    """What is found has all that was asked, whichever part leads to it."""
+    both = await buried(backend, failure=GREY)
+    await buried(backend, BRASA, failure=GREY)
+    await buried(backend)
+
+    assert await found(backend, tenant=ACME, code="451") == [both]
+    assert await found(backend, code="451", reason=DeadReason.IN_DOUBT) == []
+    assert await found(backend, reason=DeadReason.PERMANENT_ERROR, tenant=ACME, text="grey") == [
+        both
+    ]
+    assert await found(backend, tenant=ACME, reason=DeadReason.IN_DOUBT) == []
+
+
+@pytest.mark.parametrize(
+    "text", ["451", "greyLISTED", "back", "RUI@", "@example.com", "ção", "", "rui@example.com"]
+)
+async def test_text_is_looked_for_in_code_reason_and_address(backend: Backend, text: str) -> None:
+    """Part of a word is enough, and the case of its letters does not matter."""
+    wanted = await buried(
+        backend, to="Rui@example.com", failure=GREY | {"reason": "Greylisted: atenção, come BACK"}
+    )
+
+    assert await found(backend, text=text) == [wanted]
+
+
+@pytest.mark.parametrize("text", ["452", "grey listed", "ana@", "%", "_", "permanent"])
+async def test_text_that_is_nowhere_finds_nothing(backend: Backend, text: str) -> None:
+    """No sign is a wildcard, and no other field is looked at."""
+    await buried(backend, to="rui@example.com", failure=GREY)
+
+    assert await found(backend, text=text) == []
+
+
+async def test_time_is_a_half_open_span(backend: Backend, clock: StoreClock) -> None:
+    """``moved_after`` itself counts, ``moved_before`` does not: spans can be put side by side."""
+    early = await buried(backend)
+    clock.advance(SECOND)
+    late = await buried(backend)
+    noon, now = clock.at(-SECOND), clock.at()
+
+    assert await found(backend, moved_after=now) == [late]
+    assert await found(backend, moved_before=now) == [early]
+    assert await found(backend, moved_after=noon, moved_before=now) == [early]
+    assert await found(backend, moved_after=noon + MILLISECOND / 2) == [late]
+    assert await found(backend, moved_before=noon + MILLISECOND / 2) == [early]
+    assert await _pages(backend, 1, moved_before=now) == [[early]]
+
+
+async def test_groups_say_how_many_and_since_when(backend: Backend, clock: StoreClock) -> None:
+    """By code, tenant, reason or category; the largest first, equals by their name."""
+    start = clock.at()
+    await buried(backend)
+    clock.advance(SECOND)
+    await buried(backend, BRASA, reason=DeadReason.EXPIRED, failure=GREY)
+    clock.advance(SECOND)
+    await buried(backend, BRASA, failure=GREY)
+    middle, end = start + SECOND, start + 2 * SECOND
+    group = backend.dead_letters.group
+
+    assert await group("code") == [
+        DeadGroup("451", 2, middle, end),
+        DeadGroup("550", 1, start, start),
+    ]
+    assert await group("tenant") == [
+        DeadGroup(BRASA, 2, middle, end),
+        DeadGroup(ACME, 1, start, start),
+    ]
+    assert await group("reason") == [
+        DeadGroup("permanent_error", 2, start, end),
+        DeadGroup("expired", 1, middle, middle),
+    ]
+    assert [each.key for each in await group("category")] == [
+        "TRANSIENT_ERROR",
+        "PERMANENT_ERROR",
+    ]
+
+
+async def test_groups_count_what_matches(backend: Backend, clock: StoreClock) -> None:
+    """A filter narrows groups as it narrows lists."""
+    await buried(backend)
+    await buried(backend, BRASA)
+    now = clock.at()
+
+    assert await backend.dead_letters.group("code", DeadFilter(tenant=ACME)) == [
+        DeadGroup("550", 1, now, now)
+    ]
+    assert await backend.dead_letters.group("code", DeadFilter(text="nowhere")) == []
+    assert await backend.dead_letters.group("tenant", DeadFilter(moved_before=now)) == []
+
+
+async def test_sizes_name_the_tenants_with_most(backend: Backend) -> None:
+    """All are counted, a few are named; equals by their id."""
+    for tenant in (ACME, BRASA, BRASA):
+        await buried(backend, tenant)
+
+    assert await backend.dead_letters.sizes(top=1) == (3, [(BRASA, 2)])
+    assert await backend.dead_letters.sizes(top=9) == (3, [(BRASA, 2), (ACME, 1)])
+
+
+_DEATHS = st.lists(
+    st.tuples(
+        st.sampled_from([ACME, BRASA]),
+        st.sampled_from(["421", "550"]),
+        st.sampled_from([DeadReason.EXPIRED, DeadReason.IN_DOUBT]),
+        st.integers(0, 1),
+    ),
+    max_size=8,
+)
+_BY: list[GroupBy] = ["code", "tenant", "reason", "category"]
+
+
+@PROPERTY
+@given(deaths=_DEATHS, limit=st.integers(1, 4), data=st.data())
+async def test_all_pages_together_are_the_list(
+    set_up: SetUp, deaths: list[Any], limit: int, data: st.DataObject
+) -> None:
+    """However long the pages are and whatever is asked, and groups add up to it."""
+    wanted: dict[str, Any] = data.draw(
+        st.fixed_dictionaries(
+            {},
+            optional={
+                "tenant": st.sampled_from([ACME, BRASA]),
+                "code": st.sampled_from(["421", "550"]),
+                "reason": st.sampled_from([DeadReason.EXPIRED, DeadReason.IN_DOUBT]),
+            },
+        )
+    )
+    clock = StoreClock()
+    async with set_up.opened(clock) as backend:
+        await backend.tenants.define(tenants_named([ACME, BRASA]))
+        expected: list[MessageId] = []
+        for tenant, code, reason, later in deaths:
+            clock.advance(later * SECOND)
+            died = await buried(backend, tenant, reason=reason, failure={"code": code})
+            traits = {"tenant": tenant, "code": code, "reason": reason}
+            if all(traits[name] == each for name, each in wanted.items()):
+                expected.insert(0, died)
+
+        pages = await _pages(backend, limit, **wanted)
+        groups = [await backend.dead_letters.group(by, DeadFilter(**wanted)) for by in _BY]
+
+    assert [each for page in pages for each in page] == expected
+    assert all(len(page) == limit for page in pages[:-1])
+    assert {sum(each.count for each in group) for group in groups} == {len(expected)}

@@ -1,0 +1,64 @@
+"""Keys, few: a tenant has at most `MOST_LIVE_KEYS` live keys, however many are asked for at once."""
+
+import asyncio
+from datetime import timedelta
+
+from carteiro.keys import hash_key
+from carteiro.model import MOST_LIVE_KEYS, Key, TenantId, TooManyKeys
+from carteiro.ports import Backend
+from support.builders import ACME, BRASA
+from support.clock import StoreClock
+from support.set_ups import Place
+from support.steps import added_key
+
+
+async def _asked(
+    backend: Backend, *keys: str, tenant: TenantId | None = ACME
+) -> list[Key | TooManyKeys]:
+    answers = [backend.keys.add(tenant, key_hash=hash_key(key), hint="") for key in keys]
+    return [
+        answer for answer in await asyncio.gather(*answers) if isinstance(answer, Key | TooManyKeys)
+    ]
+
+
+async def test_one_key_too_many_is_refused_and_the_live_ones_are_told(backend: Backend) -> None:
+    """Newest first; nothing was stored, and others have keys of their own."""
+    first, second = await added_key(backend, "first"), await added_key(backend, "second")
+
+    answers = await _asked(backend, "third")
+
+    assert answers == [TooManyKeys((second.id, first.id))]
+    assert await backend.keys.holder(hash_key("third")) is None
+    assert isinstance((await _asked(backend, "fourth", tenant=BRASA))[0], Key)
+    assert isinstance((await _asked(backend, "fifth", tenant=None))[0], Key)
+
+
+async def test_a_key_that_ended_makes_room(backend: Backend, clock: StoreClock) -> None:
+    """Revoked or expired: only live keys count."""
+    revoked = await added_key(backend, "revoked")
+    await added_key(backend, "expired", expires_in=timedelta(hours=1))
+    await backend.keys.revoke([revoked.id], tenant=ACME)
+    clock.advance(timedelta(hours=1))
+
+    answers = await _asked(backend, "new", "newer", "newest")
+
+    assert [type(answer) for answer in answers] == [Key, Key, TooManyKeys]
+
+
+async def test_many_asked_for_at_once_are_as_few(backend: Backend) -> None:
+    """Nobody slips in between the count and the key; administrators are bound by the same number."""
+    for tenant in (ACME, None):
+        answers = await _asked(backend, *(f"{tenant} {n}" for n in range(8)), tenant=tenant)
+
+        made = [answer for answer in answers if isinstance(answer, Key)]
+        assert len(made) == MOST_LIVE_KEYS
+        assert len(await backend.keys.list(tenant)) == MOST_LIVE_KEYS
+
+
+async def test_two_openers_make_no_more_keys_than_one(place: Place) -> None:
+    """Processes that share a store share the number."""
+    async with place.opened() as first, place.opened() as second:
+        answers = await asyncio.gather(_asked(first, "a", "b", "c"), _asked(second, "d", "e", "f"))
+
+        made = [each for some in answers for each in some if isinstance(each, Key)]
+        assert len(made) == MOST_LIVE_KEYS

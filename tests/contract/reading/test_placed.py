@@ -1,0 +1,246 @@
+"""Reading, placed: where a job is said to be is where a claim would find it."""
+
+from datetime import timedelta
+
+from carteiro.model import (
+    EMAIL,
+    LATEST,
+    Depth,
+    MessageId,
+    QueuePlace,
+    SendLimit,
+    State,
+)
+from carteiro.ports import Backend
+from support.builders import (
+    ACME,
+    BRASA,
+    TASK,
+    a_message,
+    a_task,
+    a_tenant,
+    dead,
+    messages,
+    retry,
+    sent,
+)
+from support.clock import StoreClock, past
+from support.steps import (
+    HOLD,
+    LEASE,
+    accepted,
+    attempted,
+    claimed,
+    claimed_alone,
+    claimed_and_declared,
+    claimed_ids,
+)
+
+MINUTE = timedelta(minutes=1)
+
+
+async def _place(backend: Backend, message: MessageId) -> QueuePlace:
+    place = await backend.reading.place(message)
+    assert place is not None
+    return place
+
+
+async def test_what_is_ready_is_nowhere_else(backend: Backend) -> None:
+    """No moment to wait for, no claim, and its tenant is about to be let in."""
+    [message] = await accepted(backend.store, a_message())
+
+    assert await _place(backend, message) == QueuePlace(
+        parked_until=None,
+        is_claimed=False,
+        claims=0,
+        tenant_wakes_at=None,
+        tenant_in_flight=0,
+        limited_until=None,
+    )
+
+
+async def test_what_has_no_job_has_no_place(backend: Backend) -> None:
+    """Finished, dead or unknown."""
+    [ended] = await accepted(backend.store, a_message())
+    await attempted(backend.store, sent())
+    [buried] = await accepted(backend.store, a_message())
+    await attempted(backend.store, dead())
+
+    for message in (ended, buried, MessageId("unknown")):
+        assert await backend.reading.place(message) is None
+
+
+async def test_what_is_scheduled_is_parked_until_it_is_due(
+    backend: Backend, clock: StoreClock
+) -> None:
+    """Then it is ready, whether anybody claims or not."""
+    due = clock.at(MINUTE)
+    [message] = await accepted(backend.store, a_message(due=due))
+
+    before = await _place(backend, message)
+    clock.advance(MINUTE)
+    after = await _place(backend, message)
+
+    assert (before.parked_until, before.is_claimed, before.tenant_wakes_at) == (due, False, due)
+    assert (after.parked_until, after.tenant_wakes_at) == (None, None)
+    assert await claimed_ids(backend.store) == [message]
+
+
+async def test_what_is_to_be_tried_again_is_parked_until_then(
+    backend: Backend, clock: StoreClock
+) -> None:
+    """The claims of the attempt before do not count."""
+    [message] = await accepted(backend.store, a_message())
+    await attempted(backend.store, retry(MINUTE))
+
+    place = await _place(backend, message)
+
+    assert (place.parked_until, place.is_claimed, place.claims) == (clock.at(MINUTE), False, 0)
+
+
+async def test_what_is_claimed_is_parked_until_its_lease_ends(
+    backend: Backend, clock: StoreClock
+) -> None:
+    """Declared, until its hold ends; after that a claim would find it."""
+    [message] = await accepted(backend.store, a_message())
+    await claimed_and_declared(backend.store)
+
+    held = await _place(backend, message)
+    clock.advance(past(HOLD))
+    lost = await _place(backend, message)
+
+    assert (held.parked_until, held.is_claimed) == (clock.at(HOLD - past(HOLD)), True)
+    assert (held.claims, held.tenant_in_flight) == (1, 1)
+    assert (lost.parked_until, lost.is_claimed, lost.tenant_in_flight) == (None, False, 0)
+    assert await claimed_ids(backend.store) == [message]
+
+
+async def test_what_was_given_back_is_parked_for_the_wait(
+    backend: Backend, clock: StoreClock
+) -> None:
+    """As if it had not been claimed."""
+    [message] = await accepted(backend.store, a_message())
+    job = await claimed_alone(backend.store)
+    await backend.store.release([job.lease], wait=MINUTE)
+
+    place = await _place(backend, message)
+
+    assert (place.parked_until, place.is_claimed, place.claims) == (clock.at(MINUTE), False, 0)
+
+
+async def test_a_tenant_at_its_cap_waits_for_its_first_lease(
+    backend: Backend, clock: StoreClock
+) -> None:
+    """What is in flight is counted over all kinds."""
+    await backend.tenants.define([a_tenant(ACME, cap=1)])
+    await accepted(backend.store, a_task())
+    await claimed(backend.store, kinds=[TASK])
+    [message] = await accepted(backend.store, a_message())
+    await claimed(backend.store)
+
+    place = await _place(backend, message)
+
+    assert (place.parked_until, place.tenant_in_flight) == (None, 1)
+    assert place.tenant_wakes_at == clock.at(LEASE)
+
+
+async def test_a_tenant_out_of_tokens_waits_for_the_next(
+    backend: Backend, clock: StoreClock
+) -> None:
+    """One a second: the second has to wait for it."""
+    await backend.tenants.define([a_tenant(ACME, rate_per_second=1.0)])
+    _, second = await accepted(backend.store, *messages(2))
+    await claimed(backend.store)
+
+    place = await _place(backend, second)
+
+    assert place.tenant_wakes_at == clock.at(timedelta(seconds=1))
+
+
+async def test_a_paused_tenant_waits_for_ever(backend: Backend) -> None:
+    """As far as moments go: nobody can say when it ends."""
+    [message] = await accepted(backend.store, a_message())
+    await backend.tenants.define([a_tenant(ACME, paused=True)])
+
+    assert (await _place(backend, message)).tenant_wakes_at == LATEST
+
+
+async def test_a_send_limit_that_is_used_up_says_when_it_is_not(
+    backend: Backend, clock: StoreClock
+) -> None:
+    """It holds for every tenant of the kind, and for no other kind."""
+    await backend.tenants.limit(EMAIL, SendLimit(1, MINUTE))
+    await accepted(backend.store, a_message(ACME))
+    [mail] = await accepted(backend.store, a_message(BRASA))
+    [task] = await accepted(backend.store, a_task(BRASA))
+    await claimed(backend.store)
+
+    limited = (await _place(backend, mail)).limited_until
+    clock.advance(MINUTE)
+
+    assert limited == clock.at()
+    assert (await _place(backend, mail)).limited_until is None
+    assert (await _place(backend, task)).limited_until is None
+
+
+async def test_depths_add_up_by_kind(backend: Backend, clock: StoreClock) -> None:
+    """What is in the queue, what of it is in flight, and since when the longest waiting could be claimed."""
+    since = clock.at()
+    await accepted(backend.store, *messages(3), a_message(BRASA, priority=1))
+    clock.advance(MINUTE)
+    await accepted(backend.store, a_message(BRASA, priority=9), a_task(due=clock.at(MINUTE)))
+    await attempted(backend.store, sent(), limit=1)
+    await claimed(backend.store, limit=1)
+
+    assert await backend.reading.depths() == [
+        Depth(EMAIL, unfinished=4, in_flight=1, oldest_due_at=since),
+        Depth(TASK, unfinished=1, in_flight=0, oldest_due_at=None),
+    ]
+
+
+async def test_the_longest_waiting_is_found_behind_the_urgent(
+    backend: Backend, clock: StoreClock
+) -> None:
+    """Priorities lie before due times in a tenant's queue, parked jobs elsewhere."""
+    due = clock.at(MINUTE)
+    await accepted(backend.store, a_message(priority=9, due=due))
+    clock.advance(2 * MINUTE)
+    await accepted(backend.store, a_message(priority=1))
+
+    [depth] = await backend.reading.depths()
+
+    assert depth.oldest_due_at == due
+
+
+async def test_an_attempt_in_doubt_waits_since_its_hold_ended(
+    backend: Backend, clock: StoreClock
+) -> None:
+    """It is in flight no more."""
+    await accepted(backend.store, a_message())
+    await claimed_and_declared(backend.store)
+    clock.advance(2 * HOLD)
+
+    [depth] = await backend.reading.depths()
+
+    assert (depth.unfinished, depth.in_flight) == (1, 0)
+    assert depth.oldest_due_at == clock.at(-HOLD)
+
+
+async def test_an_empty_store_has_no_depths(backend: Backend) -> None:
+    """A kind is known by its jobs; one whose jobs ended stays, with none."""
+    before = await backend.reading.depths()
+    await accepted(backend.store, a_message())
+    await attempted(backend.store, sent())
+
+    assert before == []
+    assert await backend.reading.depths() == [Depth(EMAIL, 0, 0, None)]
+
+
+async def test_states_are_counted_by_tenant(backend: Backend) -> None:
+    """Or of all tenants together."""
+    await accepted(backend.store, a_message(ACME))
+    await attempted(backend.store, sent())
+    await accepted(backend.store, a_message(ACME), *messages(2, BRASA))
+
+    assert await backend.reading.states(tenant=ACME) == {State.SENT: 1, State.ENQUEUED: 1}
+    assert await backend.reading.states() == {State.SENT: 1, State.ENQUEUED: 3}

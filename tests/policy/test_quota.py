@@ -1,0 +1,76 @@
+"""How many messages a tenant may hand in, window by window."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from carteiro.model import ApiLimits, OverLimit
+from carteiro.policy.quota import Tally
+
+_NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
+
+
+def _ms(at: datetime) -> int:
+    return round(at.timestamp() * 1000)
+
+
+def _tally(at: datetime, count: int) -> Tally:
+    tally = Tally(_ms(at))
+    for _ in range(count):
+        tally.count()
+    return tally
+
+
+@pytest.mark.parametrize(
+    ("limits", "limit", "resets_at"),
+    [
+        (ApiLimits(3, None, None), 3, _NOON + timedelta(minutes=1)),
+        (ApiLimits(3, 3, None), 3, _NOON + timedelta(hours=1)),
+        (ApiLimits(1, 3, 9), 3, _NOON + timedelta(hours=1)),
+        (ApiLimits(3, 9, 2), 2, _NOON + timedelta(hours=12)),
+    ],
+)
+def test_the_full_window_that_opens_last_is_told(
+    limits: ApiLimits, limit: int, resets_at: datetime
+) -> None:
+    """With nothing remaining, and the time to its end."""
+    now = _NOON + timedelta(seconds=15)
+
+    assert _tally(now, 3).judge(limits) == OverLimit(limit, 0, resets_at, resets_at - now)
+
+
+@pytest.mark.parametrize("limits", [ApiLimits(None, None, None), ApiLimits(4, 4, 4)])
+def test_while_no_window_is_full_there_is_nothing_to_tell(limits: ApiLimits) -> None:
+    """No limit is never full."""
+    assert _tally(_NOON, 3).judge(limits) is None
+
+
+def test_of_windows_that_end_together_the_longest_is_told() -> None:
+    """In the last minute of a day all three end at midnight."""
+    now = _NOON + timedelta(hours=11, minutes=59, seconds=30)
+
+    told = _tally(now, 3).judge(ApiLimits(3, 2, 1))
+
+    assert told == OverLimit(1, 0, _NOON + timedelta(hours=12), timedelta(seconds=30))
+
+
+@pytest.mark.parametrize(
+    ("later", "limits", "is_full"),
+    [
+        (timedelta(seconds=59), ApiLimits(2, None, None), True),
+        (timedelta(seconds=60), ApiLimits(2, None, None), False),
+        (timedelta(seconds=60), ApiLimits(None, 2, None), True),
+        (timedelta(hours=1), ApiLimits(None, 2, None), False),
+        (timedelta(hours=1), ApiLimits(None, None, 2), True),
+        (timedelta(hours=12), ApiLimits(None, None, 2), False),
+    ],
+)
+def test_what_was_kept_counts_while_its_window_is_open(
+    later: timedelta, limits: ApiLimits, is_full: bool
+) -> None:
+    """The rows of a store tell the same as the tally that made them."""
+    kept = _tally(_NOON, 2).rows()
+
+    told = Tally(_ms(_NOON + later), kept).judge(limits)
+
+    assert (told is not None) == is_full

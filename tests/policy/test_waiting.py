@@ -1,0 +1,176 @@
+"""Why a message waits, and until when."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from carteiro.model import (
+    EMAIL,
+    FINISHED,
+    MessageId,
+    QueuePlace,
+    State,
+    StoredMessage,
+    Tenant,
+)
+from carteiro.policy.waiting import Waiting, Why, explain
+from support.builders import ACME, a_failure, a_tenant
+
+NOW = datetime(2027, 1, 15, 8, 0, tzinfo=UTC)
+SOON = NOW + timedelta(minutes=5)
+BEFORE = NOW - timedelta(minutes=5)
+
+READY = QueuePlace(None, is_claimed=False, claims=0, tenant_wakes_at=None, tenant_in_flight=0)
+PARKED = replace(READY, parked_until=SOON)
+CLAIMED = replace(PARKED, is_claimed=True, claims=1, tenant_in_flight=1)
+
+
+def _a_message(state: State = State.ENQUEUED, **changes: Any) -> StoredMessage:
+    fields: dict[str, Any] = {
+        "id": MessageId("m"),
+        "tenant": ACME,
+        "kind": EMAIL,
+        "priority": 5,
+        "due_at": BEFORE,
+        "expires_at": NOW + timedelta(days=1),
+        "attempts": 0,
+        "charged": 0,
+        "in_doubt": 0,
+        "round": 1,
+        "revision": 1,
+        "holder": None,
+        "held_until": None,
+        "cancel_requested_at": None,
+        "request_id": "request-1",
+        "external_id": None,
+        "recipient_id": None,
+        "to": "ana@example.com",
+        "subject": "Bom dia",
+        "provider": None,
+        "provider_id": None,
+        "failure": None,
+        "duration": None,
+        "created_at": BEFORE,
+        "finished_at": None,
+        "content": None,
+    }
+    return StoredMessage(state=state, **(fields | changes))
+
+
+def _explained(
+    message: StoredMessage, place: QueuePlace | None = READY, tenant: Tenant | None = None
+) -> Waiting:
+    return explain(message, place, tenant or a_tenant(), now=NOW)
+
+
+@pytest.mark.parametrize("state", sorted(FINISHED))
+def test_what_is_finished_waits_for_nothing(state: State) -> None:
+    """Its state is told, whatever became of its tenant."""
+    waiting = _explained(_a_message(state), None, a_tenant(paused=True))
+
+    assert (waiting.why, waiting.until) == (Why.FINISHED, None)
+    assert state in waiting.text
+
+
+def test_what_changed_between_two_looks_is_to_be_looked_at_again() -> None:
+    """Unfinished a moment ago, and without a job now."""
+    assert _explained(_a_message(), None).why is Why.MOVING
+
+
+@pytest.mark.parametrize(
+    ("state", "named"), [(State.SENT_ATTEMPT, "hold"), (State.ENQUEUED, "lease")]
+)
+def test_what_is_in_flight_is_so_until_its_lease_or_hold_ends(state: State, named: str) -> None:
+    """Even a tenant that was paused meanwhile does not stop it."""
+    waiting = _explained(_a_message(state), CLAIMED, a_tenant(paused=True))
+
+    assert (waiting.why, waiting.until) == (Why.IN_FLIGHT, SOON)
+    assert named in waiting.text
+
+
+@pytest.mark.parametrize(
+    ("tenant", "why"),
+    [
+        (a_tenant(disabled=True, paused=True), Why.TENANT_DISABLED),
+        (a_tenant(paused=True), Why.TENANT_PAUSED),
+    ],
+)
+def test_a_tenant_that_is_held_comes_before_every_moment(tenant: Tenant, why: Why) -> None:
+    """Nobody can say when it ends, so no moment is named, not even that of a schedule."""
+    waiting = _explained(_a_message(due_at=SOON), PARKED, tenant)
+
+    assert (waiting.why, waiting.until) == (why, None)
+
+
+@pytest.mark.parametrize(
+    ("message", "why"),
+    [
+        (_a_message(due_at=SOON), Why.SCHEDULED),
+        (_a_message(State.RETRY_SCHEDULED, due_at=SOON, failure=a_failure()), Why.RETRY),
+        (_a_message(State.RETRY_SCHEDULED, due_at=SOON), Why.RETRY),
+        (_a_message(State.SENT_ATTEMPT), Why.IN_DOUBT),
+        (_a_message(), Why.PUT_BACK),
+        (_a_message(State.RETRY_SCHEDULED), Why.PUT_BACK),
+    ],
+    ids=[
+        "scheduled",
+        "retry",
+        "retry of what was erased",
+        "in doubt",
+        "put back",
+        "put back later",
+    ],
+)
+def test_what_is_parked_waits_until_then(message: StoredMessage, why: Why) -> None:
+    """Why it was parked is what the message says."""
+    waiting = _explained(message, PARKED, a_tenant(cap=1))
+
+    assert (waiting.why, waiting.until) == (why, SOON)
+
+
+def test_a_retry_says_what_went_wrong() -> None:
+    """The number of the attempt and its failure."""
+    failed = _a_message(State.RETRY_SCHEDULED, due_at=SOON, attempts=2, failure=a_failure())
+
+    assert "Attempt 2 failed (Service not available, try later)" in _explained(failed, PARKED).text
+
+
+def test_what_is_in_doubt_and_ready_is_judged_at_its_turn() -> None:
+    """No moment can be named."""
+    waiting = _explained(_a_message(State.SENT_ATTEMPT))
+
+    assert (waiting.why, waiting.until) == (Why.IN_DOUBT, None)
+
+
+@pytest.mark.parametrize(
+    ("tenant", "place", "why"),
+    [
+        (
+            a_tenant(cap=2, rate_per_second=1.0),
+            replace(READY, tenant_in_flight=2, tenant_wakes_at=SOON),
+            Why.TENANT_AT_CAP,
+        ),
+        (
+            a_tenant(cap=2, rate_per_second=1.0),
+            replace(READY, tenant_in_flight=1, tenant_wakes_at=SOON),
+            Why.TENANT_OUT_OF_TOKENS,
+        ),
+        (a_tenant(), replace(READY, limited_until=SOON), Why.SEND_LIMIT),
+    ],
+    ids=["cap", "tokens", "send limit"],
+)
+def test_a_limit_is_named_with_its_end(tenant: Tenant, place: QueuePlace, why: Why) -> None:
+    """The first that holds, in the order in which a claim asks for them."""
+    waiting = _explained(_a_message(), place, tenant)
+
+    assert (waiting.why, waiting.until) == (why, SOON)
+
+
+@pytest.mark.parametrize(
+    "tenant", [a_tenant(), a_tenant(cap=1, rate_per_second=1.0)], ids=["free", "within its limits"]
+)
+def test_what_nothing_stops_waits_for_its_turn(tenant: Tenant) -> None:
+    """Ready, and nobody took it yet."""
+    assert _explained(_a_message(), READY, tenant).why is Why.TURN
