@@ -10,7 +10,7 @@ SEED ?= $(shell date +%s)
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check format formatted lint imports types fast-tests slow-tests cover docs bench prove services clean
+.PHONY: help run demo test check format formatted lint imports types fast-tests slow-tests cover docs bench prove services clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -26,6 +26,9 @@ help: ## show this list
 
 run: .venv/ready ## start Carteiro on SQLite with the sandbox provider (ARGS=... are passed on)
 	$(BIN)/carteiro up $(ARGS)
+
+demo: .venv/ready ## play a few minutes of mixed traffic, beside make run (ARGS="--seconds 20")
+	$(BIN)/python demo/play.py $(ARGS)
 
 test: services formatted lint imports types fast-tests slow-tests ## everything that must pass: lint, imports, types, all tests
 
@@ -69,8 +72,8 @@ bench: .venv/ready ## measure, beside a peer and the raw store in the same run
 prove: .venv/ready ## kill real processes RUNS times, reproducibly by SEED, and check that nothing is lost
 	$(BIN)/python tests/end_to_end/crash/prove.py --runs $(RUNS) --seed $(SEED)
 
-services: ## start the servers that the tests need
-	@echo "services: none needed, SQLite lives inside the process"
+services: ## install the servers that the tests start
+	@tools/services
 
 clean: ## remove .venv, caches and build results (never a database)
 	rm -rf .venv build dist src/*.egg-info .coverage .coverage.* .hypothesis .import_linter_cache \

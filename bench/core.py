@@ -1,6 +1,6 @@
-"""The figures of the core on SQLite: each beside Huey and the raw store, from the same run.
+"""The figures of Carteiro on SQLite: each beside a peer that does less, from the same run.
 
-make bench: everything, about eight minutes;
+make bench: everything, about twelve minutes;
 make bench ARGS="--jobs 20000 --pairs 3 --waiting 100000": a quick look;
 make bench ARGS="--only failing": one part.
 """
@@ -12,6 +12,9 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+import http_api
+import mime
+import smtp
 from figures import HERE, Figure, figures_of, in_pairs, print_table, row, say
 
 _FAILING = 30  # per cent
@@ -82,6 +85,15 @@ def _failing_once(mails: int, pairs: int) -> None:
     )
 
 
+def _lists(messages: int) -> None:
+    print(f"\nLists of e-mails, {messages:,} messages, pages of 25\n")
+    rows = [
+        [each["name"], *(f"{each[key]:.1f}" for key in ("p50_ms", "p95_ms", "most_ms"))]
+        for each in _lines("ours.lists", "--messages", messages)
+    ]
+    print_table(["what", "p50 ms", "p95 ms", "most ms"], rows)
+
+
 def _lines(module: str, *arguments: object) -> list[dict[str, Any]]:
     command = [sys.executable, "-m", module, *map(str, arguments)]
     ran = subprocess.run(command, cwd=HERE, stdout=subprocess.PIPE, check=True, text=True)
@@ -99,6 +111,10 @@ def main() -> None:
         "latency": _latency,
         "failing": lambda: _failing_once(max(1000, asked.jobs // 5), asked.pairs),
         "backlog": lambda: _backlog(asked.waiting),
+        "lists": lambda: _lists(asked.waiting),
+        "http": lambda: http_api.measure(max(1000, asked.jobs // 10), asked.pairs),
+        "mime": mime.measure,
+        "smtp": lambda: smtp.measure(max(1000, asked.jobs // 5), asked.pairs),
     }
     parser.add_argument("--only", choices=parts, action="append", help="measure this alone")
     asked = parser.parse_args()

@@ -12,12 +12,19 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple, get_args, get_type_hints
 
+import typer
+
 import carteiro.path
-from carteiro import config
+from api_page import api_page
+from carteiro import cli, config
+from carteiro.cli.exit_codes import MEANINGS, ExitCode
 from carteiro.model import FINISHED, TRANSITIONS, State
 from carteiro.ports import Backend
 from carteiro.providers import sandbox
 from carteiro.stores.sqlite import opening
+from carteiro.telemetry.metrics import definitions
+from carteiro.telemetry.metrics.labels import LAST_ATTEMPT, MOST_CODES, attempt_label
+from errors_page import errors_page
 
 REPOSITORY = Path(__file__).parents[1]
 REFERENCE = REPOSITORY / "docs" / "reference"
@@ -243,6 +250,35 @@ def _set_ups() -> Sequence[Any]:
     return set_ups
 
 
+# --- metrics ------------------------------------------------------------------------------------
+
+
+def metrics_page() -> str:
+    """Every metric with its type, its labels and what it tells."""
+    rows = "".join(_metric_row(each) for each in definitions.METRICS.values())
+    return (
+        f"# Metrics\n\n{NOTE}\n"
+        "Every process has a page for Prometheus: at `/metrics` of the API, for administrators\n"
+        "(`Authorization: Bearer TOKEN`), and without a token on an address of its own when the setting\n"
+        "`metrics.host` names one, for `carteiro up`, `carteiro api` and `carteiro worker` alike.\n\n"
+        "Counters and histograms are what this process did since it started: sum them over processes.\n"
+        f"Gauges, but for `{definitions.RETRY_SUCCESS_RATE.name}`, are what the store shows, the same in each\n"
+        "process: take the maximum. They are at most a few seconds old, cost the same however much waits,\n"
+        f"and are left out while the store is away: `{definitions.STORE_UP.full_name}` then is 0.\n\n"
+        "| metric | type | labels | what it tells |\n| --- | --- | --- | --- |\n"
+        f"{rows}\n"
+        "Labels stay few. `tenant`: the `metrics.top_tenants` with most jobs by name, all others\n"
+        f"together as `{definitions.OTHER}`. `code`: the first {MOST_CODES} that came, later ones as\n"
+        f"`{definitions.OTHER}`. `attempt`: from {LAST_ATTEMPT} on together, as `{attempt_label(LAST_ATTEMPT)}`.\n"
+        "`route`: the template of an address, `none` where there is none such.\n"
+    )
+
+
+def _metric_row(metric: definitions.Metric) -> str:
+    labels = ", ".join(f"`{each}`" for each in metric.labels)
+    return f"| `{metric.full_name}` | {metric.type} | {labels} | {metric.told} |\n"
+
+
 # --- SQL ----------------------------------------------------------------------------------------
 
 _RELATIONS: Mapping[str, str] = {
@@ -331,10 +367,83 @@ def _relation(name: str, columns: Sequence[str]) -> str:
     return f"\n## {name}\n\n{_RELATIONS[name]}\n\n| column | what it is |\n| --- | --- |\n{rows}"
 
 
+# --- the command line -----------------------------------------------------------------------------
+
+
+class Leaf(NamedTuple):
+    """One command that can be run, by its whole name."""
+
+    name: str
+    command: Any
+
+
+def cli_page() -> str:
+    """Every command with its arguments and options, and how commands end."""
+    codes = "".join(f"| {code.value} | {MEANINGS[code]} |\n" for code in ExitCode)
+    commands = "".join(_command(leaf) for leaf in leaves())
+    return (
+        f"# The command line\n\n{NOTE}\n"
+        "`carteiro COMMAND --help` says the same. Commands open the store themselves, with the\n"
+        "[settings](settings.md) of the server, and work beside a running `carteiro up` on the same file.\n\n"
+        "**For people** there are tables. **For programs** `--json` prints one JSON document on one line;\n"
+        "what lists things prints one document a line, and nothing if there is none. Names are those of\n"
+        "the HTTP API. Data goes to stdout; what is said about it, and progress, to stderr.\n\n"
+        "**Durations** are written as `250ms`, `30s`, `5m`, `2h`, `7d`; in JSON they are milliseconds.\n"
+        "**Times** are ISO 8601, UTC unless they name an offset; `--since` and `--before` also take a\n"
+        "duration: so long ago.\n\n"
+        "What cannot be undone is asked about first; `--yes` answers, and must where nobody can be asked.\n\n"
+        "| exit code | meaning |\n| --- | --- |\n"
+        f"{codes}{commands}"
+    )
+
+
+def leaves(group: Any = None, path: str = "carteiro") -> Iterator[Leaf]:  # noqa: ANN401 - of whatever library Typer uses
+    """Every command, in the order of the help."""
+    group = group or typer.main.get_command(cli.app)
+    for name, command in group.commands.items():
+        whole = f"{path} {name}"
+        if hasattr(command, "commands"):
+            yield from leaves(command, whole)
+        else:
+            yield Leaf(whole, command)
+
+
+def _command(leaf: Leaf) -> str:
+    parameters = [each for each in leaf.command.params if each.name != "help"]
+    arguments = [each for each in parameters if each.param_type_name == "argument"]
+    options = [each for each in parameters if each.param_type_name == "option"]
+    usage = " ".join([leaf.name, *(_argument(each) for each in arguments)])
+    rows = "".join(_option(each) for each in options)
+    table = f"\n| option | |\n| --- | --- |\n{rows}" if rows else ""
+    told = inspect.cleandoc(leaf.command.help or "")
+    return f"\n## {leaf.name}\n\n```text\n{usage} [OPTIONS]\n```\n\n{told}\n{table}"
+
+
+def _argument(argument: Any) -> str:  # noqa: ANN401 - as `leaves`
+    name = argument.metavar or argument.name.upper()
+    return str(name if argument.required else f"[{name}]")
+
+
+def _option(option: Any) -> str:  # noqa: ANN401 - as `leaves`
+    flags = ", ".join(f"`{each}`" for each in (*option.opts, *option.secondary_opts))
+    required = " Required." if option.required else ""
+    is_told = not option.is_flag and option.default not in {None, ""}
+    default = f" Default: {_plain_default(option.default)}." if is_told else ""
+    return f"| {flags} | {option.help}{required}{default} |\n"
+
+
+def _plain_default(default: object) -> str:
+    return str(getattr(default, "value", default))
+
+
 # --- writing ----------------------------------------------------------------------------------
 
 PAGES: Mapping[str, Callable[[], str]] = {
+    "api.md": lambda: api_page(NOTE),
     "backends.md": backends_page,
+    "cli.md": cli_page,
+    "errors.md": lambda: errors_page(NOTE),
+    "metrics.md": metrics_page,
     "path-of-an-email.md": path_page,
     "sandbox.md": sandbox_page,
     "settings.md": settings_page,

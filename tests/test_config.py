@@ -12,7 +12,7 @@ import pytest
 from carteiro import config
 from carteiro.config import Settings, load
 from carteiro.errors import ConfigError
-from carteiro.model import Fairness, SendLimit
+from carteiro.model import ApiLimits, Fairness, SendLimit
 
 
 @pytest.fixture(autouse=True)
@@ -104,6 +104,12 @@ def test_zero_retention_keeps_for_good() -> None:
     """Retention 0 means none."""
     assert loaded().retention.bodies is None
     assert loaded(retention__bodies_ms=5).retention.bodies == timedelta(milliseconds=5)
+
+
+def test_the_api_limits_are_those_of_the_model() -> None:
+    """The model's ApiLimits claim the settings' own defaults; 0 is no limit."""
+    assert loaded().api.limits == ApiLimits()
+    assert loaded(api__per_hour=0, api__per_day=7).api.limits == ApiLimits(100, None, 7)
 
 
 def test_a_send_limit_of_zero_is_no_limit() -> None:

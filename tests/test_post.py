@@ -9,12 +9,14 @@ from typing import Any
 
 import pytest
 
-from carteiro.app import email_kind, retry_policy
+from carteiro.app import email_kind, email_policy, retry_policy
 from carteiro.config import load
-from carteiro.email import make_email
+from carteiro.email import make_email, restore_email
 from carteiro.errors import (
     ConfigError,
+    FieldError,
     InvalidMessage,
+    KeyReused,
     NotAccepted,
     StoreUnavailable,
     TenantMissing,
@@ -23,18 +25,27 @@ from carteiro.model import (
     EMAIL,
     AcceptAnswer,
     Accepted,
+    ApiLimits,
+    IdempotencyKey,
+    KeyConflict,
+    LeasedJob,
     NewMessage,
     NotStored,
+    OverLimit,
+    Replayed,
     State,
     Tenant,
     TenantId,
+    TenantUnknown,
 )
+from carteiro.path.accept import Posting
 from carteiro.policy.retry import PRESETS
 from carteiro.post import Carteiro
 from carteiro.providers.noop import NoopProvider
 from carteiro.providers.sandbox import SandboxProvider
 from support.builders import ACME
 from support.library import row_of, work
+from support.steps import claimed
 from support.working import TOO_LONG, Through
 
 HELLO = {"to": "ok@sandbox.test", "subject": "Hello", "html": "<p>Hello</p>"}
@@ -143,7 +154,209 @@ async def test_an_unknown_tenant_is_created_and_a_known_one_stays_as_it_is() -> 
         assert brasa == known
 
 
+# --- once, and as the tenant has it -----------------------------------------------------------
+
+
+async def test_a_key_makes_sending_twice_send_once() -> None:
+    """The second answer is the first one's; without the key it is another message."""
+    async with Carteiro.open("memory://") as post:
+        first = await post.send(tenant="acme", idempotency_key="order-1", **HELLO)
+        again = await post.send(tenant="acme", idempotency_key="order-1", **HELLO)
+        other = await post.send(tenant="acme", **HELLO)
+
+        assert isinstance(again, Replayed)
+        assert (again.id, again.received_at) == (first.id, first.received_at)
+        assert isinstance(other, Accepted)
+
+
+async def test_a_key_for_another_e_mail_is_told() -> None:
+    """`send` raises, `send_many` answers in its place; either way nothing is stored."""
+    other = HELLO | {"subject": "Other"}
+    async with Carteiro.open("memory://") as post:
+        first = await post.send(tenant="acme", idempotency_key="order-1", **HELLO)
+
+        with pytest.raises(KeyReused, match=first.id):
+            await post.send(tenant="acme", idempotency_key="order-1", **other)
+        answers = await post.send_many(
+            [
+                {"tenant": "acme", "idempotency_key": "order-1", **other},
+                {"tenant": "brasa", "idempotency_key": "order-1", **other},
+            ]
+        )
+
+        assert answers[0] == KeyConflict(first.id)
+        assert isinstance(answers[1], Accepted)
+
+
+@pytest.mark.parametrize("key", ["", "x" * 129, "ação", "line\nbreak", 7])
+async def test_a_key_must_fit_into_a_header(key: Any) -> None:
+    """What HTTP could not carry is no key here either."""
+    async with Carteiro.open("memory://") as post:
+        with pytest.raises(InvalidMessage) as refused:
+            await post.send(tenant="acme", idempotency_key=key, **HELLO)
+
+        assert [each.field for each in refused.value.fields] == ["idempotency_key"]
+
+
+async def test_a_tenants_own_from_is_filled_in_and_others_are_refused() -> None:
+    """Item by item, with the settings that the store has."""
+    tenant = Tenant(ACME, default_from="post@acme.example", from_domains=("acme.example",))
+    async with Carteiro.open("memory://") as post:
+        await post.backend.tenants.define([tenant])
+
+        own, refused, free = await post.send_many(
+            [
+                {"tenant": "acme", **HELLO},
+                {"tenant": "acme", "from": "post@brasa.example", **HELLO},
+                {"tenant": "brasa", "from": "post@brasa.example", **HELLO},
+            ]
+        )
+
+        assert isinstance(own, Accepted)
+        content = (await row_of(post, own.id)).content
+        assert content is not None
+        assert restore_email(content).from_ == "post@acme.example"
+        assert isinstance(refused, NotAccepted)
+        assert [each.field for each in refused.fields] == ["from"]
+        assert isinstance(free, Accepted)
+
+
+async def test_an_external_id_is_a_key_where_the_tenant_says_so() -> None:
+    """Another e-mail under the same one conflicts; a key that was given is used instead."""
+    order = HELLO | {"externalId": "order-1"}
+    async with Carteiro.open("memory://") as post:
+        await post.backend.tenants.define([Tenant(ACME, external_id_is_key=True)])
+        first = await post.send(tenant="acme", **order)
+
+        again = await post.send(tenant="acme", **order)
+        keyed = await post.send(tenant="acme", idempotency_key="order-1", **order)
+        with pytest.raises(KeyReused):
+            await post.send(tenant="acme", **order | {"subject": "Other"})
+
+        assert isinstance(again, Replayed)
+        assert again.id == first.id
+        assert isinstance(keyed, Accepted)
+        assert isinstance(await post.send(tenant="brasa", **order), Accepted)
+        assert isinstance(await post.send(tenant="brasa", **order), Accepted)
+
+
+async def test_a_disabled_tenant_sends_nothing() -> None:
+    """E-mail and tasks alike; others of the list are accepted."""
+    async with Carteiro.open("memory://") as post:
+        await post.backend.tenants.define([Tenant(ACME, disabled=True)])
+        task = post.task("tidy")(lambda: None)
+
+        answers = await post.send_many([{"tenant": each, **HELLO} for each in ("acme", "brasa")])
+
+        assert answers[0] == NotAccepted((FieldError("tenant", "is disabled"),))
+        assert isinstance(answers[1], Accepted)
+        with pytest.raises(InvalidMessage, match="disabled"):
+            await task.send(tenant="acme")
+
+
+async def test_a_tenant_that_was_erased_meanwhile_is_made_anew() -> None:
+    """The one who finds out is told, the next one is served."""
+
+    class Forgetful(Through):
+        forgets = True
+
+        async def accept(self, new: Sequence[NewMessage]) -> list[AcceptAnswer]:
+            if not self.forgets:
+                return await self.store.accept(new)
+            return [TenantUnknown(each.tenant) for each in new]
+
+    async with Carteiro.open("memory://") as post:
+        store = Forgetful(post.backend.store)
+        office = _with_store(post, store)
+
+        [gone] = await office.send_many([{"tenant": "acme", **HELLO}])
+        store.forgets = False
+
+        assert isinstance(gone, NotAccepted)
+        assert isinstance(await office.send(tenant="acme", **HELLO), Accepted)
+
+
 # --- for the ways in --------------------------------------------------------------------------
+
+
+async def test_what_comes_over_http_is_counted_and_what_the_library_sends_is_not() -> None:
+    """Limits are given with each e-mail; the library gives none."""
+    limits = ApiLimits(1, None, None)
+    async with Carteiro.open("memory://") as post:
+        await post.send_many([{"tenant": "acme", **HELLO}] * 3)
+        answers = [
+            await post.accept_email(
+                make_email(HELLO), tenant=Tenant(ACME), request_id="r", limits=limits
+            )
+            for _ in range(2)
+        ]
+
+        assert [type(answer) for answer in answers] == [Accepted, OverLimit]
+
+
+async def test_an_e_mail_is_accepted_with_its_key_type_and_tags() -> None:
+    """All that is known of a request goes into the ledger with it."""
+    email = make_email(HELLO | {"tags": ["news"]})
+    key = IdempotencyKey("key", "digest")
+    async with Carteiro.open("memory://") as post:
+        await post.backend.tenants.ensure([ACME])
+        first, again = [
+            await post.accept_email(
+                email, tenant=Tenant(ACME), request_id=each, key=key, template_type="welcome"
+            )
+            for each in ("first", "again")
+        ]
+
+        assert isinstance(first, Accepted)
+        assert again == Replayed(first.id, first.received_at, None, "first")
+        row = await row_of(post, first.id)
+        assert (row.tags, row.template_type) == (("news",), "welcome")
+
+
+async def test_many_are_accepted_in_one_commit() -> None:
+    """An answer for each, in order; a From that is not the tenant's is refused in its place."""
+    tenant = Tenant(ACME, from_domains=("acme.example",))
+    key, other = IdempotencyKey("key", "digest"), IdempotencyKey("key", "other")
+    strange = make_email(HELLO | {"from": "post@brasa.example"})
+    async with Carteiro.open("memory://") as post:
+        await post.backend.tenants.define([tenant])
+        commits = _Counting(post.backend.store)
+
+        answers = await _with_store(post, commits).accept_emails(
+            [
+                Posting(make_email(HELLO), tenant, "r-1", key),
+                Posting(strange, tenant, "r-2"),
+                Posting(make_email(HELLO), tenant, "r-3", key),
+                Posting(make_email(HELLO), tenant, "r-4", other),
+                Posting(make_email(HELLO), tenant, "r-5", limits=ApiLimits(0, None, None)),
+            ]
+        )
+
+        kinds = [Accepted, NotAccepted, Replayed, KeyConflict, OverLimit]
+        assert [type(answer) for answer in answers] == kinds
+        assert commits.lists == 1
+
+
+async def test_a_from_that_is_not_the_tenants_is_refused_at_the_door() -> None:
+    """Nothing of it is stored."""
+    tenant = Tenant(ACME, from_domains=("acme.example",))
+    strange = make_email(HELLO | {"from": "post@brasa.example"})
+    async with Carteiro.open("memory://") as post:
+        await post.backend.tenants.define([tenant])
+
+        with pytest.raises(InvalidMessage, match="from"):
+            await post.accept_email(strange, tenant=tenant, request_id="r")
+
+        assert await post.backend.reading.states() == {}
+
+
+async def test_a_tenant_that_was_disabled_just_now_is_refused_at_the_door() -> None:
+    """Whoever still remembers it as it was is told."""
+    async with Carteiro.open("memory://") as post:
+        await post.backend.tenants.define([Tenant(ACME, disabled=True)])
+
+        with pytest.raises(TenantMissing, match="disabled"):
+            await post.accept_email(make_email(HELLO), tenant=Tenant(ACME), request_id="r")
 
 
 async def test_what_is_accepted_one_by_one_is_committed_together() -> None:
@@ -153,18 +366,19 @@ async def test_what_is_accepted_one_by_one_is_committed_together() -> None:
         await post.backend.tenants.ensure([ACME])
 
         answers = await asyncio.gather(
-            *[post.accept_email(email, tenant=ACME, request_id=f"request-{n}") for n in range(20)]
+            *[post.accept_email(email, tenant=Tenant(ACME), request_id=f"r-{n}") for n in range(20)]
         )
 
-        assert len({answer.id for answer in answers}) == 20
-        assert (await row_of(post, answers[7].id)).request_id == "request-7"
+        taken = [answer for answer in answers if isinstance(answer, Accepted)]
+        assert len({answer.id for answer in taken}) == 20
+        assert (await row_of(post, taken[7].id)).request_id == "r-7"
 
 
 async def test_accept_email_creates_no_tenant() -> None:
     """A way in for others must not: whoever is unknown there is refused."""
     async with Carteiro.open("memory://") as post:
         with pytest.raises(TenantMissing, match="acme"):
-            await post.accept_email(make_email(HELLO), tenant=ACME, request_id="request-1")
+            await post.accept_email(make_email(HELLO), tenant=Tenant(ACME), request_id="request-1")
 
         assert await post.backend.reading.states() == {}
 
@@ -229,7 +443,7 @@ async def test_an_unknown_provider_is_refused_with_its_origin() -> None:
 
     text = str(refused.value)
     assert "provider = 'pigeon' (from environment variable CARTEIRO_PROVIDER)" in text
-    assert "use sandbox or noop" in text
+    assert "use sandbox, smtp or noop" in text
 
 
 async def test_an_unknown_override_is_refused() -> None:
@@ -276,6 +490,24 @@ async def test_the_provider_is_the_one_that_was_named(provider: str, made: type[
         assert (kind.name, kind.provider, kind.declares) == (EMAIL, made.name, True)
         assert kind.call_limit == timedelta(milliseconds=70)
         assert retry_policy(post.settings).max_in_doubt_resends == 3
+
+
+async def test_a_job_is_tried_again_as_its_tenant_says() -> None:
+    """The preset that a claim names, with the settings for all of them; else the configured one."""
+    settings = load(environ={}, overrides={"retry.preset": "tickets", "retry.charge": "message"})
+    policy = email_policy(settings)
+    [job] = await _jobs_of(Tenant(ACME, retry_preset="classic"))
+
+    assert policy(job) == replace(PRESETS["classic"], charge="message")
+    for unnamed in (None, "unheard of"):
+        assert policy(replace(job, retry_preset=unnamed)) == retry_policy(settings)
+
+
+async def _jobs_of(tenant: Tenant) -> list[LeasedJob]:
+    async with Carteiro.open("memory://") as post:
+        await post.backend.tenants.define([tenant])
+        await post.send(tenant=tenant.id, **HELLO)
+        return await claimed(post.backend.store)
 
 
 # --- working ----------------------------------------------------------------------------------
@@ -341,11 +573,22 @@ async def test_a_store_that_is_away_is_told_to_the_sender() -> None:
         with pytest.raises(StoreUnavailable):
             await closed.send(tenant="acme", **HELLO)
         with pytest.raises(StoreUnavailable):
-            await closed.accept_email(make_email(HELLO), tenant=ACME, request_id="request-1")
+            await closed.accept_email(make_email(HELLO), tenant=Tenant(ACME), request_id="r")
 
 
 def _with_store(post: Carteiro, store: Any) -> Carteiro:
     return Carteiro(replace(post.backend, store=store), post.settings, threads=post._threads)
+
+
+class _Counting(Through):
+    """A store that counts the lists that it takes."""
+
+    lists = 0
+
+    async def accept(self, new: Sequence[NewMessage]) -> list[AcceptAnswer]:
+        """Take it and count it."""
+        self.lists += 1
+        return await super().accept(new)
 
 
 class _FullAfter(Through):
@@ -364,15 +607,14 @@ class _FullAfter(Through):
 async def test_what_is_stored_of_a_long_list_is_told_when_the_rest_is_not() -> None:
     """Whoever sends the whole list again after an error would send the stored part twice."""
     async with Carteiro.open("memory://") as post:
-        full = _FullAfter(post.backend.store)
-        post.backend = replace(post.backend, store=full)
+        full = _with_store(post, _FullAfter(post.backend.store))
 
-        answers = await post.send_many([{"tenant": "acme", **HELLO}] * 1001)
+        answers = await full.send_many([{"tenant": "acme", **HELLO}] * 1001)
 
         assert all(isinstance(answer, Accepted) for answer in answers[:1000])
         assert isinstance(answers[1000], NotStored)
         with pytest.raises(StoreUnavailable):
-            await post.send_many([{"tenant": "acme", **HELLO}])
+            await full.send_many([{"tenant": "acme", **HELLO}])
 
 
 @pytest.mark.parametrize("tenant", [None, "", 7, "a\nb", "nul\0", "x" * 256, "\ud800"])

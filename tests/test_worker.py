@@ -5,7 +5,6 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from datetime import timedelta
 from itertools import pairwise
-from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
@@ -33,7 +32,6 @@ from carteiro.ports import Handover, Parcel, Store
 from carteiro.providers.sandbox import REPLIES
 from support.builders import ACME, BRASA, TASK, a_failure
 from support.clock import past
-from support.set_ups import delete_in_memory
 from support.steps import claimed, claimed_alone, declare
 from support.working import (
     GATEWAY,
@@ -317,7 +315,7 @@ async def test_a_deleted_recipient_gets_nothing() -> None:
         message = await office.post(recipient=recipient)
         known = (await office.row(message)).recipient_id
         assert known is not None
-        delete_in_memory(office.backend, Path(), RecipientId(known), office.clock)
+        await office.backend.recipients.delete(RecipientId(known), tenant=ACME)
 
         await office.work()
 

@@ -16,7 +16,7 @@ from carteiro.ports import Handover, Parcel
 from carteiro.providers.sandbox import REPLIES
 from support.builders import ACME, a_failure
 from support.clock import past
-from support.steps import claimed_alone, declare
+from support.steps import added_key, claimed_alone, declare
 from support.working import (
     A_MOMENT,
     LONG,
@@ -156,7 +156,7 @@ async def told(scenario: Scenario) -> tuple[list[dict[str, Any]], Counter[Messag
     """The lines of a scenario, and how many attempts its messages had."""
     attempts: Counter[MessageId] = Counter()
     async with an_office() as office:
-        await office.backend.tenants.add_key(ACME, KEY)
+        await added_key(office.backend, KEY)
         with logged() as lines:
             await scenario(office)
         for line in lines:

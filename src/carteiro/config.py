@@ -11,13 +11,23 @@ import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import timedelta
 from importlib import resources
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Annotated, Any, Literal, NoReturn, TypeAlias
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    ValidationError,
+)
 
 from carteiro.errors import ConfigError
-from carteiro.model import Fairness, SendLimit, value
+from carteiro.model import ApiLimits, Fairness, SendLimit, value
+from carteiro.policy.addresses import judge_address
 from carteiro.policy.lifecycle import LONGEST_HOLD
 from carteiro.policy.retry import Charge, Environment, PresetName, default_preset
 
@@ -33,6 +43,9 @@ _SLOTS_WITHOUT = 200
 # A service called "carteiro" makes Kubernetes set variables of these shapes in every pod.
 _SERVICE_LINK = re.compile(r"_SERVICE_(HOST|PORT)|_PORT_\d+_(TCP|UDP)")
 _SERVICE_LINK_VALUES = ("tcp://", "udp://")
+
+_SECRETS = frozenset({"smtp.password"})  # whoever wrote the secret itself must not see it in a log
+_SECRET_REFERENCE = re.compile(r"env:[A-Za-z_][A-Za-z0-9_]*|file:.+")
 
 
 # --- the settings -----------------------------------------------------------------------------
@@ -55,8 +68,31 @@ def _some_duration(raw: object) -> timedelta:
     return span
 
 
+def _networks(raw: str) -> str:
+    try:
+        for name in raw.split():
+            ip_network(name)
+    except ValueError:
+        raise ValueError("should be networks or addresses, parted by spaces") from None
+    return raw
+
+
 def _duration_or_none(raw: object) -> timedelta | None:
     return _duration(raw) or None
+
+
+def _secret_reference(raw: object) -> str:
+    """Never the secret: settings are shown, and written into messages."""
+    if raw and not _SECRET_REFERENCE.fullmatch(str(raw)):
+        raise ValueError("should be env:NAME or file:PATH, never the secret itself")
+    return str(raw)
+
+
+def _address_or_none(raw: object) -> str:
+    normal = judge_address(str(raw)) if raw else ""
+    if normal is None:
+        raise ValueError("should be an e-mail address")
+    return normal
 
 
 Duration: TypeAlias = Annotated[timedelta, BeforeValidator(_duration)]
@@ -67,8 +103,12 @@ HoldDuration: TypeAlias = Annotated[
 ]
 DurationOrNone: TypeAlias = Annotated[timedelta | None, BeforeValidator(_duration_or_none)]
 Text: TypeAlias = Annotated[str, Field(min_length=1)]
+Networks: TypeAlias = Annotated[str, AfterValidator(_networks)]
 Count: TypeAlias = Annotated[int, Field(ge=0)]
+Limit: TypeAlias = Annotated[int, Field(ge=0, le=1_000_000_000)]
 SomeCount: TypeAlias = Annotated[int, Field(ge=1)]
+SecretReference: TypeAlias = Annotated[str, BeforeValidator(_secret_reference)]
+AddressOrNone: TypeAlias = Annotated[str, BeforeValidator(_address_or_none)]
 Weight: TypeAlias = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
@@ -137,10 +177,20 @@ class WorkerSettings(_Section):
 
 
 class ApiSettings(_Section):
-    """Where to listen; port 0 lets the system choose one."""
+    """Where to listen, and to whom; port 0 lets the system choose one."""
 
     host: Text
     port: Annotated[int, Field(ge=0, le=65535)]
+    trusted_proxies: Networks
+    request_timeout: SomeDuration = Field(alias="request_timeout_ms")
+    per_minute: Limit
+    per_hour: Limit
+    per_day: Limit
+
+    @property
+    def limits(self) -> ApiLimits:
+        """What a tenant without limits of its own may hand in; 0 means any number."""
+        return ApiLimits(self.per_minute or None, self.per_hour or None, self.per_day or None)
 
 
 class RetentionSettings(_Section):
@@ -151,9 +201,11 @@ class RetentionSettings(_Section):
 
 
 class DeadLetterSettings(_Section):
-    """How long dead letters are kept."""
+    """How long dead letters are kept, how many, and where the rest goes."""
 
     ttl: SomeDuration = Field(alias="ttl_ms")
+    max_entries: SomeCount
+    export_folder: str
 
 
 class SqliteSettings(_Section):
@@ -167,6 +219,33 @@ class SandboxSettings(_Section):
     """What is peculiar to the sandbox provider."""
 
     seed: int
+
+
+class MetricsSettings(_Section):
+    """Who can be told apart in the figures, and where they are shown; an empty host: on the API alone."""
+
+    host: str
+    port: Annotated[int, Field(ge=0, le=65535)]
+    top_tenants: Annotated[int, Field(ge=0, le=1000)]
+
+
+class SmtpSettings(_Section):
+    """The relay that takes e-mail over, and how it is spoken to; empty texts mean: none, or as usual."""
+
+    host: Text
+    port: Annotated[int, Field(ge=1, le=65535)]
+    tls: Literal["none", "starttls", "implicit"]
+    ca_file: str
+    username: str
+    password: SecretReference
+    default_from: AddressOrNone
+    hello_name: Annotated[str, Field(pattern=r"^[A-Za-z0-9.:\[\]-]*$")]
+    connections: SomeCount
+    messages_per_connection: SomeCount
+    idle: SomeDuration = Field(alias="idle_ms")
+    connect_limit: SomeDuration = Field(alias="connect_limit_ms")
+    command_limit: SomeDuration = Field(alias="command_limit_ms")
+    reply_limit: SomeDuration = Field(alias="reply_limit_ms")
 
 
 class LogSettings(_Section):
@@ -201,6 +280,8 @@ class Settings(_Section):
     dead_letters: DeadLetterSettings
     sqlite: SqliteSettings
     sandbox: SandboxSettings
+    smtp: SmtpSettings
+    metrics: MetricsSettings
     log: LogSettings
     _given: Mapping[str, Given] = PrivateAttr(default_factory=dict)
 
@@ -259,6 +340,24 @@ def load(
 def default_text() -> str:
     """The commented default file."""
     return resources.files("carteiro").joinpath("config.default.toml").read_text("utf-8")
+
+
+def secret(reference: str, *, environ: Mapping[str, str] | None = None) -> str:
+    """What ``env:NAME`` or ``file:PATH`` stands for, without the line's end; nothing stands for nothing."""
+    environ = os.environ if environ is None else environ
+    place, _, name = reference.partition(":")
+    if not reference:
+        return ""
+    if place == "env":
+        if not environ.get(name):
+            text = f"{reference}: the environment variable is not set"
+            raise ConfigError(text)
+        return environ[name]
+    try:
+        return Path(name).read_text("utf-8").rstrip("\r\n")
+    except (OSError, UnicodeDecodeError) as error:
+        text = f"{reference}: cannot be read: {getattr(error, 'strerror', None) or 'not UTF-8'}"
+        raise ConfigError(text) from None
 
 
 def env_name(key: str) -> str:
@@ -354,4 +453,5 @@ def _complaints(error: ValidationError, given: Mapping[str, Given]) -> Iterator[
     for each in error.errors():
         wrong = given[".".join(str(part) for part in each["loc"])]
         allowed = each["msg"].removeprefix("Value error, ").removeprefix("Input ")
-        yield f"{wrong.key} = {wrong.raw!r} (from {wrong.origin}): {allowed}"
+        written = "(not shown)" if wrong.key in _SECRETS else repr(wrong.raw)
+        yield f"{wrong.key} = {written} (from {wrong.origin}): {allowed}"

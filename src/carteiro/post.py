@@ -1,54 +1,43 @@
 """The library: open a store, send, define tasks, run a worker."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import timedelta
-from typing import Any, TypeAlias
+from typing import Any
 
-from uuid_utils import uuid7
-
-from carteiro.app import email_kind, open_backend, retry_policy
+from carteiro.app import dead_letter_folder, email_kind, open_backend, retry_policy
 from carteiro.config import Settings, load
-from carteiro.email import Email, make_email
-from carteiro.errors import (
-    FieldError,
-    InvalidMessage,
-    NotAccepted,
-    StoreError,
-    StoreUnavailable,
-    TenantMissing,
-)
-from carteiro.gather import Gatherer
+from carteiro.email import Email
+from carteiro.errand import Errand
+from carteiro.errors import InvalidMessage, KeyReused, NotAccepted, StoreUnavailable
 from carteiro.kinds import Pool
 from carteiro.model import (
     EMAIL,
-    AcceptAnswer,
     Accepted,
+    ApiLimits,
     Delivery,
-    NewMessage,
+    IdempotencyKey,
+    KeyConflict,
     NotStored,
+    OverLimit,
     Replayed,
-    StoreAnswer,
-    TenantId,
-    TenantUnknown,
+    State,
+    Tenant,
 )
-from carteiro.path.accept import accept_each, email_message
-from carteiro.policy.names import NAME_RULE, is_name
+from carteiro.path.accept import Posting
 from carteiro.policy.retry import PRESETS, PresetName, RetryPolicy
-from carteiro.ports import Backend
+from carteiro.ports import Backend, Store
+from carteiro.sending import PostAnswer, SendAnswer, Sending
 from carteiro.tasks import Function, Task, TaskOptions
-from carteiro.upkeep.expire import expire
+from carteiro.telemetry.metrics import MeasuredStore, Metrics, Tally
+from carteiro.upkeep.expire import expire, expire_once
 from carteiro.upkeep.prune import prune
 from carteiro.upkeep.reap import reap
+from carteiro.upkeep.tidy import tidy
 from carteiro.worker import Lengths, Worker
-
-_MOST_WAITING = 10_000  # messages not yet committed: beyond it a sender is told to come again
-_MOST_AT_ONCE, _MOST_BYTES_AT_ONCE = 1000, 4 * 1024 * 1024
-
-
-SendAnswer: TypeAlias = StoreAnswer | NotAccepted
 
 
 class Carteiro:
@@ -57,15 +46,14 @@ class Carteiro:
     def __init__(
         self, backend: Backend, settings: Settings, *, threads: ThreadPoolExecutor
     ) -> None:
-        self.backend = backend
+        self.tally = Tally()
+        self.backend = replace(backend, store=MeasuredStore(backend.store, self.tally))
         self.settings = settings
+        self.metrics = Metrics(self.backend, self.tally, top=settings.metrics.top_tenants)
         self._threads = threads
         self._tasks: dict[str, Task] = {}
-        self._tenants: set[TenantId] = set()
         self._workers: set[Worker] = set()
-        self._accept: Gatherer[NewMessage, AcceptAnswer] = Gatherer(
-            backend.store.accept, size=lambda new: len(new.content), bound=_MOST_WAITING
-        )
+        self._sending = Sending(self.backend, default_ttl=settings.delivery.default_ttl)
 
     @classmethod
     @asynccontextmanager
@@ -95,67 +83,52 @@ class Carteiro:
     # --- sending
 
     async def send(self, *, tenant: str, **fields: Any) -> Accepted | Replayed:  # noqa: ANN401 - the fields of an e-mail
-        """Accept one e-mail, durably; an unknown tenant is created. Raises `InvalidMessage` on bad input."""
+        """Accept one e-mail, durably; an unknown tenant is created. Raises `InvalidMessage` on bad input.
+
+        With an ``idempotency_key`` it is accepted once within a day, however often it is sent;
+        `KeyReused` if the key stands for another e-mail.
+        """
         [answer] = await self.send_many([{"tenant": tenant, **fields}])
         match answer:
+            case Accepted() | Replayed():
+                return answer
             case NotAccepted(faults):
                 raise InvalidMessage(faults)
             case NotStored(reason):
                 raise StoreUnavailable(reason)
-        return answer
+            case KeyConflict(first):
+                text = f"the idempotency key stands for message {first}, which is another"
+                raise KeyReused(text)
+            case OverLimit(limit):  # counts what comes over HTTP alone
+                raise AssertionError(limit)
 
     async def send_many(self, items: Sequence[Mapping[str, Any]]) -> list[SendAnswer]:
         """Accept many e-mails, each with its ``tenant``; an answer for each, in order.
 
         Raises `StoreError` only while nothing of the list is stored.
         """
-        return await accept_each([self._made(item) for item in items], self._commit)
+        return await self._sending.many(items)
 
-    async def accept_email(
-        self, email: Email, *, tenant: TenantId, request_id: str
-    ) -> Accepted | Replayed:
-        """Accept one judged e-mail of a known tenant, gathered with what others send at the same time."""
-        message = email_message(
-            email,
-            tenant=tenant,
-            request_id=request_id,
-            default_ttl=self.settings.delivery.default_ttl,
-        )
-        return _known(await self._accept(message))
+    async def accept_email(  # noqa: PLR0913 - what is known of a request, each by its name
+        self,
+        email: Email,
+        *,
+        tenant: Tenant,
+        request_id: str,
+        key: IdempotencyKey | None = None,
+        limits: ApiLimits | None = None,
+        template_type: str | None = None,
+    ) -> PostAnswer:
+        """Accept one judged e-mail of a known tenant, gathered with what others send at the same time.
 
-    def _made(self, item: Mapping[str, Any]) -> NewMessage | NotAccepted:
-        if not isinstance(item, Mapping):
-            return NotAccepted((FieldError("item", "must be a mapping of an e-mail's fields"),))
-        fields = dict(item)
-        tenant = fields.pop("tenant", None)
-        if not is_name(tenant):
-            return NotAccepted((FieldError("tenant", NAME_RULE, missing=tenant is None),))
-        try:
-            email = make_email(fields)
-        except InvalidMessage as error:
-            return NotAccepted(tuple(error.fields))
-        return email_message(
-            email,
-            tenant=TenantId(tenant),
-            request_id=str(uuid7()),
-            default_ttl=self.settings.delivery.default_ttl,
-        )
+        Raises `InvalidMessage` on a From that is not the tenant's, `TenantMissing` if it may not send.
+        """
+        posting = Posting(email, tenant, request_id, key, limits, template_type)
+        return await self._sending.one_posting(posting)
 
-    async def _commit(self, messages: Sequence[NewMessage]) -> list[StoreAnswer]:
-        """Commit in lists of a bearable size; tenants that are new here are created first."""
-        unseen = {message.tenant for message in messages} - self._tenants
-        if unseen:
-            await self.backend.tenants.ensure(sorted(unseen))
-            self._tenants |= unseen
-        answers: list[StoreAnswer] = []
-        try:
-            for some in _bearable(messages):
-                answers += [_known(answer) for answer in await self.backend.store.accept(some)]
-        except StoreError as error:
-            if not answers:
-                raise
-            answers += [NotStored(str(error))] * (len(messages) - len(answers))
-        return answers
+    async def accept_emails(self, postings: Sequence[Posting]) -> list[PostAnswer | NotAccepted]:
+        """Accept judged e-mails of known tenants in one commit; an answer for each, in order."""
+        return await self._sending.postings(postings)
 
     # --- tasks
 
@@ -186,7 +159,7 @@ class Carteiro:
             if name in self._tasks or name == EMAIL:
                 text = f"a task named {name!r} is defined already"
                 raise ValueError(text)
-            self._tasks[name] = Task(name, function, options, self._commit)
+            self._tasks[name] = Task(name, function, options, self._sending.commit)
             return self._tasks[name]
 
         return define
@@ -198,14 +171,32 @@ class Carteiro:
 
         From this call on it can be stopped, even before it is awaited.
         """
+        return self._run(self._worker(self.backend.store))
+
+    async def work_off(self, *, limit: int | None = None) -> Mapping[State, int]:
+        """Work on what is due now, at most ``limit`` jobs, and return; what became of them, by state.
+
+        Can be stopped as a worker can. What waits for another attempt is left for the next time.
+        """
+        await expire_once(self.backend.upkeep, self.tally)
+        errand = Errand(self.backend.store, limit=limit)
+        worker = self._worker(errand)
+        errand.when_done(worker.stop)
+        try:
+            await worker.run()
+        finally:
+            self._workers.discard(worker)
+        return errand.states
+
+    def _worker(self, store: Store) -> Worker:
         lengths = Lengths(
             self.settings.delivery.lease,
             self.settings.delivery.hold_margin,
             self.settings.delivery.grace,
         )
-        worker = Worker(self.backend.store, self.backend.wake, self._pools(), lengths=lengths)
+        worker = Worker(store, self.backend.wake, self._pools(), lengths=lengths, tally=self.tally)
         self._workers.add(worker)
-        return self._run(worker)
+        return worker
 
     async def _run(self, worker: Worker) -> None:
         upkeep = asyncio.gather(*self._upkeep())
@@ -241,23 +232,16 @@ class Carteiro:
         ports, retention = self.backend, self.settings.retention
         return [
             reap(ports.store, every=self.settings.delivery.lease / 6),
-            expire(ports.upkeep),
+            expire(ports.upkeep, self.tally),
             prune(ports.upkeep, bodies=retention.bodies, histories=retention.history),
+            tidy(
+                ports.upkeep,
+                ports.dead_letters,
+                ports.reading,
+                most=self.settings.dead_letters.max_entries,
+                folder=dead_letter_folder(self.settings),
+            ),
         ]
-
-
-def _bearable(messages: Sequence[NewMessage]) -> Iterator[list[NewMessage]]:
-    """The messages in lists that one transaction can bear."""
-    some: list[NewMessage] = []
-    weight = 0
-    for message in messages:
-        weight += len(message.content)
-        if some and (len(some) == _MOST_AT_ONCE or weight > _MOST_BYTES_AT_ONCE):
-            yield some
-            some, weight = [], len(message.content)
-        some.append(message)
-    if some:
-        yield some
 
 
 def _policy(given: RetryPolicy | PresetName | None) -> RetryPolicy | None:
@@ -267,13 +251,6 @@ def _policy(given: RetryPolicy | PresetName | None) -> RetryPolicy | None:
         text = f"retry={given!r} is neither a RetryPolicy nor one of {', '.join(PRESETS)}"
         raise ValueError(text)
     return PRESETS[given]
-
-
-def _known(answer: AcceptAnswer) -> Accepted | Replayed:
-    if isinstance(answer, TenantUnknown):
-        text = f"there is no tenant {answer.tenant!r}"
-        raise TenantMissing(text)
-    return answer
 
 
 def _flat(overrides: Mapping[str, object]) -> dict[str, object]:

@@ -98,6 +98,8 @@ class Task:
     ) -> StoreAnswer:
         """Have it run by a worker, once committed; raises `InvalidMessage` on what cannot be run."""
         [answer] = await self._accept([self._message(tenant=tenant, due=due, **arguments)])
+        if isinstance(answer, NotAccepted):
+            raise InvalidMessage(answer.fields)
         return answer
 
     async def send_many(

@@ -41,6 +41,7 @@ from carteiro.ports.store import Store
 from carteiro.ports.wake import Wake
 from carteiro.slots import Place, Quiet, Slots
 from carteiro.telemetry import log
+from carteiro.telemetry.metrics.tally import Tally
 
 _LONGEST_NAP = timedelta(seconds=5)  # a poll behind every wake-up
 _UNLIMITED = timedelta(days=365)  # of a call without a limit
@@ -59,7 +60,7 @@ class Lengths:
 class Worker:
     """Runs the pools of one process."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what it works on, and how
         self,
         store: Store,
         wake: Wake,
@@ -67,11 +68,13 @@ class Worker:
         *,
         lengths: Lengths = Lengths(),  # noqa: B008 - a value, never changed
         chance: random.Random | None = None,
+        tally: Tally | None = None,
     ) -> None:
         self._store = store
         self._wake = wake
         self._lengths = lengths
         self._chance = chance or random.Random()  # noqa: S311 - jitter, not a secret
+        self._tally = tally or Tally()
         self._pools = [Slots(pool) for pool in pools if pool.kinds]
         self._pool_of = {name: pool for pool in self._pools for name in pool.kinds}
         self._declare: Gatherer[Start, Begun | Refused] = Gatherer(store.declare)
@@ -79,6 +82,9 @@ class Worker:
         self._leases: set[Lease] = (
             set()
         )  # claimed and not declared: kept alive, released at the end
+        self._calls: dict[
+            Lease, Handover
+        ] = {}  # declared; kept alive while only a reply is missing
         self._jobs: set[asyncio.Task[None]] = set()
         self._quiet = Quiet()
         self._stopping = asyncio.Event()
@@ -110,6 +116,7 @@ class Worker:
                 self._stopping_now.set()  # from here on leases of cancelled jobs are kept, to be released
                 await _cancelled([extending, *self._jobs])
                 await self._give_back_all()
+                await self._close_kinds()
 
     # --- claiming
 
@@ -171,15 +178,21 @@ class Worker:
             await self._wake.wait(nap, since=rings)
 
     async def _keep_leases(self) -> None:
-        """One timer for all leases of the process."""
+        """One timer for all leases of the process, and for the holds of calls that only await a reply.
+
+        A call ends within its limit or awaits a reply by then, so that its hold has the whole margin
+        left: looked at twice in a margin, it is renewed in time.
+        """
+        every = min(self._lengths.lease / 3, self._lengths.hold_margin / 2).total_seconds()
         while True:
-            await asyncio.sleep(self._lengths.lease.total_seconds() / 3)
-            leases = list(self._leases)
+            await asyncio.sleep(every)
+            awaiting = (lease for lease, call in self._calls.items() if call.awaits_reply)
+            leases = [*self._leases, *awaiting]
             try:
                 if leases:
                     await self._store.extend(leases, lease=self._lengths.lease)
             except StoreError as error:
-                log.store_failed("extend", error, wait=self._lengths.lease / 3)
+                log.store_failed("extend", error, wait=timedelta(seconds=every))
 
     # --- one job
 
@@ -193,6 +206,7 @@ class Worker:
             log.unexpected("worker", error)
         finally:
             place.leave()
+            self._calls.pop(job.lease, None)
             if not self._stopping_now.is_set():
                 self._leases.discard(job.lease)
             pool.give_back(job.lease)
@@ -216,7 +230,10 @@ class Worker:
         if attempt is None:
             return
         parcel = _parcel(job, confirmed, attempt)
+        self._calls[job.lease] = handover
+        called = time.monotonic()
         outcome = await deliver(kind, parcel, handover)
+        self._tally.called(kind.provider, outcome, time.monotonic() - called)
         verdict = judge(
             outcome,
             provider=kind.provider,
@@ -269,7 +286,7 @@ class Worker:
             pool.take(job.lease)  # outcomes in hand must not pile up while they cannot be stored
             answer = await _stored("settle", self._settle, end, error)
         limit = kind.policy(job).max_attempts
-        track(job, end, answer, Attempt(attempt, kind.provider, limit))
+        track(job, end, answer, Attempt(attempt, kind.provider, limit), self._tally)
 
     # --- stopping
 
@@ -288,6 +305,10 @@ class Worker:
         await self._give_back(leases)
         await self._declare.drained()
         log.worker_stopped(released=len(leases))
+
+    async def _close_kinds(self) -> None:
+        kinds = [kind for pool in self._pools for kind in pool.kinds.values()]
+        await asyncio.gather(*(kind.close() for kind in kinds if kind.close is not None))
 
     async def _give_back(self, leases: Sequence[Lease], wait: timedelta = timedelta(0)) -> None:
         try:

@@ -27,16 +27,18 @@ def carteiro(*arguments: str, folder: Path, **settings: str) -> subprocess.Compl
 def test_the_version_is_printed(tmp_path: Path) -> None:
     """One line, for people and scripts."""
     ran = carteiro("version", folder=tmp_path)
+    flag = carteiro("--version", folder=tmp_path)
 
     assert (ran.returncode, ran.stderr) == (0, "")
     assert ran.stdout.startswith("carteiro ")
+    assert flag.stdout == ran.stdout
 
 
 def test_without_a_command_the_commands_are_listed(tmp_path: Path) -> None:
     """Whoever types the name alone learns what there is."""
     ran = carteiro(folder=tmp_path)
 
-    for command in ("up", "worker", "version", "config"):
+    for command in ("up", "api", "worker", "process", "send", "dead", "tenant", "doctor", "config"):
         assert command in ran.stdout + ran.stderr
 
 
@@ -59,7 +61,8 @@ def test_settings_are_shown_as_json_for_programs(tmp_path: Path) -> None:
     """The same, to be read by a machine."""
     ran = carteiro("config", "show", "--json", folder=tmp_path, CARTEIRO_STORE="memory://")
 
-    shown = {each["key"]: (each["value"], each["origin"]) for each in json.loads(ran.stdout)}
+    lines = [json.loads(line) for line in ran.stdout.splitlines()]
+    shown = {each["key"]: (each["value"], each["origin"]) for each in lines}
     assert shown["store"] == ("memory://", "environment variable CARTEIRO_STORE")
     assert shown["api.port"] == (8025, "default")
 
@@ -71,6 +74,11 @@ def test_settings_are_shown_as_json_for_programs(tmp_path: Path) -> None:
         (("up", "--store", "oracle://x", "--port", "0"), "store = 'oracle://x' (from flag)"),
         (("up", "--port", "70000"), "api.port = 70000 (from flag)"),
         (("up", "--config", "missing.toml"), "missing.toml: cannot be read"),
+        (("api", "--store", "oracle://x", "--port", "0"), "store = 'oracle://x' (from flag)"),
+        (("api", "--store", "memory://", "--port", "0"), "store = 'memory://' (from flag)"),
+        (("process", "--provider", "pigeon"), "provider = 'pigeon' (from flag)"),
+        (("ls", "--store", "oracle://x"), "store = 'oracle://x' (from flag)"),
+        (("migrate", "--store", "oracle://x"), "store = 'oracle://x' (from flag)"),
         (("worker", "--provider", "pigeon"), "provider = 'pigeon' (from flag)"),
         (("config", "show", "--config", "missing.toml"), "missing.toml: cannot be read"),
     ],
@@ -86,7 +94,10 @@ def test_a_wrong_setting_is_one_line_and_exit_code_2(
     assert len(ran.stderr.splitlines()) == 1
 
 
-@pytest.mark.parametrize("command", [("up", "--port", "0"), ("worker",)])
+@pytest.mark.parametrize(
+    "command",
+    [("up", "--port", "0"), ("worker",), ("process",), ("migrate",), ("tenant", "add", "a")],
+)
 def test_a_store_that_cannot_be_opened_is_one_line_and_exit_code_1(
     tmp_path: Path, command: tuple[str, ...]
 ) -> None:

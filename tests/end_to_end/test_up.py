@@ -1,15 +1,10 @@
 """``carteiro up`` as people meet it: a real process, a real port, real signals."""
 
 import asyncio
-import re
-import shlex
 import shutil
 import signal
 import sys
-from asyncio.subprocess import DEVNULL, PIPE, Process
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from asyncio.subprocess import DEVNULL, PIPE
 from pathlib import Path
 from typing import Any
 
@@ -20,116 +15,17 @@ import pytest
 from carteiro.model import MessageId, State
 from carteiro.post import Carteiro
 from support.commands import environment_of_a_command
+from support.running import (
+    PATIENCE_S,
+    UNFINISHED,
+    UNLIMITED,
+    final_status_of,
+    started,
+    status_of,
+    up,
+)
 
 EMAIL = {"to": "ok@sandbox.test", "subject": "Bom dia", "text": "Olá"}
-PATIENCE_S = 20.0
-UNFINISHED = {State.ENQUEUED, State.RECEIVED, State.SENT_ATTEMPT, State.RETRY_SCHEDULED}
-
-
-@dataclass
-class Running:
-    """A process of ours, and what it announced."""
-
-    process: Process
-    announced: str = ""
-    log: list[dict[str, Any]] = field(default_factory=list)
-
-    @property
-    def address(self) -> str:
-        """Where it listens."""
-        return self._found(r"listens on (\S+)")
-
-    @property
-    def key(self) -> str:
-        """The API key that it showed."""
-        return self._found(r"^\s+(ck_\S+)$")
-
-    @property
-    def curl(self) -> list[str]:
-        """The line to be pasted, as a shell reads it."""
-        return shlex.split(self._found(r"^\s+(curl .*)$"))
-
-    def client(self) -> httpx.AsyncClient:
-        """A client with the key that it showed."""
-        return httpx.AsyncClient(base_url=self.address, headers={"X-API-Key": self.key})
-
-    async def logged(self, event: str) -> None:
-        """Wait until this event is in the log."""
-        while not any(line["event"] == event for line in self.log):
-            await asyncio.sleep(0.01)
-
-    async def ended(self, *signals: signal.Signals) -> int:
-        """Send the signals, each when the one before has begun to act; the exit code."""
-        for number, each in enumerate(signals):
-            if number:
-                await asyncio.wait_for(self.logged("worker.stopping"), PATIENCE_S)
-            self.process.send_signal(each)
-        return await asyncio.wait_for(self.process.wait(), PATIENCE_S)
-
-    def _found(self, pattern: str) -> str:
-        found = re.search(pattern, self.announced, re.MULTILINE)
-        assert found, self.announced
-        return found.group(1)
-
-
-@asynccontextmanager
-async def started(folder: Path, *arguments: str) -> AsyncIterator[Running]:
-    """A command in this folder; killed if it is still there at the end."""
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "carteiro.cli", *arguments),
-        cwd=folder,
-        env=environment_of_a_command(),
-        stdin=DEVNULL,
-        stdout=PIPE,
-        stderr=PIPE,
-    )
-    running = Running(process)
-    following = asyncio.create_task(_follow_log(running))
-    try:
-        yield running
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
-        await following
-
-
-@asynccontextmanager
-async def up(folder: Path, *flags: str) -> AsyncIterator[Running]:
-    """``carteiro up`` on a file in this folder and a free port, when it has said where."""
-    async with started(folder, "up", "--port", "0", *flags) as running:
-        running.announced = await asyncio.wait_for(_announcement(running.process), PATIENCE_S)
-        yield running
-
-
-async def _announcement(process: Process) -> str:
-    """Everything up to the end of the last paragraph: after a start it names the key, or how to get one."""
-    assert process.stdout is not None
-    announced = ""
-    while not re.search(r"^(\s+curl|For another one).*\n\n", announced, re.MULTILINE):
-        line = await process.stdout.readline()
-        assert line, announced
-        announced += line.decode()
-    return announced
-
-
-async def _follow_log(running: Running) -> None:
-    assert running.process.stderr is not None
-    async for line in running.process.stderr:
-        running.log.append(orjson.loads(line))  # a line that is not JSON fails the test
-
-
-async def status_of(client: httpx.AsyncClient, message: str) -> str:
-    """Where the API says that the message is."""
-    return str((await client.get(f"/v1/emails/{message}")).json()["status"])
-
-
-async def final_status_of(client: httpx.AsyncClient, message: str) -> str:
-    """Where the message rests, once it is finished."""
-    async with asyncio.timeout(PATIENCE_S):
-        while (status := await status_of(client, message)) in UNFINISHED:
-            await asyncio.sleep(0.01)
-        return status
 
 
 async def test_the_printed_line_sends_an_e_mail(tmp_path: Path) -> None:
@@ -217,6 +113,7 @@ async def test_the_key_is_shown_once_and_another_on_demand(tmp_path: Path) -> No
 
     assert "ck_" not in second.announced
     assert "carteiro up --new-key" in second.announced
+    assert "carteiro admin-token rotate" in second.announced
     assert first.key.encode() not in all_bytes_in(tmp_path)
 
 
@@ -238,7 +135,7 @@ async def test_sigterm_under_load_loses_nothing(tmp_path: Path) -> None:
             assert answer.status_code == 202, answer.text
             accepted.append(MessageId(answer.json()["outboxId"]))
 
-    async with up(tmp_path) as running, running.client() as client:
+    async with up(tmp_path, **UNLIMITED) as running, running.client() as client:
         senders = [asyncio.create_task(keep_sending(client)) for _ in range(8)]
         await asyncio.sleep(0.5)
         exit_code = await running.ended(signal.SIGTERM)

@@ -1,9 +1,8 @@
 """A store set-up under test: how it is opened, and what it can do beyond the ports."""
 
-import sqlite3
 from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing
-from dataclasses import dataclass, replace
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -11,10 +10,9 @@ from typing import TypeAlias
 
 from hypothesis import settings
 
-from carteiro.model import Fairness, RecipientId
+from carteiro.model import Fairness
 from carteiro.ports import Backend
 from carteiro.stores.memory import open_memory
-from carteiro.stores.memory.store import MemoryStore
 from carteiro.stores.sqlite import open_sqlite
 from support.clock import StoreClock
 
@@ -33,7 +31,6 @@ class SetUp:
 
     name: str
     opens: Callable[[Path, StoreClock, Fairness], Opened]
-    deletes_recipient: Callable[[Backend, Path, RecipientId, StoreClock], None]
     durable: bool = False  # whether what was answered is there for the next opener
 
     @asynccontextmanager
@@ -69,22 +66,3 @@ def on_sqlite(folder: Path, clock: StoreClock, fairness: Fairness) -> Opened:
     return open_sqlite(
         folder / _FILE, clock=clock, fairness=fairness, dead_letter_ttl=DEAD_LETTER_TTL
     )
-
-
-def delete_in_memory(
-    backend: Backend, _folder: Path, recipient: RecipientId, clock: StoreClock
-) -> None:
-    """Delete a recipient as people will be able to: its row stays, and says when."""
-    assert isinstance(backend.store, MemoryStore)
-    recipients = backend.store._tables.recipients
-    recipients[recipient] = replace(recipients[recipient], deleted_at=clock.at())
-
-
-def delete_on_sqlite(
-    _backend: Backend, folder: Path, recipient: RecipientId, clock: StoreClock
-) -> None:
-    """As `delete_in_memory`, in the file."""
-    with closing(sqlite3.connect(folder / _FILE)) as connection, connection:
-        connection.execute(
-            "UPDATE recipient_records SET deleted_at = ? WHERE id = ?", (clock(), recipient)
-        )

@@ -4,6 +4,7 @@ from collections.abc import Collection
 from datetime import timedelta
 from typing import Any
 
+from carteiro.keys import hash_key
 from carteiro.model import (
     EMAIL,
     ZERO,
@@ -15,18 +16,22 @@ from carteiro.model import (
     End,
     Event,
     EventType,
+    Key,
     KindName,
     Late,
     LeasedJob,
     MessageId,
     NewMessage,
+    NewRecipient,
+    RecipientId,
     Refused,
     Settled,
     Start,
+    TenantId,
     Verdict,
 )
 from carteiro.ports import Backend, Store
-from support.builders import a_claim_id
+from support.builders import ACME, a_claim_id, a_message
 
 LEASE = timedelta(seconds=30)
 HOLD = timedelta(seconds=40)
@@ -42,6 +47,16 @@ async def accepted(store: Store, *new: NewMessage) -> list[MessageId]:
     answers = await store.accept(new)
     assert all(isinstance(answer, Accepted) for answer in answers), answers
     return [each.id for each in new]
+
+
+async def accepted_recipient(
+    backend: Backend, told: NewRecipient, tenant: str = ACME, **changes: Any
+) -> RecipientId:
+    """Accept a message to this recipient; the id that the store knows it by."""
+    [answer] = await backend.store.accept([a_message(tenant, recipient=told, **changes)])
+    assert isinstance(answer, Accepted), answer
+    assert answer.recipient_id is not None
+    return answer.recipient_id
 
 
 async def claim(
@@ -147,3 +162,24 @@ async def everything_about(backend: Backend, message: MessageId) -> tuple[object
 async def event_types(backend: Backend, message: MessageId) -> list[EventType]:
     """The timeline of a message, types only."""
     return [event.type for event in await backend.reading.events(message)]
+
+
+async def added_key(
+    backend: Backend,
+    key: str,
+    *,
+    tenant: TenantId | None = ACME,
+    expires_in: timedelta | None = None,
+) -> Key:
+    """Let a key speak for a tenant that has room for it."""
+    answer = await backend.keys.add(
+        tenant, key_hash=hash_key(key), hint=key[:2], expires_in=expires_in
+    )
+    assert isinstance(answer, Key), answer
+    return answer
+
+
+async def key_holder(backend: Backend, key: str) -> TenantId | None:
+    """The tenant that a live key speaks for."""
+    found = await backend.keys.holder(hash_key(key))
+    return None if found is None else found.tenant

@@ -170,6 +170,8 @@ def write_all() -> None:
     log.request_failed("request-1", StoreUnavailable("locked"), status=503)
     log.upkeep_done("expire", count=3)
     log.upkeep_failed("prune", StoreUnavailable("locked"))
+    log.dead_letters_filling(count=8000, most=10_000, folder="dead")
+    log.dead_letters_exported(count=500, file="dead/1.jsonl")
     log.unexpected("claim", RuntimeError("secret"))
 
 

@@ -1,23 +1,25 @@
 """The loops of upkeep: what they do, who leads them, and that nothing ends them."""
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from carteiro.errors import StoreUnavailable
-from carteiro.model import DeadReason, State
+from carteiro.model import DeadReason, IdempotencyKey, State
 from carteiro.ports.upkeep import Pruned, Upkeep
+from carteiro.telemetry.metrics import Tally
 from carteiro.upkeep import loop
 from carteiro.upkeep.expire import expire
 from carteiro.upkeep.prune import prune
 from carteiro.upkeep.reap import reap
-from support.builders import retry, sent
+from support.builders import a_message, retry, sent
 from support.clock import past
-from support.steps import LEASE, attempted, claimed
+from support.steps import LEASE, accepted, attempted, claimed
 from support.working import LONG, TOO_LONG, Office, Through, an_office, logged
 
 SOON = timedelta(milliseconds=1)
@@ -63,6 +65,14 @@ class Watched:
         self.changed.set()
         return await self.upkeep.lead(name, holder=holder, term=term)
 
+    async def backup(self, target: Path, progress: Callable[[float], None]) -> None:
+        """Pass it on."""
+        await self.upkeep.backup(target, progress)
+
+    async def compact(self) -> int:
+        """Pass it on."""
+        return await self.upkeep.compact()
+
     async def seen(self, number: int) -> None:
         """Wait until so many pages were done."""
         async with asyncio.timeout(TOO_LONG):
@@ -102,7 +112,7 @@ async def test_expire_buries_what_waited_too_long() -> None:
         office.clock.advance(timedelta(seconds=1))
         upkeep = Watched(office.backend.upkeep)
         with logged() as lines:
-            async with running(expire(upkeep, every=LONG)):
+            async with running(expire(upkeep, Tally(), every=LONG)):
                 await upkeep.seen(2)
                 await asyncio.sleep(0)
 
@@ -117,7 +127,7 @@ async def test_a_round_that_changed_nothing_leaves_no_line() -> None:
     async with an_office() as office:
         upkeep = Watched(office.backend.upkeep)
         with logged() as lines:
-            async with running(expire(upkeep, every=SOON)):
+            async with running(expire(upkeep, Tally(), every=SOON)):
                 await upkeep.seen(3)
 
         assert lines == []
@@ -155,14 +165,19 @@ async def test_prune_drops_bodies_and_keeps_histories() -> None:
         assert (await office.row(waiting)).content is not None
 
 
-async def test_without_a_retention_there_is_nothing_to_prune() -> None:
-    """Everything is kept: the loop ends at once and asks nobody."""
+async def test_without_a_retention_only_idempotency_keys_are_pruned() -> None:
+    """Messages are kept whole; a full page of keys is followed by the next at once."""
     async with an_office() as office:
+        keys = [IdempotencyKey(f"key-{number}", "digest") for number in range(3)]
+        await accepted(office.backend.store, *(a_message(key=key) for key in keys))
+        office.clock.advance(DAY)
         upkeep = Watched(office.backend.upkeep)
+        with logged() as lines:
+            async with running(prune(upkeep, bodies=None, histories=None, every=LONG)):
+                await upkeep.seen(2)
 
-        await prune(upkeep, bodies=None, histories=None)
-
-        assert upkeep.holders == []
+        assert [line["count"] for line in lines] == [2, 1]
+        assert await office.backend.reading.states() == {State.ENQUEUED: 3}
 
 
 # --- reap -------------------------------------------------------------------------------------
@@ -234,7 +249,7 @@ async def test_a_failure_does_not_end_a_led_loop(error: type[Exception]) -> None
     async with an_office() as office:
         upkeep = Watched(office.backend.upkeep, failures=2, error=error)
         with logged() as lines:
-            async with running(expire(upkeep, every=SOON)):
+            async with running(expire(upkeep, Tally(), every=SOON)):
                 await upkeep.seen(1)
 
         assert [line["event"] for line in lines] == ["upkeep.failed", "upkeep.failed"]
@@ -248,7 +263,7 @@ async def test_who_does_not_lead_does_nothing_until_the_lead_passes_on() -> None
         office.clock.advance(timedelta(seconds=1))
         await office.backend.upkeep.lead("expire", holder="another process", term=TERM)
         upkeep = Watched(office.backend.upkeep)
-        async with running(expire(upkeep, every=SOON)):
+        async with running(expire(upkeep, Tally(), every=SOON)):
             async with asyncio.timeout(TOO_LONG):
                 while len(upkeep.holders) < 3:
                     upkeep.changed.clear()
@@ -264,7 +279,7 @@ async def test_a_process_leads_under_one_name_for_longer_than_it_sleeps() -> Non
     """So the lead stays where it is while the process lives."""
     async with an_office() as office:
         upkeep = Watched(office.backend.upkeep)
-        async with running(expire(upkeep, every=SOON)):
+        async with running(expire(upkeep, Tally(), every=SOON)):
             await upkeep.seen(2)
 
         assert set(upkeep.holders) == {loop._PROCESS}
@@ -277,7 +292,7 @@ async def test_a_retry_in_the_queue_is_none_of_upkeeps_business() -> None:
         message = await office.post()
         await attempted(office.backend.store, retry(timedelta(hours=1)))
         upkeep = Watched(office.backend.upkeep)
-        async with running(expire(upkeep, every=SOON)):
+        async with running(expire(upkeep, Tally(), every=SOON)):
             await upkeep.seen(1)
 
         assert await office.state(message) is State.RETRY_SCHEDULED

@@ -9,10 +9,12 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from carteiro.cli.process import Part
-from carteiro.config import ApiSettings
+from carteiro.config import ApiSettings, MetricsSettings
 from carteiro.errors import CarteiroError
+from carteiro.intake.http.connection import patient_for
 
 _BACKLOG = 2048
+_ADVICE = "If another one is running, --port chooses another port, 0 any that is free"
 _SECOND = timedelta(seconds=1)
 _ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - to be shown, not to listen on
 
@@ -21,19 +23,15 @@ class CannotListen(CarteiroError):
     """The address is taken or not ours."""
 
 
-def listen(api: ApiSettings) -> socket.socket:
+def listen(at: ApiSettings | MetricsSettings, *, advice: str = _ADVICE) -> socket.socket:
     """A socket that listens already: whoever connects is served as soon as the server runs."""
     try:
-        found = socket.getaddrinfo(api.host, api.port, type=socket.SOCK_STREAM)
+        found = socket.getaddrinfo(at.host, at.port, type=socket.SOCK_STREAM)
         family, _, _, _, address = found[0]
         return socket.create_server(address[:2], family=family, backlog=_BACKLOG)
     except OSError as error:
         reason = str(error.strerror).partition(" (while")[0]  # the rest names the address again
-        text = (
-            f"cannot listen on {api.host}:{api.port}: {reason}. "
-            "If another one is running, --port chooses another port, 0 any that is free"
-        )
-        raise CannotListen(text) from error
+        raise CannotListen(f"cannot listen on {at.host}:{at.port}: {reason}. {advice}") from error
 
 
 def address_of(listener: socket.socket) -> str:
@@ -43,10 +41,17 @@ def address_of(listener: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def http_server(api: ASGIApp, listener: socket.socket, *, grace: timedelta) -> Part:
-    """The API on the listener; a request that was begun may end within ``grace``."""
+def http_server(
+    api: ASGIApp, listener: socket.socket, *, grace: timedelta, patience: timedelta
+) -> Part:
+    """The API on the listener; a request that was begun may end within ``grace``.
+
+    Who has not said what it wants after ``patience`` is cut off.
+    """
     config = uvicorn.Config(
         api,
+        http=patient_for(patience),
+        proxy_headers=False,  # the API itself decides whose word about addresses counts
         log_config=None,
         access_log=False,
         lifespan="off",

@@ -9,73 +9,116 @@ import typer
 from rich.console import Console
 
 from carteiro.cli import process
-from carteiro.cli.options import ConfigFile, ProviderName, StoreUrl
+from carteiro.cli.admin_token import first_admin_token
+from carteiro.cli.desk import told
+from carteiro.cli.exit_codes import NotNow
+from carteiro.cli.key import added
+from carteiro.cli.metrics import metrics_parts
+from carteiro.cli.options import ConfigFile, Host, Port, ProviderName, StoreUrl
 from carteiro.cli.process import run_together, stop_on_signals
 from carteiro.cli.server import address_of, http_server, listen
 from carteiro.cli.worker import worker_part
 from carteiro.config import Settings, load
 from carteiro.intake.http import create_api
-from carteiro.keys import hash_key, make_key
-from carteiro.model import TenantId
+from carteiro.keys import make_key
+from carteiro.model import Tenant, TenantId, value
+from carteiro.ports import Backend
 from carteiro.post import Carteiro
 
 FIRST_TENANT = TenantId("default")
 _FIRST_EMAIL = {"to": "ok@sandbox.test", "subject": "Hello", "text": "It works."}
 
 
+@value
+class Secrets:
+    """What was just made, to be shown this once; None: it was made before."""
+
+    key: str | None
+    admin_token: str | None
+
+
+@told
 def up(  # noqa: PLR0913 - a parameter per flag
     *,
     new_key: Annotated[bool, typer.Option("--new-key", help="Make another API key.")] = False,
     config: ConfigFile = None,
     store: StoreUrl = None,
     provider: ProviderName = None,
-    host: Annotated[str | None, typer.Option(help="The address to listen on.")] = None,
-    port: Annotated[int | None, typer.Option(help="The port; 0 is any that is free.")] = None,
+    host: Host = None,
+    port: Port = None,
 ) -> None:
     """Run the API and a worker, with upkeep, until SIGTERM or Ctrl-C."""
     flags = {"store": store, "provider": provider, "api.host": host, "api.port": port}
     settings = load(file=config, overrides=flags)
     # Before all else: if the port is taken, nothing was opened, made or begun.
     with listen(settings.api) as listener:
-        process.run(_serve(settings, listener, new_key=new_key), settings=settings)
+        process.run(serve(settings, listener, new_key=new_key), settings=settings)
 
 
-async def _serve(settings: Settings, listener: socket.socket, *, new_key: bool) -> None:
+async def serve(
+    settings: Settings, listener: socket.socket, *, new_key: bool = False, works: bool = True
+) -> None:
+    """Serve on the listener until a signal comes, with a worker beside it if it is to work."""
     stop = stop_on_signals()
     async with Carteiro.open(settings=settings) as post:
-        key = await _key_to_show(post, new=new_key)
-        api = create_api(accept=post.accept_email, backend=post.backend)
-        server = http_server(api, listener, grace=settings.delivery.grace)
-        _announce(settings, address_of(listener), key)
-        await run_together([worker_part(post), server], stop)
+        pages = metrics_parts(post)
+        secrets = await _secrets_to_show(post.backend, new_key=new_key)
+        api = create_api(post)
+        server = http_server(
+            api,
+            listener,
+            grace=settings.delivery.grace,
+            patience=settings.api.request_timeout,
+        )
+        _announce(settings, address_of(listener), secrets)
+        workers = [worker_part(post)] if works else []
+        await run_together([*workers, server, *pages], stop)
 
 
-async def _key_to_show(post: Carteiro, *, new: bool) -> str | None:
-    """A key of the first tenant, if it has just been made; afterwards nobody can know it."""
-    tenants = post.backend.tenants
-    if await tenants.has_key(FIRST_TENANT) and not new:
-        return None
+async def _secrets_to_show(backend: Backend, *, new_key: bool) -> Secrets:
+    """A key of the first tenant and a token of administrators, if they have just been made."""
+    key = None
+    if new_key or not await backend.keys.list(FIRST_TENANT):
+        await backend.tenants.ensure([FIRST_TENANT])
+        key = await _made_key(backend, is_asked_for=new_key)
+    return Secrets(key, await first_admin_token(backend.keys))
+
+
+async def _made_key(backend: Backend, *, is_asked_for: bool) -> str | None:
     key = make_key()
-    await tenants.ensure([FIRST_TENANT])
-    await tenants.add_key(FIRST_TENANT, hash_key(key))
+    try:
+        await added(backend.keys, Tenant(FIRST_TENANT), key)
+    except NotNow:
+        if is_asked_for:
+            raise
+        return None  # others that start at the same moment have made and shown enough of them
     return key
 
 
-def _announce(settings: Settings, address: str, key: str | None) -> None:
+def _announce(settings: Settings, address: str, secrets: Secrets) -> None:
     console = Console(soft_wrap=True, highlight=False, markup=False)  # lines to be copied whole
     console.print(f"Carteiro listens on {address} (documentation: {address}/docs)")
     console.print(f"Store: {settings.store}   Provider: {settings.provider}\n")
-    if key is None:
+    if secrets.key is not None:
+        console.print(
+            f"API key of tenant {FIRST_TENANT!r}, shown this once, stored as a hash only:"
+        )
+        console.print(f"  {secrets.key}\n", style="bold")
+    if secrets.admin_token is not None:
+        console.print("Admin token (/admin/v1), shown this once, stored as a hash only:")
+        console.print(f"  {secrets.admin_token}\n", style="bold")
+    else:
+        console.print("The admin token was shown when it was made.")
+        console.print("For another: carteiro admin-token rotate. It ends the old ones.\n")
+    if secrets.key is not None:
+        console.print("Send a first e-mail:")
+        console.print(f"  {_curl(address, secrets.key)}\n")
+    else:
         console.print(f"The API key of tenant {FIRST_TENANT!r} was shown when it was made.")
         console.print(
             "For another one, start it as you did, with --new-key added: carteiro up --new-key,"
             " or make run ARGS=--new-key. Older keys stay valid.\n"
         )
-        return
-    console.print(f"API key of tenant {FIRST_TENANT!r}, shown this once and stored as a hash only:")
-    console.print(f"  {key}\n", style="bold")
-    console.print("Send a first e-mail:")
-    console.print(f"  {_curl(address, key)}\n")
 
 
 def _curl(address: str, key: str) -> str:

@@ -4,13 +4,24 @@ from importlib import metadata
 
 import typer
 
+from carteiro.cli.options import AsJson
+from carteiro.cli.printing import Printer
 
-def version() -> None:
+
+def version(*, as_json: AsJson = False) -> None:
     """Print the version."""
-    typer.echo(f"carteiro {_installed()}")
+    Printer(as_json=as_json).answer({"version": installed()}, f"carteiro {installed()}")
 
 
-def _installed() -> str:
+def version_and_end(is_wanted: bool) -> None:  # noqa: FBT001 - as Typer calls it
+    """Print the version and end, if that is what was asked for."""
+    if is_wanted:
+        version(as_json=False)
+        raise typer.Exit
+
+
+def installed() -> str:
+    """The version that is installed."""
     try:
         return metadata.version("carteiro")
     except metadata.PackageNotFoundError:  # run out of a source tree

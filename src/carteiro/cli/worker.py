@@ -1,30 +1,28 @@
 """``carteiro worker``: worker and upkeep, without the API."""
 
 from carteiro.cli import process
+from carteiro.cli.desk import refuse_memory, told
+from carteiro.cli.metrics import metrics_parts
 from carteiro.cli.options import ConfigFile, ProviderName, StoreUrl
 from carteiro.cli.process import Part, run_together, stop_on_signals
 from carteiro.config import Settings, load
-from carteiro.errors import ConfigError
 from carteiro.post import Carteiro
 
 
+@told
 def worker(
-    config: ConfigFile = None, store: StoreUrl = None, provider: ProviderName = None
+    *, config: ConfigFile = None, store: StoreUrl = None, provider: ProviderName = None
 ) -> None:
     """Run a worker, with upkeep, until SIGTERM or Ctrl-C."""
     settings = load(file=config, overrides={"store": store, "provider": provider})
-    if settings.store.startswith("memory:"):
-        text = (
-            "a worker of its own needs a store that others can reach: memory:// is for one process"
-        )
-        raise ConfigError(text)
+    refuse_memory(settings)
     process.run(_work(settings), settings=settings)
 
 
 async def _work(settings: Settings) -> None:
     stop = stop_on_signals()
     async with Carteiro.open(settings=settings) as post:
-        await run_together([worker_part(post)], stop)
+        await run_together([worker_part(post), *metrics_parts(post)], stop)
 
 
 def worker_part(post: Carteiro) -> Part:

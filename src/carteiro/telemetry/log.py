@@ -156,6 +156,29 @@ def upkeep_failed(task: str, error: BaseException) -> None:
     _log.write("error", said, "upkeep.failed", {"task": task} | _of_error(error))
 
 
+def dead_letters_filling(*, count: int, most: int, folder: str) -> None:
+    """Tell that the index of dead letters is nearly full, and what will happen then."""
+    if _level > Level.WARN:
+        return
+    said = (
+        "Dead letters near their limit: redrive or purge them, or raise dead_letters.max_entries; "
+        "beyond it the oldest are written to a file and leave the index"
+    )
+    fields = {"count": count, "maxEntries": most, "exportFolder": folder}
+    _log.write("warn", said, "dead_letters.filling", fields)
+
+
+def dead_letters_exported(*, count: int, file: str) -> None:
+    """Tell that dead letters were too many, and where they are now."""
+    if _level > Level.WARN:
+        return
+    said = (
+        "Too many dead letters: the oldest of the tenants with most were written to a file; "
+        "carteiro dead import reads it back, and their messages can still be redriven"
+    )
+    _log.write("warn", said, "dead_letters.exported", {"count": count, "file": file})
+
+
 def unexpected(where: str, error: BaseException) -> None:
     """Tell of an error that nobody planned for."""
     if _level > Level.ERROR:

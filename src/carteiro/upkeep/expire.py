@@ -2,20 +2,32 @@
 
 from datetime import timedelta
 
+from uuid_utils import uuid7
+
 from carteiro.ports.upkeep import Upkeep
 from carteiro.telemetry import log
+from carteiro.telemetry.metrics.tally import Tally
 from carteiro.upkeep.loop import run_led
 
 _PAGE = 500
+_ERRAND = timedelta(seconds=1)  # of leading: the next process must not wait for one that is gone
 
 
-async def expire(upkeep: Upkeep, *, every: timedelta = timedelta(seconds=1)) -> None:
+async def expire(upkeep: Upkeep, tally: Tally, *, every: timedelta = timedelta(seconds=1)) -> None:
     """Expire for ever."""
+    await run_led(upkeep, "expire", lambda: _page(upkeep, tally), every=every)
 
-    async def page() -> bool:
-        expired = await upkeep.expire(limit=_PAGE)
-        if expired:
-            log.upkeep_done("expire", count=expired)
-        return expired == _PAGE
 
-    await run_led(upkeep, "expire", page, every=every)
+async def expire_once(upkeep: Upkeep, tally: Tally) -> None:
+    """Expire all there is now, unless another process leads this task; for processes that do not stay."""
+    if await upkeep.lead("expire", holder=str(uuid7()), term=_ERRAND):
+        while await _page(upkeep, tally):
+            pass
+
+
+async def _page(upkeep: Upkeep, tally: Tally) -> bool:
+    expired = await upkeep.expire(limit=_PAGE)
+    if expired:
+        tally.expired(expired)
+        log.upkeep_done("expire", count=expired)
+    return expired == _PAGE

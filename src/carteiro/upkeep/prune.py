@@ -1,4 +1,4 @@
-"""Bodies and histories of finished messages go after their retention."""
+"""Bodies and histories of finished messages go after their retention, idempotency keys after their day."""
 
 from datetime import timedelta
 
@@ -15,17 +15,16 @@ async def prune(
     histories: timedelta | None,
     every: timedelta = timedelta(minutes=10),
 ) -> None:
-    """Prune for ever, a pass over the ledger each time; without any retention there is nothing to do."""
-    if bodies is None and histories is None:
-        return
+    """Prune for ever, a pass over the ledger each time; without any retention only keys go."""
     after: MessageId | None = None
 
     async def page() -> bool:
         nonlocal after
         pruned = await upkeep.prune(bodies=bodies, histories=histories, after=after)
         after = pruned.after
-        if pruned.bodies or pruned.histories:
-            log.upkeep_done("prune", count=pruned.bodies + pruned.histories)
-        return after is not None
+        count = pruned.bodies + pruned.histories + pruned.keys
+        if count:
+            log.upkeep_done("prune", count=count)
+        return after is not None or pruned.has_more
 
     await run_led(upkeep, "prune", page, every=every)

@@ -106,7 +106,8 @@ async def cancel_some(post: PostOffice, ids: Sequence[MessageId], chance: Random
 
 async def redrive_some(post: PostOffice, chance: Random) -> None:
     """Send about half of the dead letters round again."""
-    ids = [letter.id for letter in await post.backend.dead_letters.find(limit=20)]
+    page = await post.backend.dead_letters.find(limit=20)
+    ids = [letter.id for letter in page.rows]
     await post.backend.dead_letters.redrive(
         [each for each in ids if chance.random() < 0.5], by="ana"
     )
@@ -114,7 +115,7 @@ async def redrive_some(post: PostOffice, chance: Random) -> None:
 
 async def _first_dead(post: PostOffice) -> MessageId:
     while True:
-        letters = await post.backend.dead_letters.find(limit=1)
+        letters = (await post.backend.dead_letters.find(limit=1)).rows
         if letters:
             return letters[0].id
         await asyncio.sleep(_POLL_S)

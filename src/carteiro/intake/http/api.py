@@ -1,113 +1,119 @@
 """The ASGI application: which address leads to which endpoint, and how that is documented."""
 
+from collections.abc import Iterable
 from typing import Any
 
-from fastapi import FastAPI, Security
-from fastapi.security import APIKeyHeader, HTTPBearer
-from pydantic.json_schema import models_json_schema
+from fastapi import FastAPI
 from starlette.exceptions import HTTPException
+from starlette.types import Receive, Scope, Send
 
-from carteiro.email import Email
-from carteiro.intake.http.documents import EmailAccepted, EmailView, ErrorDocument, Health
-from carteiro.intake.http.emails import AcceptEmail, Emails
+from carteiro.intake.http.admin.dead_letters import DeadLetterDesk
+from carteiro.intake.http.admin.fairness import FairnessDesk
+from carteiro.intake.http.admin.keys import KeyDesk
+from carteiro.intake.http.admin.messages import MessageDesk
+from carteiro.intake.http.admin.stats import StatsDesk
+from carteiro.intake.http.admin.tenants import TenantDesk
+from carteiro.intake.http.batch import BatchIntake
+from carteiro.intake.http.docs_page import show_docs
+from carteiro.intake.http.emails import Emails
+from carteiro.intake.http.endpoint import Access, Endpoint, add_endpoint, schemas_of
 from carteiro.intake.http.envelope import Envelope, answer_http_error
+from carteiro.intake.http.express import Express
 from carteiro.intake.http.health import HealthChecks
+from carteiro.intake.http.intake import Intake, Office
 from carteiro.intake.http.key_ring import KeyRing
 from carteiro.intake.http.lean import LeanRoute
-from carteiro.ports import Backend
+from carteiro.intake.http.metrics import MetricsDesk
+from carteiro.intake.http.networks import Networks
+from carteiro.intake.http.recipients import RecipientDesk
+from carteiro.intake.http.templates import TemplateDesk
+from carteiro.intake.http.whose import AnyTenants, TheirOwn
+from carteiro.telemetry.metrics import Tally
 
-_SCHEMAS = "#/components/schemas/{model}"
-_SENT_AS_JSON = {
-    "requestBody": {
-        "required": True,
-        "content": {"application/json": {"schema": {"$ref": _SCHEMAS.format(model="Email")}}},
-    }
-}
-_EMAIL_ID = {
-    "parameters": [
-        {
-            "name": "id",
-            "in": "path",
-            "required": True,
-            "description": "The outboxId that the e-mail was accepted under.",
-            "schema": {"type": "string", "format": "uuid"},
-        }
-    ]
-}
+_V1 = "/v1"
+_ADMIN_TENANT = "/admin/v1/tenants/{tenant}"
 
 
-def create_api(*, accept: AcceptEmail, backend: Backend) -> FastAPI:
-    """The API of one open backend; ``accept`` commits an e-mail durably before it answers."""
-    api = _Api(title="Carteiro", summary="Delivered, or you know exactly why not.", version="1")
-    api.router.route_class = LeanRoute
-    api.router.redirect_slashes = False  # a moved POST loses its body with many clients
-    api.add_middleware(Envelope)
-    api.add_exception_handler(HTTPException, answer_http_error)
+def create_api(office: Office) -> FastAPI:
+    """The API of one open post office; it commits an e-mail durably before it answers."""
+    api = _Api(
+        title="Carteiro",
+        summary="Delivered, or you know exactly why not.",
+        version="1",
+        docs_url=None,  # FastAPI's pages load scripts from elsewhere; ours loads nothing
+        redoc_url=None,
+        tally=office.tally,
+    )
+    api.state.body_timeout = office.settings.api.request_timeout
+    api.add_api_route("/docs", show_docs, include_in_schema=False)
+    proxies = Networks(office.settings.api.trusted_proxies.split())
+    ring = KeyRing(office.backend.keys, office.backend.tenants, proxies=proxies)
     # On the application itself: a router that is included costs every request about 10 µs more.
-    _add_emails(api, Emails(accept, backend.reading, KeyRing(backend.tenants)))
-    _add_health(api, HealthChecks(backend.store))
+    _add_for_tenants(api, office, ring)
+    _add_for_administrators(api, office, ring)
+    api.offer("health", Access.ANYONE, HealthChecks(office.backend.store).endpoints())
     return api
 
 
-def _add_emails(api: FastAPI, emails: Emails) -> None:
-    # A lean route runs no dependency: these tell readers of the documentation how to name
-    # themselves, and the key ring sees to it.
-    ways_to_name_oneself = [
-        Security(APIKeyHeader(name="X-API-Key", scheme_name="X-API-Key", auto_error=False)),
-        Security(HTTPBearer(scheme_name="Bearer", auto_error=False)),
-    ]
-    api.add_api_route(
-        "/v1/email/send",
-        emails.send,
-        methods=["POST"],
-        status_code=202,
-        tags=["e-mail"],
-        summary="Accept an e-mail",
-        response_model=EmailAccepted,
-        responses=_errors(400, 401, 413, 415, 422, 500, 503),
-        dependencies=ways_to_name_oneself,
-        openapi_extra=_SENT_AS_JSON,
-    )
-    api.add_api_route(
-        "/v1/emails/{id}",
-        emails.show,
-        methods=["GET"],
-        tags=["e-mail"],
-        summary="Look at an e-mail and its events",
-        response_model=EmailView,
-        responses=_errors(401, 404, 500, 503),
-        dependencies=ways_to_name_oneself,
-        openapi_extra=_EMAIL_ID,
-    )
+def _add_for_tenants(api: "_Api", office: Office, ring: KeyRing) -> None:
+    ports, intake, whose = office.backend, Intake(office), TheirOwn(ring)
+    emails = Emails(intake, ports.store, ports.reading, ring)
+    api.offer("e-mail", Access.TENANT, emails.endpoints())
+    api.offer("e-mail", Access.TENANT, BatchIntake(intake, ring).endpoints())
+    templates = TemplateDesk(ports.templates, whose, prefix=_V1)
+    api.offer("templates", Access.TENANT, templates.endpoints())
+    recipients = RecipientDesk(ports.recipients, whose, prefix=_V1)
+    api.offer("recipients", Access.TENANT, recipients.endpoints())
 
 
-def _add_health(api: FastAPI, checks: HealthChecks) -> None:
-    api.add_api_route(
-        "/health/live",
-        checks.live,
-        tags=["health"],
-        summary="Is it running?",
-        response_model=Health,
-    )
-    api.add_api_route(
-        "/health/ready",
-        checks.ready,
-        tags=["health"],
-        summary="Can it accept?",
-        response_model=Health,
-        responses={503: {"model": Health}},
-    )
-
-
-def _errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    return {status: {"model": ErrorDocument} for status in statuses}
+def _add_for_administrators(api: "_Api", office: Office, ring: KeyRing) -> None:
+    ports, whose = office.backend, AnyTenants(ring, office.backend.tenants)
+    for tag, endpoints in {
+        "tenants": TenantDesk(ports.tenants, ring).endpoints(),
+        "keys": KeyDesk(ports.keys, ports.tenants, ring).endpoints(),
+        "templates of a tenant": TemplateDesk(
+            ports.templates, whose, prefix=_ADMIN_TENANT
+        ).endpoints(),
+        "recipients of a tenant": RecipientDesk(
+            ports.recipients, whose, prefix=_ADMIN_TENANT
+        ).endpoints(),
+        "messages": MessageDesk(ports, ring).endpoints(),
+        "dead letters": DeadLetterDesk(ports, ring).endpoints(),
+        "fairness": FairnessDesk(ports.tenants, ring).endpoints(),
+        "metrics": MetricsDesk(office.metrics, ring).endpoints(),
+        "stats": StatsDesk(ports.reading, ports.dead_letters, ring).endpoints(),
+    }.items():
+        api.offer(tag, Access.ADMINISTRATOR, endpoints)
 
 
 class _Api(FastAPI):
-    """FastAPI that also documents what a lean route reads by itself."""
+    """FastAPI that knows a short way, and documents what a lean route reads by itself."""
+
+    def __init__(self, *, tally: Tally, **options: Any) -> None:  # noqa: ANN401 - FastAPI's own
+        super().__init__(**options)
+        self._offered: list[Endpoint] = []
+        self._tally = tally
+        self._express: Express | None = None  # made when all endpoints are there
+        self.router.route_class = LeanRoute
+        self.router.redirect_slashes = False  # a moved POST loses its body with many clients
+        self.add_middleware(Envelope, tally=tally)
+        self.add_exception_handler(HTTPException, answer_http_error)
+
+    def offer(self, tag: str, access: Access, endpoints: Iterable[Endpoint]) -> None:
+        """Put the endpoints under one heading."""
+        for each in endpoints:
+            add_endpoint(self, each, tag=tag, access=access)
+            self._offered.append(each)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle one request, on the short way if it can go there."""
+        if self._express is None:
+            routes = [route for route in self.routes if isinstance(route, LeanRoute)]
+            self._express = Express(routes, tally=self._tally, otherwise=super().__call__)
+        scope["app"] = self
+        await self._express(scope, receive, send)
 
     def openapi(self) -> dict[str, Any]:
         document = super().openapi()
-        _, read = models_json_schema([(Email, "validation")], ref_template=_SCHEMAS)
-        document["components"]["schemas"].update(read["$defs"])
+        document["components"]["schemas"] = schemas_of(self._offered)
         return document

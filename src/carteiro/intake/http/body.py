@@ -1,30 +1,59 @@
-"""The body of a request: JSON, and not more of it than is read."""
+"""The body of a request: of the right type, in time, and not more of it than is read."""
 
-from starlette.requests import Request
+import asyncio
+from datetime import timedelta
+
+from starlette.requests import ClientDisconnect, Request
 
 from carteiro.email import MAX_REQUEST_BYTES
+from carteiro.intake.http.documents import JSON
 from carteiro.intake.http.refusal import Refusal
 
+JSON_LINES = "application/x-ndjson"
+MAX_BATCH_BYTES = 16 * 1024 * 1024
 
-async def read_json(request: Request) -> bytes:
-    """The bytes that were sent as JSON; a `Refusal` if they are not JSON, or more than allowed."""
-    _refuse_other_types(request)
-    if _declared_bytes(request) > MAX_REQUEST_BYTES:
-        raise _too_large()
+_GOOD_BYE = {"Connection": "close"}  # what is still on its way is not read
+
+
+async def read_json(request: Request, *, most: int = MAX_REQUEST_BYTES) -> bytes:
+    """The bytes that were sent as JSON; a `Refusal` if they are not JSON, too many or too slow."""
+    return await read_body(request, JSON, most=most)
+
+
+async def read_body(request: Request, media_type: str, *, most: int) -> bytes:
+    """The bytes that were sent as this media type; a `Refusal` if not, too many or too slow."""
+    _refuse_other_types(request, media_type)
+    if _declared_bytes(request) > most:
+        raise too_large(most)
+    patience: timedelta = request.app.state.body_timeout
+    try:
+        async with asyncio.timeout(patience.total_seconds()):
+            return await _read(request, most)
+    except TimeoutError:
+        text = f"The request must arrive within {patience.total_seconds():g} s"
+        raise Refusal(408, text, headers=_GOOD_BYE) from None
+
+
+async def _read(request: Request, most: int) -> bytes:
     chunks: list[bytes] = []
     size = 0
-    async for chunk in request.stream():
+    while True:
+        message = await request.receive()
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnect
+        chunk: bytes = message.get("body", b"")
         size += len(chunk)
-        if size > MAX_REQUEST_BYTES:  # what was declared may be wrong, or nothing
-            raise _too_large()
+        if size > most:  # what was declared may be wrong, or nothing
+            raise too_large(most)
         chunks.append(chunk)
-    return b"".join(chunks)
+        if not message.get("more_body", False):
+            return b"".join(chunks)
 
 
-def _refuse_other_types(request: Request) -> None:
-    media_type = request.headers.get("content-type", "").partition(";")[0]
-    if media_type.strip().lower() != "application/json":
-        raise Refusal(415, "The body must be sent as Content-Type: application/json")
+def _refuse_other_types(request: Request, media_type: str) -> None:
+    given = request.headers.get("content-type", "").partition(";")[0]
+    if given.strip().lower() != media_type:
+        raise Refusal(415, f"The body must be sent as Content-Type: {media_type}")
     if request.headers.get("content-encoding", "identity").strip().lower() != "identity":
         raise Refusal(415, "The body must be sent without Content-Encoding")
 
@@ -34,5 +63,6 @@ def _declared_bytes(request: Request) -> int:
     return int(declared) if declared.isdecimal() else 0
 
 
-def _too_large() -> Refusal:
-    return Refusal(413, f"The request must have at most {MAX_REQUEST_BYTES} bytes")
+def too_large(most: int) -> Refusal:
+    """There is more than may be read; what is still on its way is not waited for."""
+    return Refusal(413, f"The request must have at most {most} bytes", headers=_GOOD_BYE)

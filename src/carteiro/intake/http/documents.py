@@ -1,15 +1,19 @@
 """What the API answers, as JSON documents: camelCase, moments in ISO 8601 with milliseconds and Z."""
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Annotated, Any, TypeAlias
 
+import orjson
 from pydantic import BaseModel, ConfigDict, PlainSerializer, WithJsonSchema
 from pydantic.alias_generators import to_camel
 from starlette.responses import Response
 
-from carteiro.model import Category, EventType, State
+JSON = "application/json"
 
 
+@lru_cache(maxsize=256)  # what is committed together has one moment, and a batch says it often
 def in_iso(moment: datetime) -> str:
     """The moment as it is written at every edge."""
     text = moment.astimezone(UTC).isoformat(timespec="milliseconds")
@@ -35,67 +39,18 @@ class Document(BaseModel):
     ) -> Response:
         """The response that carries it."""
         text = self.model_dump_json(by_alias=True, exclude_none=not nulls)
-        return Response(text, status, headers, media_type="application/json")
+        return Response(text, status, headers, media_type=JSON)
 
 
-class RecipientView(Document):
-    """The recipient as given, under the id it is known by."""
-
-    recipient_id: str
-    email: str
-    external_id: str | None = None
-    cpf_cnpj_hash: str | None = None
-    razao_social: str | None = None
-    nome: str | None = None
+def json_response(document: Mapping[str, Any], status: int = 200) -> Response:
+    """The response that carries a document which was made without a model."""
+    return Response(orjson.dumps(document), status, media_type=JSON)
 
 
-class EmailAccepted(Document):
-    """The e-mail is durably committed."""
+class PageDocument(Document):
+    """A part of a list; ``nextCursor`` leads to the part after it, null at the end."""
 
-    outbox_id: str
-    job_id: str
-    request_id: str
-    status: State
-    received_at: Moment
-    recipient: RecipientView | None = None
-
-
-class EventView(Document):
-    """One line of an e-mail's timeline."""
-
-    type: EventType
-    metadata: dict[str, Any]
-    created_at: Moment
-
-
-class EmailView(Document):
-    """Where an e-mail stands, and how it got there; events oldest first."""
-
-    outbox_id: str
-    job_id: str
-    request_id: str
-    company_id: str
-    external_id: str | None
-    recipient_id: str | None
-    to: str | None
-    subject: str | None
-    status: State
-    priority: int
-    attempts: int
-    provider: str | None
-    ses_message_id: str | None
-    error_code: str | None
-    error_category: Category | None
-    error_reason: str | None
-    original_code: str | None
-    duration_ms: int | None
-    created_at: Moment
-    due_at: Moment
-    expires_at: Moment
-    cancel_requested_at: Moment | None
-    sent_at: Moment | None
-    failed_at: Moment | None
-    events: list[EventView]
+    next_cursor: str | None
 
 
 class FieldFault(Document):

@@ -1,136 +1,175 @@
-"""The endpoints of e-mail: accept one, look at one."""
+"""The endpoints of e-mail: accept one or many, look at one or many, cancel one."""
 
-from datetime import timedelta
-from typing import Protocol
+from collections.abc import Iterable
 from uuid import UUID
 
+from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import Response
 
-from carteiro.email import Email, EmailRecipient, read_email
+from carteiro.email import Email, read_email
 from carteiro.intake.http.body import read_json
-from carteiro.intake.http.documents import EmailAccepted, EmailView, EventView, RecipientView
+from carteiro.intake.http.documents import json_response
+from carteiro.intake.http.email_documents import (
+    Cancelled,
+    EmailAccepted,
+    EmailPage,
+    EmailView,
+    accepted,
+    summary,
+    view,
+)
+from carteiro.intake.http.endpoint import Endpoint
+from carteiro.intake.http.idempotency import IDEMPOTENCY_KEY, key_in
+from carteiro.intake.http.intake import Intake, Item, refused
 from carteiro.intake.http.key_ring import KeyRing
-from carteiro.intake.http.refusal import Refusal
+from carteiro.intake.http.reading import PageQuestion, Time, read_query
+from carteiro.intake.http.refusal import Refusal, not_found
 from carteiro.model import (
-    DEAD,
     EMAIL,
     Accepted,
+    CancelAnswer,
+    KindName,
+    MessageFilter,
     MessageId,
-    RecipientId,
     Replayed,
     State,
     StoredMessage,
     TenantId,
-    TimelineEvent,
 )
-from carteiro.ports import Reading
+from carteiro.policy.addresses import judge_address
+from carteiro.ports import Reading, Store
 
-_MILLISECOND = timedelta(milliseconds=1)
 
+class EmailQuestion(PageQuestion):
+    """Which e-mails; what is not given does not matter."""
 
-class AcceptEmail(Protocol):
-    """Commits one judged e-mail of a known tenant; a caller that goes away does not undo it."""
+    status: State | None = None
+    to: str | None = Field(default=None, max_length=320)
+    external_id: str | None = Field(default=None, max_length=255)
+    recipient_external_id: str | None = Field(default=None, max_length=255)
+    tag: str | None = Field(default=None, max_length=255)
+    created_after: Time | None = None
+    created_before: Time | None = None
 
-    async def __call__(
-        self, email: Email, *, tenant: TenantId, request_id: str
-    ) -> Accepted | Replayed:
-        """Answer after the commit."""
-        ...
+    def as_filter(self, *, tenant: TenantId | None, kind: KindName | None) -> MessageFilter:
+        """The same, as the ledger is asked."""
+        return MessageFilter(
+            tenant=tenant,
+            kind=kind,
+            state=self.status,
+            to=None if self.to is None else judge_address(self.to) or self.to,
+            external_id=self.external_id,
+            recipient_external_id=self.recipient_external_id,
+            tag=self.tag,
+            created_after=self.created_after,
+            created_before=self.created_before,
+        )
 
 
 class Emails:
     """What ``/v1`` offers for e-mail."""
 
-    def __init__(self, accept: AcceptEmail, reading: Reading, keys: KeyRing) -> None:
-        self._accept = accept
+    def __init__(self, intake: Intake, store: Store, reading: Reading, keys: KeyRing) -> None:
+        self._intake = intake
+        self._store = store
         self._reading = reading
         self._keys = keys
 
+    def endpoints(self) -> Iterable[Endpoint]:
+        """All of them."""
+        yield Endpoint(
+            "POST",
+            "/v1/email/send",
+            self.send,
+            "Accept an e-mail",
+            EmailAccepted,
+            status=202,
+            reads=Email,
+            headers=(IDEMPOTENCY_KEY,),
+            refuses=(409, 429),
+        )
+        yield Endpoint(
+            "GET", "/v1/emails", self.list, "List e-mails", EmailPage, query=EmailQuestion
+        )
+        yield Endpoint(
+            "GET",
+            "/v1/emails/{id}",
+            self.show,
+            "Look at an e-mail and its events",
+            EmailView,
+            refuses=(404,),
+        )
+        yield Endpoint(
+            "POST",
+            "/v1/emails/{id}/cancel",
+            self.cancel,
+            "Cancel an e-mail",
+            Cancelled,
+            also={202: Cancelled},
+            refuses=(404, 409),
+        )
+
     async def send(self, request: Request) -> Response:
-        """Answered only after the e-mail is durably committed."""
-        tenant = await self._keys.tenant_of(request.headers)
-        email = read_email(await read_json(request))
+        """Answered only after the e-mail is durably committed.
+
+        The same Idempotency-Key with the same e-mail within a day is answered as the first time,
+        and nothing is sent twice; with another e-mail it is 409.
+        """
+        tenant = await self._keys.tenant_of(request)
+        key = key_in(request.headers)
+        item = Item(read_email(await read_json(request)), key)
         request_id: str = request.state.request_id
-        answer = await self._accept(email, tenant=tenant, request_id=request_id)
-        return _accepted(answer, email, request_id).as_response(202)
+        answer = await self._intake.one(item, tenant=tenant, request_id=request_id)
+        if not isinstance(answer, Accepted | Replayed):
+            raise refused(answer)
+        return json_response(accepted(answer, item.email, request_id), 202)
+
+    async def list(self, request: Request) -> Response:
+        """E-mails that match, newest first, without their contents; ``nextCursor`` leads on."""
+        tenant = await self._keys.tenant_of(request)
+        asked = read_query(request, EmailQuestion)
+        wanted = asked.as_filter(tenant=tenant.id, kind=EMAIL)
+        page = await self._reading.messages(wanted, cursor=asked.after, limit=asked.limit)
+        items = [summary(each) for each in page.rows]
+        return EmailPage(items=items, next_cursor=page.next).as_response(nulls=True)
 
     async def show(self, request: Request) -> Response:
         """Another tenant's e-mail is not found, as one that never was."""
-        tenant = await self._keys.tenant_of(request.headers)
-        identity = _message_id(request.path_params["id"])
-        message = await self._reading.message(identity, tenant=tenant)
+        message = await self._found(request)
+        events = await self._reading.events(message.id)
+        return view(message, events).as_response(nulls=True)
+
+    async def cancel(self, request: Request) -> Response:
+        """What waits is cancelled (200); what is being sent is not sent again (202); else 409."""
+        message = await self._found(request)
+        [answer] = await self._store.cancel([message.id], tenant=message.tenant)
+        match answer:
+            case CancelAnswer.CANCELLED:
+                return _cancelled(message, State.CANCELLED, requested=False).as_response()
+            case CancelAnswer.REQUESTED:
+                return _cancelled(message, message.state, requested=True).as_response(202)
+            case CancelAnswer.FINISHED:
+                raise Refusal(409, "The e-mail is finished: there is nothing to cancel")
+            case CancelAnswer.NOT_FOUND:
+                raise not_found("e-mail")
+
+    async def _found(self, request: Request) -> StoredMessage:
+        tenant = await self._keys.tenant_of(request)
+        identity = message_id(request.path_params["id"], "e-mail")
+        message = await self._reading.message(identity, tenant=tenant.id)
         if message is None or message.kind != EMAIL:
-            raise _not_found()
-        events = await self._reading.events(identity)
-        return _view(message, events).as_response(nulls=True)
+            raise not_found("e-mail")
+        return message
 
 
-def _message_id(given: str) -> MessageId:
+def message_id(given: str, what: str) -> MessageId:
+    """The id that stands in an address; a `Refusal` if nothing can have it."""
     try:
         return MessageId(str(UUID(given)))
     except ValueError:
-        raise _not_found() from None
+        raise not_found(what) from None
 
 
-def _not_found() -> Refusal:
-    return Refusal(404, "There is no such e-mail")
-
-
-def _accepted(answer: Accepted | Replayed, email: Email, request_id: str) -> EmailAccepted:
-    recipient = None
-    if email.recipient is not None and answer.recipient_id is not None:
-        recipient = _recipient(answer.recipient_id, email.recipient)
-    return EmailAccepted(
-        outbox_id=answer.id,
-        job_id=answer.id,
-        request_id=request_id,
-        status=State.ENQUEUED,
-        received_at=answer.received_at,
-        recipient=recipient,
-    )
-
-
-def _recipient(known_as: RecipientId, given: EmailRecipient) -> RecipientView:
-    return RecipientView(
-        recipient_id=known_as,
-        email=given.email,
-        external_id=given.external_id,
-        cpf_cnpj_hash=given.cpf_cnpj_hash,
-        razao_social=given.razao_social,
-        nome=given.nome,
-    )
-
-
-def _view(message: StoredMessage, events: list[TimelineEvent]) -> EmailView:
-    failure, duration = message.failure, message.duration
-    return EmailView(
-        outbox_id=message.id,
-        job_id=message.id,
-        request_id=message.request_id,
-        company_id=message.tenant,
-        external_id=message.external_id,
-        recipient_id=message.recipient_id,
-        to=message.to,
-        subject=message.subject,
-        status=message.state,
-        priority=message.priority,
-        attempts=message.attempts,
-        provider=message.provider,
-        ses_message_id=message.provider_id,
-        error_code=None if failure is None else failure.code,
-        error_category=None if failure is None else failure.category,
-        error_reason=None if failure is None else failure.reason,
-        original_code=None if failure is None else failure.original_code,
-        duration_ms=None if duration is None else duration // _MILLISECOND,
-        created_at=message.created_at,
-        due_at=message.due_at,
-        expires_at=message.expires_at,
-        cancel_requested_at=message.cancel_requested_at,
-        sent_at=message.finished_at if message.state is State.SENT else None,
-        failed_at=message.finished_at if message.state in DEAD else None,
-        events=[
-            EventView(type=each.type, metadata=dict(each.metadata), created_at=each.at)
-            for each in events
-        ],
-    )
+def _cancelled(message: StoredMessage, state: State, *, requested: bool) -> Cancelled:
+    return Cancelled(outbox_id=message.id, status=state, cancel_requested=requested)

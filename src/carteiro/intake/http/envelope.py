@@ -2,7 +2,6 @@
 
 import re
 
-from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
@@ -10,22 +9,25 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uuid_utils import uuid7
 
 from carteiro.intake.http.refusal import Refusal, refusal_of
+from carteiro.telemetry.metrics import Tally
 
-_SANE_ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
+NO_ROUTE = "none"
+_SANE_ID = re.compile(rb"[A-Za-z0-9._-]{1,128}")
 
 
 class Envelope:
     """ASGI middleware around all endpoints."""
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, *, tally: Tally) -> None:
         self._app = app
+        self._tally = tally
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        answer = _Answer(send, _request_id(scope))
+        answer = _Answer(send, scope, self._tally)
         scope.setdefault("state", {})["request_id"] = answer.request_id
         try:
             await self._app(scope, receive, answer)
@@ -39,18 +41,21 @@ class Envelope:
 
 
 class _Answer:
-    """Sends a response with the request's id on it."""
+    """Sends a response with the request's id on it, and counts it."""
 
-    __slots__ = ("_send", "is_started", "request_id")
+    __slots__ = ("_scope", "_send", "_tally", "is_started", "request_id")
 
-    def __init__(self, send: Send, request_id: str) -> None:
+    def __init__(self, send: Send, scope: Scope, tally: Tally) -> None:
         self._send = send
-        self.request_id = request_id
+        self._scope = scope
+        self._tally = tally
+        self.request_id = _request_id(scope)
         self.is_started = False
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.is_started = True
+            self._tally.answered(self._scope["method"], _route(self._scope), message["status"])
             tag = (b"x-request-id", self.request_id.encode())
             message = {**message, "headers": [*message["headers"], tag]}
         await self._send(message)
@@ -58,8 +63,14 @@ class _Answer:
 
 def _request_id(scope: Scope) -> str:
     """The client's own id where it is fit to stand in logs and headers, else a new one."""
-    given = Headers(scope=scope).get("x-request-id", "")
-    return given if _SANE_ID.fullmatch(given) else str(uuid7())
+    given = dict(scope["headers"]).get(b"x-request-id", b"")
+    return given.decode() if _SANE_ID.fullmatch(given) else str(uuid7())
+
+
+def _route(scope: Scope) -> str:
+    """The template of the address: what stands in its place in a real one is known to few."""
+    route = scope.get("route")
+    return NO_ROUTE if route is None else route.path
 
 
 async def answer_http_error(request: Request, error: Exception) -> Response:

@@ -1,12 +1,14 @@
 """Whether it is running, and whether it can accept."""
 
 import asyncio
+from collections.abc import Iterable
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from carteiro.errors import StoreError
 from carteiro.intake.http.documents import Health
+from carteiro.intake.http.endpoint import Endpoint
 from carteiro.intake.http.refusal import COME_AGAIN
 from carteiro.ports import Store
 from carteiro.telemetry import log
@@ -19,6 +21,13 @@ class HealthChecks:
 
     def __init__(self, store: Store) -> None:
         self._store = store
+
+    def endpoints(self) -> Iterable[Endpoint]:
+        """All of them."""
+        yield Endpoint("GET", "/health/live", self.live, "Is it running?", Health)
+        yield Endpoint(
+            "GET", "/health/ready", self.ready, "Can it accept?", Health, also={503: Health}
+        )
 
     async def live(self, _: Request) -> Response:
         """200 as long as the process answers at all."""

@@ -1,45 +1,117 @@
-"""Who is asking: the tenant that an API key speaks for."""
+"""Who is asking: the tenant or the administrator that a key speaks for."""
 
 import time
 from collections.abc import Mapping
 
-from carteiro.intake.http.refusal import unauthorized
-from carteiro.keys import hash_key
-from carteiro.model import TenantId
-from carteiro.ports import Tenants
+from starlette.requests import Request
 
-_FRESH_FOR_S = 5.0  # so long may a key that was taken away still open
+from carteiro.errors import StoreError
+from carteiro.gather import Gatherer
+from carteiro.intake.http.networks import Networks, client_address
+from carteiro.intake.http.refusal import forbidden, unauthorized
+from carteiro.keys import hash_key
+from carteiro.model import Key, KeyId, Tenant, value
+from carteiro.ports import Keys, Tenants
+from carteiro.telemetry import log
+
+_FRESH_FOR_S = 5.0  # so long may a key that was taken away still open, and a change go unseen
+_NOTED_EVERY_S = 60.0
 _MOST_REMEMBERED = 10_000
 _LONGEST_KEY = 256
 
 
+@value
+class Caller:
+    """Whom a live key speaks for; ``tenant`` None: an administrator."""
+
+    key: Key
+    tenant: Tenant | None
+    networks: Networks  # none: any
+
+
 class KeyRing:
-    """Looks keys up, and remembers for a few seconds those that fit. Keeps hashes, never keys."""
+    """Looks keys up, and remembers for a few seconds those that fit. Keeps hashes, never keys.
 
-    def __init__(self, tenants: Tenants) -> None:
+    That a key was used is noted about once a minute, after the request went on.
+    """
+
+    def __init__(self, keys: Keys, tenants: Tenants, *, proxies: Networks) -> None:
+        self._keys = keys
         self._tenants = tenants
-        self._remembered: dict[str, tuple[TenantId, float]] = {}
+        self._proxies = proxies
+        self._remembered: dict[str, tuple[Caller, float]] = {}
+        self._noted: dict[KeyId, float] = {}
+        self._note: Gatherer[KeyId, None] = Gatherer(self._write_used)
 
-    async def tenant_of(self, headers: Mapping[str, str]) -> TenantId:
-        """The tenant that sent these headers; a `Refusal` if they name none."""
+    async def tenant_of(self, request: Request) -> Tenant:
+        """The tenant that is asking; a `Refusal` if no tenant is, or not from where it may."""
+        caller = await self._caller(request.headers)
+        if caller.tenant is None:
+            raise unauthorized()
+        if caller.networks:
+            address = client_address(request, proxies=self._proxies)
+            if address is None or address not in caller.networks:
+                raise forbidden()
+        return caller.tenant
+
+    async def administrator_of(self, request: Request) -> Key:
+        """The token of the administrator who is asking; a `Refusal` if it is someone else."""
+        caller = await self._caller(request.headers)
+        if caller.tenant is not None:
+            raise unauthorized()
+        return caller.key
+
+    def forget(self) -> None:
+        """See what was just changed at once."""
+        self._remembered.clear()
+
+    async def _caller(self, headers: Mapping[str, str]) -> Caller:
         key = _key_in(headers)
         if not 0 < len(key) <= _LONGEST_KEY:
             raise unauthorized()
         key_hash = hash_key(key)
-        tenant, until = self._remembered.get(key_hash, (None, 0.0))
-        if tenant is not None and time.monotonic() < until:
-            return tenant
+        caller, until = self._remembered.get(key_hash, (None, 0.0))
+        if caller is not None and time.monotonic() < until:
+            return caller
         return await self._looked_up(key_hash)
 
-    async def _looked_up(self, key_hash: str) -> TenantId:
-        tenant = await self._tenants.of_key(key_hash)
-        if tenant is None:
+    async def _looked_up(self, key_hash: str) -> Caller:
+        caller = await self._found(key_hash)
+        if caller is None:
             self._remembered.pop(key_hash, None)
             raise unauthorized()  # not remembered: guesses must not fill the memory
         if len(self._remembered) >= _MOST_REMEMBERED:
             self._remembered.clear()
-        self._remembered[key_hash] = (tenant, time.monotonic() + _FRESH_FOR_S)
-        return tenant
+        now = time.monotonic()
+        self._remembered[key_hash] = (caller, now + _FRESH_FOR_S)
+        self._note_use(caller.key.id, now)
+        return caller
+
+    async def _found(self, key_hash: str) -> Caller | None:
+        key = await self._keys.holder(key_hash)
+        if key is None:
+            return None
+        if key.tenant is None:
+            return Caller(key, None, Networks(()))
+        [tenant] = await self._tenants.find([key.tenant])
+        if tenant is None or tenant.disabled:
+            return None
+        return Caller(key, tenant, Networks(tenant.allowed_networks))
+
+    def _note_use(self, key: KeyId, now: float) -> None:
+        if now - self._noted.get(key, -_NOTED_EVERY_S) < _NOTED_EVERY_S:
+            return
+        if len(self._noted) >= _MOST_REMEMBERED:
+            self._noted.clear()
+        self._noted[key] = now
+        self._note(key)
+
+    async def _write_used(self, ids: list[KeyId]) -> list[None]:
+        try:
+            await self._keys.used(ids)
+        except StoreError as error:  # nobody waits for it: the next use is noted again
+            log.unexpected("keys.used", error)
+        return [None] * len(ids)
 
 
 def _key_in(headers: Mapping[str, str]) -> str:

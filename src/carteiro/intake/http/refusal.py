@@ -1,13 +1,22 @@
 """Every way in which a request can fail, in one shape."""
 
+import math
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
 
 from starlette.responses import Response
 
-from carteiro.errors import FieldError, InvalidMessage, StoreError, StoreFull, TenantMissing
+from carteiro.errors import (
+    BadCursor,
+    FieldError,
+    InvalidMessage,
+    StoreError,
+    StoreFull,
+    TenantMissing,
+)
 from carteiro.intake.http.documents import ErrorBody, ErrorDocument, FieldFault
+from carteiro.model import OverLimit
 from carteiro.telemetry import log
 
 COME_AGAIN = timedelta(seconds=5)
@@ -15,11 +24,15 @@ COME_AGAIN = timedelta(seconds=5)
 _CODES: Mapping[int, str] = {
     400: "MALFORMED_REQUEST",
     401: "UNAUTHORIZED",
+    403: "FORBIDDEN",
     404: "NOT_FOUND",
     405: "METHOD_NOT_ALLOWED",
+    408: "REQUEST_TIMEOUT",
+    409: "CONFLICT",
     413: "REQUEST_TOO_LARGE",
     415: "UNSUPPORTED_MEDIA_TYPE",
     422: "INVALID_VALUE",
+    429: "TOO_MANY_REQUESTS",
     500: "INTERNAL_ERROR",
     503: "STORE_UNAVAILABLE",
 }
@@ -44,15 +57,18 @@ class Refusal(Exception):
 
     def as_response(self, request_id: str) -> Response:
         """The answer that tells the client."""
-        code = _CODES.get(self.status) or HTTPStatus(self.status).name
-        error = ErrorBody(
-            code=code,
+        error = self.as_error(request_id)
+        return ErrorDocument(error=error).as_response(self.status, headers=self.headers)
+
+    def as_error(self, request_id: str) -> ErrorBody:
+        """The part of an answer that tells the client."""
+        return ErrorBody(
+            code=_CODES.get(self.status) or HTTPStatus(self.status).name,
             message=self.message,
             request_id=request_id,
             timestamp=datetime.now(UTC),
             details=[FieldFault(field=each.field, message=each.message) for each in self.fields],
         )
-        return ErrorDocument(error=error).as_response(self.status, headers=self.headers)
 
 
 def unauthorized() -> Refusal:
@@ -61,29 +77,65 @@ def unauthorized() -> Refusal:
     return Refusal(401, text, headers={"WWW-Authenticate": "Bearer"})
 
 
+def forbidden() -> Refusal:
+    """The key fits, and is used from where it must not be."""
+    return Refusal(403, "Requests of this tenant are not allowed from this address")
+
+
+def not_found(what: str) -> Refusal:
+    """There is none, or it is another's: the two are not told apart."""
+    return Refusal(404, f"There is no such {what}")
+
+
+def bad_value(field: str, message: str) -> Refusal:
+    """One value that is not allowed."""
+    return of_invalid(InvalidMessage([FieldError(field, message)]))
+
+
+def over_limit(answer: OverLimit) -> Refusal:
+    """The tenant handed in as many messages as it may."""
+    headers = {
+        "Retry-After": str(whole_seconds(answer.retry_after)),
+        "X-RateLimit-Limit": str(answer.limit),
+        "X-RateLimit-Remaining": str(answer.remaining),
+        "X-RateLimit-Reset": str(math.ceil(answer.resets_at.timestamp())),
+    }
+    return Refusal(429, "As many messages were handed in as is allowed", headers=headers)
+
+
+def whole_seconds(wait: timedelta) -> int:
+    """The wait as a header says it: never shorter, never nothing."""
+    return max(1, math.ceil(wait.total_seconds()))
+
+
 def refusal_of(error: Exception, request_id: str) -> Refusal:
     """What the client is told of an error; what it must not know goes to the log alone."""
     match error:
         case Refusal():
             return error
         case InvalidMessage():
-            return _of_invalid(error)
+            return of_invalid(error)
         case TenantMissing():  # gone since its key was looked up
             return unauthorized()
-        case StoreFull():
-            log.request_failed(request_id, error, status=503)
-            text = "There is no room for new messages right now: try again later"
-            return Refusal(503, text, headers={"Retry-After": str(COME_AGAIN.seconds)})
+        case BadCursor():
+            return bad_value("cursor", "was not given out by this list")
         case StoreError():
             log.request_failed(request_id, error, status=503)
-            text = "Nothing can be stored or read right now: try again"
-            return Refusal(503, text, headers={"Retry-After": str(COME_AGAIN.seconds)})
+            return _of_store(error)
         case _:
             log.request_failed(request_id, error, status=500)
             return Refusal(500, "Something went wrong here, and was logged")
 
 
-def _of_invalid(error: InvalidMessage) -> Refusal:
+def _of_store(error: StoreError) -> Refusal:
+    """Nothing was done, and it is not the client's fault."""
+    text = "Nothing can be stored or read right now: try again"
+    if isinstance(error, StoreFull):
+        text = "There is no room for new messages right now: try again later"
+    return Refusal(503, text, headers={"Retry-After": str(COME_AGAIN.seconds)})
+
+
+def of_invalid(error: InvalidMessage) -> Refusal:
     """Malformed or incomplete is 400; well-formed with a bad value is 422."""
     if any(each.missing or each.field == "body" for each in error.fields):
         return Refusal(400, "The request is malformed or incomplete", fields=error.fields)

@@ -1,0 +1,83 @@
+"""A server under load: started as a child, found by its port, its CPU time read from outside."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from figures import HERE, Figure
+
+_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+def listener() -> socket.socket:
+    """A socket on a free port of this machine."""
+    return socket.create_server(("127.0.0.1", 0), backlog=2048)
+
+
+def announce(listening: socket.socket, **facts: str) -> None:
+    """Tell the process that started this one where to find it."""
+    print(json.dumps({"port": listening.getsockname()[1], **facts}), flush=True)
+
+
+@dataclass
+class Server:
+    """A running server."""
+
+    pid: int
+    port: int
+    key: str
+
+    def cpu_seconds(self) -> float:
+        """User and system time of all its threads so far."""
+        fields = Path(f"/proc/{self.pid}/stat").read_text("ascii").rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / _TICKS
+
+    def load(  # noqa: PLR0913 - the options of a run
+        self,
+        name: str,
+        *,
+        path: str,
+        body: str,
+        status: int,
+        requests: int,
+        each: int = 1,
+        connections: int = 64,
+    ) -> Figure:
+        """What so many requests took, counted in messages (``each`` per request)."""
+        options = {
+            "port": self.port,
+            "path": path,
+            "key": self.key,
+            "body": body,
+            "status": status,
+            "requests": requests,
+            "connections": connections,
+        }
+        before = self.cpu_seconds()
+        command = [sys.executable, "-m", "http_load"]
+        for option, given in options.items():
+            command += [f"--{option}", str(given)]
+        ran = subprocess.run(command, cwd=HERE, stdout=subprocess.PIPE, check=True, text=True)
+        seconds = json.loads(ran.stdout)["seconds"]
+        return Figure(name, requests * each, seconds, self.cpu_seconds() - before)
+
+
+@contextmanager
+def serving(module: str) -> Iterator[Server]:
+    """Run a module of this folder that announces itself."""
+    child = subprocess.Popen(
+        [sys.executable, "-m", module], cwd=HERE, stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert child.stdout is not None
+        facts = json.loads(child.stdout.readline())
+        yield Server(child.pid, facts["port"], facts.get("key", ""))
+    finally:
+        child.terminate()
+        child.wait()

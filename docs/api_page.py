@@ -1,0 +1,84 @@
+"""The reference page of the HTTP API, from its OpenAPI document."""
+
+import asyncio
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from carteiro import Carteiro
+from carteiro.intake.http import create_api
+from carteiro.intake.http.docs_page import answer_name, operations_of, schema_name
+
+_INTRODUCTION = """\
+JSON in camelCase; durations in whole milliseconds, moments in ISO 8601 with `Z`. A tenant's key opens `/v1`, an
+administrator's token `/admin/v1`, each as `X-API-Key` or as `Authorization: Bearer`. The same in full, with every
+field: `/openapi.json`; for people: `/docs`.
+
+Every error is `{"error": {"code", "message", "requestId", "timestamp", "details": [{"field", "message"}]}}`; a
+request that is refused leaves nothing behind. `X-Request-Id` is taken over from the request or made, and stands in
+every answer. Lists have `items` and `nextCursor`, which is the `cursor` of the next question; null at the end.
+"""
+
+
+def api_page(note: str) -> str:
+    """Every endpoint: what it does, reads and answers; then every document with its fields."""
+    document = asyncio.run(_document())
+    return (
+        f"# HTTP API\n\n{note}\n{_INTRODUCTION}"
+        f"{''.join(_endpoints(document))}\n## Documents\n{''.join(_documents(document))}"
+    )
+
+
+async def _document() -> dict[str, Any]:
+    async with Carteiro.open("memory://") as post:
+        return create_api(post).openapi()
+
+
+def _endpoints(document: Mapping[str, Any]) -> Iterator[str]:
+    section = ""
+    for path, method, operation in operations_of(document):
+        if operation["tags"][0] != section:
+            section = operation["tags"][0]
+            yield f"\n## {section.capitalize()}\n"
+        yield f"\n### {method} {path}\n\n{operation['summary']}. {_sentence(operation)}\n\n"
+        yield from _parts(operation)
+
+
+def _sentence(operation: Mapping[str, Any]) -> str:
+    return " ".join(operation["description"].replace("``", "`").split())
+
+
+def _parts(operation: Mapping[str, Any]) -> Iterator[str]:
+    asked = [
+        f"`{each['name']}`" for each in operation.get("parameters", ()) if each["in"] != "path"
+    ]
+    if asked:
+        yield f"- asks: {', '.join(asked)}\n"
+    for media_type, content in operation.get("requestBody", {}).get("content", {}).items():
+        yield f"- reads: {schema_name(content['schema'])} as `{media_type}`\n"
+    answers = operation["responses"].items()
+    good = [f"{status} {answer_name(each)}" for status, each in answers if status < "400"]
+    refusals = [status for status, _ in answers if status >= "400"]
+    yield f"- answers: {', '.join(good)}\n- refuses: {', '.join(refusals)}\n"
+
+
+def _documents(document: Mapping[str, Any]) -> Iterator[str]:
+    for name, schema in sorted(document["components"]["schemas"].items()):
+        required = schema.get("required", ())
+        says = " ".join(schema.get("description", "").replace("``", "`").split())
+        yield f"\n### {name}\n\n{says}\n"
+        if fields := schema.get("properties"):
+            yield "\n| field | type | required |\n| --- | --- | --- |\n"
+            for field, shape in fields.items():
+                yield f"| `{field}` | {_type(shape)} | {'yes' if field in required else ''} |\n"
+        elif choices := schema.get("enum"):
+            yield f"\nOne of {', '.join(f'`{each}`' for each in choices)}.\n"
+
+
+def _type(shape: Mapping[str, Any]) -> str:
+    if "anyOf" in shape:
+        return " or ".join(_type(each) for each in shape["anyOf"])
+    if shape.get("type") == "array":
+        return f"list of {_type(shape.get('items', {}))}"
+    if "enum" in shape:
+        return ", ".join(f"`{each}`" for each in shape["enum"])
+    return schema_name(shape)

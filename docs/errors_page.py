@@ -1,0 +1,111 @@
+"""The reference page of what goes wrong: every code of an answer, of a failure and of a dead letter."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from carteiro.intake.http.refusal import _CODES as CODES
+from carteiro.model import Category, DeadReason
+from carteiro.policy import rules
+from carteiro.policy.rules import Ruling
+
+_STATUSES: Mapping[int, str] = {
+    400: "The body or the query is malformed or incomplete; `details` names the fields.",
+    401: "No key, or one that speaks for nobody: unknown, revoked, expired, of a disabled tenant.",
+    403: "The key fits, but not from this address: the tenant has a list of networks.",
+    404: "There is none, or it is another tenant's: the two are not told apart.",
+    405: "The address is known, the method is not.",
+    408: "The request did not arrive in time; what came is thrown away.",
+    409: "As things stand it cannot be done: finished, on its way, or the `Idempotency-Key` of another e-mail.",
+    413: "The request is too large.",
+    415: "The body must be sent as the type that the endpoint names, without `Content-Encoding`.",
+    422: "Well-formed, with a value that is not allowed; `details` names the fields.",
+    429: "The tenant handed in as many as it may; `Retry-After` and `X-RateLimit-…` say when to come again.",
+    500: "A fault of ours; the log has it under the `requestId`.",
+    503: "The store is away or has no room: nothing was stored; come again after `Retry-After`.",
+}
+
+_OWN: Mapping[str, str] = {
+    "AUTH_ERROR": "the relay offers no way to log in that we know",
+    "CRASHES_WORKER": "no worker lived to attempt it",
+    "EXPIRED": "not sent within its time to live",
+    "IN_DOUBT": "an attempt was begun, and its worker never said how it ended",
+    "INVALID_EMAIL": "an address is none",
+    "INVALID_PAYLOAD": "the stored content cannot be read",
+    "INVALID_TEMPLATE": "subject or HTML must not be sent so",
+    "NETWORK_ERROR": "the provider could not be reached, or broke off",
+    "NOT_MADE": "the attempt was not made",
+    "OUTBOX_NOT_FOUND": "the ledger has no such message of this tenant",
+    "RECIPIENT_NOT_FOUND": "the recipient was deleted, or has another address",
+    "SENDER_MISSING": "no `from`, and no default for it",
+    "SMTPUTF8_MISSING": "an address is not ASCII, and the relay cannot take that",
+    "TASK_ERROR": "a task raised an exception",
+    "TLS_ERROR": "the relay offers no encryption, or its certificate is not to be trusted",
+    "UNKNOWN": "no rule knows it: tried again",
+}
+
+_CATEGORIES: Mapping[Category, str] = {
+    Category.VALIDATION_ERROR: "what was handed in must not be sent",
+    Category.PERMANENT_ERROR: "the recipient's side refuses for good",
+    Category.CONFIGURATION_ERROR: "our account, sender or certificate",
+    Category.TRANSIENT_ERROR: "may pass",
+    Category.QUOTA_ERROR: "too fast, too many, or a full mailbox",
+    Category.TIMEOUT_ERROR: "no answer in time",
+}
+
+_REASONS: Mapping[DeadReason, str] = {
+    DeadReason.MAX_ATTEMPTS_EXCEEDED: "every attempt of its preset failed",
+    DeadReason.PERMANENT_ERROR: "another attempt would fail the same way",
+    DeadReason.VALIDATION_FAILED: "it must not be sent as it is",
+    DeadReason.EXPIRED: "it was not sent within its time to live",
+    DeadReason.IN_DOUBT: "it may have been delivered, and was sent again as often as is allowed",
+    DeadReason.CRASHES_WORKER: "its workers died before they could attempt it",
+}
+
+
+def errors_page(note: str) -> str:
+    """Every code of an answer, of a failure and of a dead letter."""
+    statuses = "".join(
+        f"| {status} | `{code}` | {_STATUSES[status]} |\n" for status, code in CODES.items()
+    )
+    return (
+        f"# Errors\n\n{note}\n"
+        "## Answers of the API\n\n"
+        "A request that fails leaves nothing behind. It is answered in one shape:\n\n"
+        "```json\n"
+        '{"error": {"code": "INVALID_VALUE", "message": "The request has values that are not allowed",\n'
+        '  "requestId": "01a1e1b4-8825-7113-835f-50ec000b76d6", "timestamp": "2027-01-15T08:00:00.000Z",\n'
+        '  "details": [{"field": "to", "message": "is not an e-mail address"}]}}\n'
+        "```\n\n"
+        f"| status | `code` | meaning |\n| --- | --- | --- |\n{statuses}\n"
+        "Come again after 408, 429, 500 and 503, with the same `Idempotency-Key`; after the others only with another\n"
+        "request.\n\n"
+        "## Exit codes of the command line\n\n"
+        "They stand with [the commands](cli.md).\n\n"
+        "## Failures of messages\n\n"
+        "`errorCode` and `errorCategory` of a message, `lastFailureCode` and `category` of a dead letter.\n"
+        "The code of an SMTP reply is its number, that of an SES error its name; what the provider itself\n"
+        "said is `originalCode`.\n\n"
+        f"| category | |\n| --- | --- |\n{_told(_CATEGORIES)}\n"
+        f"| our own codes | |\n| --- | --- |\n{_told(_OWN)}"
+        "| `PROVIDER_TIMEOUT` | `PROVIDER` did not answer in time: `SMTP_TIMEOUT`, `SANDBOX_TIMEOUT` |\n\n"
+        f"### SMTP\n\nAn enhanced code decides before the number, words only where both leave it open.\n\n"
+        f"{_rulings('code', rules.CODES)}\n{_rulings('enhanced code', rules.ENHANCED)}\n"
+        f"### SES\n\nA code is `SES_` and the name in capitals.\n\n"
+        f"{_rulings('name', rules.SES | rules.SES_COMMON)}\n"
+        "## Reasons of dead letters\n\n"
+        f"| `reason` | |\n| --- | --- |\n{_told(_REASONS)}"
+    )
+
+
+def _told(meanings: Mapping[Any, str]) -> str:
+    return "".join(f"| `{name}` | {meaning} |\n" for name, meaning in meanings.items())
+
+
+def _rulings(heading: str, table: Mapping[str, Ruling]) -> str:
+    rows = "".join(
+        f"| `{name}` | `{ruling.category}` | {'yes' if ruling.retryable else 'no'} | {ruling.scope} |\n"
+        for name, ruling in table.items()
+    )
+    return (
+        f"| {heading} | category | tried again | whose fault |\n| --- | --- | --- | --- |\n{rows}"
+    )

@@ -1,0 +1,23 @@
+"""``carteiro api``: the API, without a worker."""
+
+from carteiro.cli import process
+from carteiro.cli.desk import refuse_memory, told
+from carteiro.cli.options import ConfigFile, Host, Port, StoreUrl
+from carteiro.cli.server import listen
+from carteiro.cli.up import serve
+from carteiro.config import load
+
+
+@told
+def api(
+    *,
+    config: ConfigFile = None,
+    store: StoreUrl = None,
+    host: Host = None,
+    port: Port = None,
+) -> None:
+    """Run the API alone, until SIGTERM or Ctrl-C; carteiro worker sends what it accepts."""
+    settings = load(file=config, overrides={"store": store, "api.host": host, "api.port": port})
+    refuse_memory(settings)
+    with listen(settings.api) as listener:
+        process.run(serve(settings, listener, works=False), settings=settings)

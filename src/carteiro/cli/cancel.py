@@ -1,0 +1,59 @@
+"""``carteiro cancel``: do not send what was not sent yet."""
+
+from typing import Annotated
+
+import typer
+
+from carteiro.cli.desk import Desk, at_a_desk
+from carteiro.cli.exit_codes import ExitCode
+from carteiro.cli.messages import message_id
+from carteiro.cli.options import OfTenant
+from carteiro.cli.printing import Column
+from carteiro.model import CancelAnswer, MessageId, TenantId, value
+
+_CODES = {
+    CancelAnswer.CANCELLED: ExitCode.OK,
+    CancelAnswer.REQUESTED: ExitCode.OK,
+    CancelAnswer.NOT_FOUND: ExitCode.NOT_FOUND,
+    CancelAnswer.FINISHED: ExitCode.REFUSED,
+}
+
+
+@value
+class _Answered:
+    message: str
+    answer: CancelAnswer
+
+
+_COLUMNS: tuple[Column[_Answered], ...] = (
+    Column("id", lambda row: row.message, is_whole=True),
+    Column("answer", lambda row: row.answer),
+)
+
+
+@at_a_desk
+async def cancel(
+    desk: Desk,
+    messages: Annotated[list[str], typer.Argument(metavar="ID...", help="The messages.")],
+    *,
+    tenant: OfTenant = None,
+) -> None:
+    """Cancel messages that wait; of one that is being sent right now, prevent a second attempt."""
+    ids = [message_id(each) for each in messages]
+    answered = [_Answered(each, await _cancelled(desk, each, tenant)) for each in ids]
+    desk.out.rows(
+        answered, _COLUMNS, lambda row: {"outboxId": row.message, "answer": row.answer.value}
+    )
+    code = max(_CODES[each.answer] for each in answered)
+    if code is not ExitCode.OK:
+        raise typer.Exit(code)
+
+
+async def _cancelled(desk: Desk, message: MessageId, tenant: str | None) -> CancelAnswer:
+    if tenant is None:
+        found = await desk.backend.reading.message(message)
+        if found is None:
+            return CancelAnswer.NOT_FOUND
+        tenant = found.tenant
+    [answer] = await desk.backend.store.cancel([message], tenant=TenantId(tenant))
+    return answer

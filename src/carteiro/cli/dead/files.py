@@ -1,0 +1,92 @@
+"""``carteiro dead export | import``: dead letters in files."""
+
+import sys
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+from typing import IO, Annotated
+
+import typer
+
+from carteiro import dead_letters
+from carteiro.cli.dead.choice import Choice
+from carteiro.cli.desk import Desk, at_a_desk
+from carteiro.cli.exit_codes import NotFound, NotNow
+from carteiro.cli.paging import pages
+from carteiro.cli.progress import count_done
+from carteiro.model import DeadFilter, DeadLetter, TimelineEvent
+
+_PAGE = 500
+_STDIO = "-"
+
+
+@at_a_desk
+async def export(
+    desk: Desk,
+    file: Annotated[str, typer.Argument(help="A new file, one JSON entry a line; - is stdout.")],
+    *,
+    choice: Choice,
+) -> None:
+    """Write dead letters that match, each with its history, to a file; they stay in the index."""
+    wanted = await choice.as_filter(desk)
+    if file == _STDIO:
+        await _exported(desk, wanted, sys.stdout.buffer)
+        return
+    with _new_file(file) as target:
+        count = await _exported(desk, wanted, target)
+    desk.out.answer({"path": file, "exported": count}, f"{count} are in {file}.")
+
+
+def _new_file(file: str) -> IO[bytes]:
+    try:
+        return Path(file).open("xb")
+    except FileExistsError:
+        raise NotNow(f"{file} is there already: name another file, or move it away") from None
+    except OSError as error:
+        raise NotFound(f"{file} cannot be written: {error.strerror}") from error
+
+
+async def _exported(desk: Desk, wanted: DeadFilter, target: IO[bytes]) -> int:
+    count = 0
+    with count_done("exported") as tell:
+        async for page in _pages(desk, wanted):
+            count += dead_letters.export(page, target)
+            tell(count)
+    return count
+
+
+async def _pages(
+    desk: Desk, wanted: DeadFilter
+) -> AsyncIterator[list[tuple[DeadLetter, Sequence[TimelineEvent]]]]:
+    letters, reading = desk.backend.dead_letters, desk.backend.reading
+    found = pages(lambda cursor, size: letters.find(wanted, cursor=cursor, limit=size), limit=0)
+    async for page, _ in found:
+        yield [(each, await reading.events(each.id)) for each in page]
+
+
+@at_a_desk
+async def import_(
+    desk: Desk,
+    file: Annotated[str, typer.Argument(help="A file that was exported; - is stdin.")],
+) -> None:
+    """Put dead letters back whose messages are still dead; a file with a wrong line changes nothing."""
+    letters = _read(file)
+    restored = 0
+    with count_done("restored") as tell:
+        for start in range(0, len(letters), _PAGE):
+            page = letters[start : start + _PAGE]
+            restored += await desk.backend.dead_letters.restore(page)
+            tell(restored)
+    document = {"entries": len(letters), "restored": restored}
+    desk.out.answer(
+        document, f"{restored} of {len(letters)} are back; the others are not dead now."
+    )
+
+
+def _read(file: str) -> list[DeadLetter]:
+    if file == _STDIO:
+        return dead_letters.import_(sys.stdin.buffer)
+    try:
+        with Path(file).open("rb") as source:
+            return dead_letters.import_(source)
+    except OSError as error:
+        raise NotFound(f"{file} cannot be read: {error.strerror}") from error

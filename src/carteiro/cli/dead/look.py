@@ -1,0 +1,85 @@
+"""``carteiro dead ls | show | group``: what there is."""
+
+from typing import Annotated
+
+import typer
+
+from carteiro.cli.dead.choice import Choice
+from carteiro.cli.dead.letters import COLUMNS, address_of, known_letter
+from carteiro.cli.desk import Desk, at_a_desk
+from carteiro.cli.documents import document_of
+from carteiro.cli.options import Limit, MessageArgument, OfTenant
+from carteiro.cli.paging import print_pages
+from carteiro.cli.printing import Column
+from carteiro.cli.show import TIMELINE
+from carteiro.dead_letters import to_json
+from carteiro.model import DeadGroup, DeadLetter
+from carteiro.ports.dead_letters import GroupBy
+
+_GROUPS: tuple[Column[DeadGroup], ...] = (
+    Column("group", lambda row: row.key, is_whole=True),
+    Column("count", lambda row: row.count),
+    Column("oldest", lambda row: row.oldest, is_whole=True),
+    Column("newest", lambda row: row.newest, is_whole=True),
+)
+
+
+@at_a_desk
+async def ls(
+    desk: Desk,
+    *,
+    choice: Choice,
+    redriven: Annotated[
+        bool | None, typer.Option(help="Only those that are, or are not, on their way again.")
+    ] = None,
+    limit: Limit = 50,
+) -> None:
+    """List dead letters, newest first."""
+    wanted = await choice.as_filter(desk, is_redriven=redriven)
+    await print_pages(
+        desk,
+        lambda cursor, size: desk.backend.dead_letters.find(wanted, cursor=cursor, limit=size),
+        limit=limit,
+        columns=COLUMNS,
+        document=to_json,
+    )
+
+
+@at_a_desk
+async def show(desk: Desk, message: MessageArgument, *, tenant: OfTenant = None) -> None:
+    """Show one dead letter with its history."""
+    letter = await known_letter(desk, message, tenant=tenant)
+    events = await desk.backend.reading.events(letter.id)
+    desk.out.thing(to_json(letter, events), _facts(letter))
+    desk.out.beside("Timeline", events, TIMELINE)
+
+
+@at_a_desk
+async def group(
+    desk: Desk,
+    *,
+    by: Annotated[GroupBy, typer.Option(help="What they have in common.")] = "code",
+    choice: Choice,
+) -> None:
+    """Count dead letters by what they have in common, the largest group first."""
+    groups = await desk.backend.dead_letters.group(by, await choice.as_filter(desk))
+    desk.out.rows(groups, _GROUPS, lambda row: {"by": by} | document_of(row))
+
+
+def _facts(letter: DeadLetter) -> dict[str, object]:
+    failure = letter.failure
+    return {
+        "id": letter.id,
+        "tenant": letter.tenant,
+        "to": address_of(letter),
+        "reason": letter.reason,
+        "error": f"{failure.code}: {failure.reason}",
+        "category": failure.category,
+        "provider's code": failure.original_code,
+        "failures": letter.failed_attempts,
+        "failed": letter.failed_at,
+        "accepted": letter.enqueued_at,
+        "died": letter.moved_at,
+        "kept until": letter.moved_at + letter.ttl,
+        "redriven": letter.redriven_at,
+    }

@@ -1,0 +1,54 @@
+"""``carteiro dead purge``: take entries out of the index."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Annotated
+
+import typer
+
+from carteiro.cli.dead.choice import Choice
+from carteiro.cli.desk import Desk, at_a_desk, confirm
+from carteiro.cli.options import Yes, a_duration
+from carteiro.cli.progress import count_done
+from carteiro.model import DeadFilter
+
+_PAGE = 500
+
+
+@at_a_desk
+async def purge(
+    desk: Desk,
+    *,
+    older_than: Annotated[
+        timedelta | None,
+        typer.Option(parser=a_duration, metavar="DURATION", help="Died longer ago than: 7d."),
+    ] = None,
+    choice: Choice,
+    yes: Yes = False,
+) -> None:
+    """Drop dead letters that match; what is on its way again stays. The messages stay too.
+
+    A message whose entry is dropped can still be redriven by its id. Export first what people may
+    want to look at.
+    """
+    wanted = await choice.as_filter(desk, is_redriven=False)
+    if older_than is not None:
+        end = datetime.now(UTC) - older_than
+        wanted = replace(wanted, moved_before=min(end, wanted.moved_before or end))
+    which = "all dead letters" if choice.is_any and older_than is None else "what matches"
+    confirm(f"Drop {which}?", yes=yes)
+    dropped = await _dropped(desk, wanted)
+    desk.out.answer({"dropped": dropped}, f"Dropped {dropped}.")
+
+
+async def _dropped(desk: Desk, wanted: DeadFilter) -> int:
+    dropped = 0
+    cursor = None
+    with count_done("dropped") as tell:
+        while True:
+            page = await desk.backend.dead_letters.find(wanted, cursor=cursor, limit=_PAGE)
+            dropped += await desk.backend.dead_letters.drop([row.id for row in page.rows])
+            tell(dropped)
+            cursor = page.next
+            if cursor is None:
+                return dropped

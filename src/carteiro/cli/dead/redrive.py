@@ -1,0 +1,103 @@
+"""``carteiro dead redrive``: send again what could not be sent."""
+
+import getpass
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from carteiro.cli.dead.choice import Choice
+from carteiro.cli.desk import Desk, at_a_desk, confirm
+from carteiro.cli.documents import document_of
+from carteiro.cli.exit_codes import ExitCode, WrongUse
+from carteiro.cli.messages import known_message
+from carteiro.cli.options import Yes
+from carteiro.cli.printing import Column
+from carteiro.cli.progress import count_done
+from carteiro.model import DeadFilter, MessageId, RedriveAnswer, value
+from carteiro.redriving import redrive_matching
+
+_CODES = {
+    RedriveAnswer.REDRIVEN: ExitCode.OK,
+    RedriveAnswer.NOT_FOUND: ExitCode.NOT_FOUND,
+    RedriveAnswer.ALREADY: ExitCode.REFUSED,
+    RedriveAnswer.NO_CONTENT: ExitCode.REFUSED,
+}
+
+
+@value
+class _Answered:
+    message: MessageId
+    answer: RedriveAnswer
+
+
+_COLUMNS: tuple[Column[_Answered], ...] = (
+    Column("id", lambda row: row.message, is_whole=True),
+    Column("answer", lambda row: row.answer),
+)
+
+
+@at_a_desk
+async def redrive(  # noqa: PLR0913 - a parameter per flag
+    desk: Desk,
+    messages: Annotated[
+        list[str] | None, typer.Argument(metavar="[ID]...", help="The messages.")
+    ] = None,
+    *,
+    everything: Annotated[
+        bool, typer.Option("--all", help="All that match the options, instead of ids.")
+    ] = False,
+    rate: Annotated[
+        float | None, typer.Option(min=0.001, help="At most so many a second, with --all.")
+    ] = None,
+    choice: Choice,
+    yes: Yes = False,
+) -> None:
+    """Send dead letters round again: a new round of attempts, a new time to live.
+
+    With ids these messages, with --all every one that matches. What is on its way already is not
+    sent twice.
+    """
+    if bool(messages) == everything:
+        raise WrongUse("name the messages, or say --all with options that choose some")
+    if messages:
+        await _redrive_these(desk, messages, choice.tenant)
+    else:
+        wanted = await choice.as_filter(desk, is_redriven=False)
+        confirm(f"Send {'all' if choice.is_any else 'matching'} dead letters again?", yes=yes)
+        await _redrive_matching(desk, wanted, rate)
+
+
+async def _redrive_these(desk: Desk, messages: Sequence[str], tenant: str | None) -> None:
+    # By the message, not by the entry: a dead message whose entry was dropped is redriven too.
+    ids = [(await known_message(desk, each, tenant=tenant)).id for each in messages]
+    answers = await desk.backend.dead_letters.redrive(ids, by=who())
+    answered = [_Answered(*each) for each in zip(ids, answers, strict=True)]
+    desk.out.rows(
+        answered, _COLUMNS, lambda row: {"outboxId": row.message, "answer": row.answer.value}
+    )
+    code = max(_CODES[answer] for answer in answers)
+    if code is not ExitCode.OK:
+        raise typer.Exit(code)
+
+
+async def _redrive_matching(desk: Desk, wanted: DeadFilter, rate: float | None) -> None:
+    with count_done("redriven") as tell:
+        tally = await redrive_matching(
+            desk.backend.dead_letters,
+            wanted,
+            by=who(),
+            rate=rate,
+            progress=lambda tally: tell(tally.redriven),
+        )
+    left = tally.no_content
+    past = f" {left} have no content any more: it is past its retention." if left else ""
+    desk.out.answer(document_of(tally), f"{tally.redriven} are on their way again.{past}")
+
+
+def who() -> str:
+    """On whose word something is done: whoever is logged in here."""
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):  # a user without a name
+        return "command line"

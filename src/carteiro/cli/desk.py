@@ -1,0 +1,165 @@
+"""Where people do what they do with a store from the command line: open it, work, print, say what is wrong."""
+
+import asyncio
+import functools
+import inspect
+import sys
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, is_dataclass
+from typing import Any, TypeAlias, TypeVar
+
+import typer
+
+from carteiro.app import open_backend, store_exists
+from carteiro.cli.exit_codes import ExitCode, NotFound, NotNow, exit_code_of
+from carteiro.cli.options import AsJson, ConfigFile, StoreUrl
+from carteiro.cli.printing import Printer, printable
+from carteiro.config import Settings, load
+from carteiro.errors import CarteiroError, ConfigError
+from carteiro.model import Tenant, TenantId, value
+from carteiro.ports import Backend
+
+Work: TypeAlias = Callable[..., Awaitable[None]]
+Command: TypeAlias = Callable[..., None]
+Function = TypeVar("Function", bound=Command)
+Group = TypeVar("Group")
+
+
+@dataclass(frozen=True)
+class Common:
+    """The options of every command that works on a store."""
+
+    config: ConfigFile = None
+    store: StoreUrl = None
+    as_json: AsJson = False
+
+
+@value
+class Desk:
+    """An open store with its settings, and a way to print."""
+
+    backend: Backend
+    settings: Settings
+    out: Printer
+
+    async def known_tenant(self, name: str) -> Tenant:
+        """The tenant of this name; `NotFound` if there is none."""
+        [tenant] = await self.backend.tenants.find([TenantId(name)])
+        if tenant is None:
+            text = (
+                f"there is no tenant {name!r}: carteiro tenant ls shows all, tenant add makes one"
+            )
+            raise NotFound(text)
+        return tenant
+
+    async def tenant_asked_for(self, name: str | None) -> TenantId | None:
+        """The tenant that a list is restricted to, if it is; `NotFound` if there is no such tenant."""
+        return None if name is None else (await self.known_tenant(name)).id
+
+
+def at_a_desk(work: Work) -> Command:
+    """Make a command of a coroutine function that wants a `Desk`: adds the `Common` options.
+
+    A parameter whose type is a dataclass stands for the options that are its fields, so that commands
+    can share them. A store that is not there is an error.
+    """
+    return _command(work, makes_store=False)
+
+
+def at_a_new_desk(work: Work) -> Command:
+    """As `at_a_desk`, but a store that is not there yet is made."""
+    return _command(work, makes_store=True)
+
+
+def _command(work: Work, *, makes_store: bool) -> Command:
+    own = list(inspect.signature(work).parameters.values())[1:]
+    groups = {each.name: each.annotation for each in own if _is_group(each.annotation)}
+
+    @functools.wraps(work)
+    def command(**options: Any) -> None:  # noqa: ANN401 - those of the work
+        common = _taken(Common, options)
+        options |= {name: _taken(group, options) for name, group in groups.items()}
+        settings = load(file=common.config, overrides={"store": common.store})
+        refuse_memory(settings)
+        if not makes_store:
+            _refuse_missing(settings)
+        asyncio.run(_at_a_desk(work, settings, Printer(as_json=common.as_json), options))
+
+    plain = [each for each in own if each.name not in groups]
+    shared = [each for group in (*groups.values(), Common) for each in _options_of(group)]
+    return told(_with_parameters(command, [*plain, *shared]))
+
+
+def _is_group(annotation: object) -> bool:
+    return is_dataclass(annotation)
+
+
+def _taken(group: type[Group], options: dict[str, Any]) -> Group:
+    """The options that belong to a group, taken out of all that were given."""
+    return group(**{each.name: options.pop(each.name) for each in _options_of(group)})
+
+
+def _options_of(group: type[object]) -> list[inspect.Parameter]:
+    return list(inspect.signature(group).parameters.values())
+
+
+async def _at_a_desk(
+    work: Work, settings: Settings, printer: Printer, options: Mapping[str, object]
+) -> None:
+    # Whoever looks in from another folder has other settings: they must not become those of all workers.
+    async with open_backend(settings, governs=False) as backend:
+        await work(Desk(backend, settings, printer), **options)
+
+
+def _with_parameters(command: Command, parameters: Sequence[inspect.Parameter]) -> Command:
+    """The same command, with the parameters that the command line is to offer."""
+    named = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in parameters]
+    # Set, not declared: this is what Typer reads.
+    command.__signature__ = inspect.Signature(named)  # type: ignore[attr-defined]
+    command.__annotations__ = {each.name: each.annotation for each in named}
+    return command
+
+
+def told(command: Function) -> Function:
+    """The same command; an error of ours is one line on stderr and an exit code, not a traceback."""
+
+    @functools.wraps(command)
+    def safe(*arguments: Any, **options: Any) -> None:  # noqa: ANN401 - those of the command
+        try:
+            command(*arguments, **options)
+        except CarteiroError as error:
+            lines = str(error).splitlines()
+            sys.stderr.write("carteiro: " + "\n".join(map(printable, lines)) + "\n")
+            raise typer.Exit(exit_code_of(error)) from error
+
+    return safe  # type: ignore[return-value]
+
+
+def refuse_memory(settings: Settings) -> None:
+    """A store in the memory of another process cannot be reached from here."""
+    if settings.store.startswith("memory:"):
+        text = (
+            f"store = {settings.store!r} (from {settings.origin('store')}) is for one process: "
+            "use sqlite:///FILE, which others can reach"
+        )
+        raise ConfigError(text)
+
+
+def _refuse_missing(settings: Settings) -> None:
+    """A mistyped file must not be made, and then be found empty."""
+    if not store_exists(settings):
+        text = (
+            f"there is no store at {settings.store} (from {settings.origin('store')}): "
+            "carteiro up makes one, --store or CARTEIRO_STORE names another"
+        )
+        raise NotFound(text)
+
+
+def confirm(question: str, *, yes: bool) -> None:
+    """Go on only if somebody is sure; where nobody can be asked, ``--yes`` says it."""
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise NotNow(f"{question} Nobody is here to be asked: add --yes")
+    if not typer.confirm(question, err=True):
+        raise typer.Exit(ExitCode.REFUSED)

@@ -1,0 +1,34 @@
+"""What commands read from files and from stdin."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from carteiro.cli.exit_codes import NotFound, WrongUse
+
+_STDIN = "-"
+
+
+def read_text(file: Path | None) -> str | None:
+    """What stands in a file; ``-`` is stdin, None is nothing."""
+    if file is None:
+        return None
+    try:
+        return sys.stdin.read() if str(file) == _STDIN else file.read_text("utf-8")
+    except OSError as error:
+        raise NotFound(f"{file} cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise WrongUse(f"{file} is not UTF-8") from error
+
+
+def read_document(file: Path) -> dict[str, Any]:
+    """The JSON object in a file; ``-`` is stdin."""
+    try:
+        document = orjson.loads(read_text(file) or "")
+    except orjson.JSONDecodeError as error:
+        raise WrongUse(f"{file} is no JSON document: {error}") from error
+    if not isinstance(document, dict):
+        raise WrongUse(f"{file} must hold one JSON object")
+    return document

@@ -1,0 +1,105 @@
+"""``carteiro inbox``: what the sandbox took over."""
+
+import html
+import tempfile
+import webbrowser
+from pathlib import Path
+from typing import Annotated, Any, TypeAlias
+
+import orjson
+import typer
+
+from carteiro.cli.desk import Desk, at_a_desk
+from carteiro.cli.documents import document_of
+from carteiro.cli.exit_codes import NotFound
+from carteiro.cli.messages import known_message
+from carteiro.cli.options import OfTenant
+from carteiro.cli.printing import Column, note
+from carteiro.model import InboxMail
+
+app = typer.Typer(help="Look at what the sandbox took over.", no_args_is_help=True)
+
+MailArgument: TypeAlias = Annotated[
+    str, typer.Argument(metavar="ID", help="The message; of several deliveries the newest.")
+]
+
+_MOST_LOOKED_AT = 10_000  # a mailbox is looked at from its newest end
+_COLUMNS: tuple[Column[InboxMail], ...] = (
+    Column("message", lambda row: row.message, is_whole=True),
+    Column("tenant", lambda row: row.tenant),
+    Column("to", lambda row: row.to),
+    Column("subject", lambda row: row.subject),
+    Column("at", lambda row: row.at, is_whole=True),
+)
+
+
+@app.command()
+@at_a_desk
+async def ls(
+    desk: Desk,
+    *,
+    tenant: OfTenant = None,
+    limit: Annotated[int, typer.Option(min=1, help="At most so many, the newest first.")] = 50,
+) -> None:
+    """List what was delivered, newest first."""
+    restricted = await desk.tenant_asked_for(tenant)
+    mails = await desk.backend.inbox.list(limit=limit if restricted is None else _MOST_LOOKED_AT)
+    mine = [mail for mail in mails if restricted in {None, mail.tenant}][:limit]
+    desk.out.rows(mine, _COLUMNS, lambda mail: _document(mail, content=None))
+    if not mine and not desk.out.is_for_programs:
+        note("There is none: carteiro send --to ok@sandbox.test makes the first.")
+
+
+@app.command()
+@at_a_desk
+async def show(desk: Desk, message: MailArgument, *, tenant: OfTenant = None) -> None:
+    """Show one mail: its headers and its text."""
+    mail = await _delivered(desk, message, tenant)
+    content = orjson.loads(mail.content)
+    facts = {
+        "message": mail.message,
+        "tenant": mail.tenant,
+        "from": content.get("from"),
+        "to": mail.to,
+        "subject": mail.subject,
+        "at": mail.at,
+        "provider's id": mail.provider_id,
+    }
+    desk.out.thing(_document(mail, content=content), facts)
+    desk.out.text("\n" + (content.get("text") or content.get("html") or ""))
+
+
+@app.command("open")
+@at_a_desk
+async def open_(
+    desk: Desk,
+    message: MailArgument,
+    *,
+    tenant: OfTenant = None,
+    browser: Annotated[bool, typer.Option(help="Open it in a browser.")] = True,
+) -> None:
+    """Write the HTML of a mail to a file and open it in a browser."""
+    mail = await _delivered(desk, message, tenant)
+    content = orjson.loads(mail.content)
+    body = content.get("html") or f"<pre>{html.escape(content.get('text') or '')}</pre>"
+    path = Path(tempfile.mkdtemp(prefix="carteiro-")) / f"{mail.message}.html"
+    path.write_text(f'<!doctype html><meta charset="utf-8">{body}', "utf-8")
+    is_open = browser and not desk.out.is_for_programs and webbrowser.open(path.as_uri())
+    sentence = f"Opened {path}" if is_open else f"Written to {path}"
+    desk.out.answer({"outboxId": mail.message, "path": str(path)}, sentence)
+
+
+async def _delivered(desk: Desk, message: str, tenant: str | None) -> InboxMail:
+    found = await known_message(desk, message, tenant=tenant)
+    mails = await desk.backend.inbox.list(message=found.id)
+    if not mails:
+        text = f"message {message} is not in the inbox (it is {found.state}): carteiro show {message} says why"
+        raise NotFound(text)
+    return mails[0]
+
+
+def _document(mail: InboxMail, *, content: Any) -> dict[str, Any]:  # noqa: ANN401 - the e-mail as JSON
+    document = document_of(mail)
+    document["outboxId"] = document.pop("message")
+    document["content"] = content
+    return document

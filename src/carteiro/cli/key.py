@@ -1,0 +1,101 @@
+"""``carteiro key``: what opens the API for a tenant."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Annotated
+
+import typer
+
+from carteiro.cli.desk import Desk, at_a_desk, confirm
+from carteiro.cli.documents import document_of
+from carteiro.cli.exit_codes import NotFound, NotNow
+from carteiro.cli.options import TenantName, Yes, a_duration
+from carteiro.cli.printing import Column
+from carteiro.keys import hash_key, hint_of, make_key
+from carteiro.model import Key, KeyId, Tenant, TooManyKeys
+from carteiro.ports import Keys
+
+app = typer.Typer(help="Look at the API keys of a tenant, make and end them.", no_args_is_help=True)
+
+
+def state_of(key: Key) -> str:
+    """Whether it opens, as people say it."""
+    if key.revoked_at is not None:
+        return "revoked"
+    if key.expires_at is not None and key.expires_at <= datetime.now(UTC):
+        return "expired"
+    return "live"
+
+
+_COLUMNS: tuple[Column[Key], ...] = (
+    Column("id", lambda row: row.id, is_whole=True),
+    Column("begins with", lambda row: row.hint),
+    Column("state", state_of),
+    Column("created", lambda row: row.created_at, is_whole=True),
+    Column("expires", lambda row: row.expires_at, is_whole=True),
+    Column("last used", lambda row: row.last_used_at, is_whole=True),
+)
+
+
+@app.command()
+@at_a_desk
+async def ls(desk: Desk, *, tenant: TenantName) -> None:
+    """List the keys of a tenant, newest first; the keys themselves are not kept."""
+    known = await desk.known_tenant(tenant)
+    keys = await desk.backend.keys.list(known.id)
+    desk.out.rows(keys, _COLUMNS, lambda row: document_of(row, state=state_of(row)))
+
+
+@app.command()
+@at_a_desk
+async def add(
+    desk: Desk,
+    *,
+    tenant: TenantName,
+    expires_in: Annotated[
+        timedelta | None,
+        typer.Option(parser=a_duration, metavar="DURATION", help="Ends by itself: 90d, 12h."),
+    ] = None,
+) -> None:
+    """Make a key and show it, this once."""
+    secret = make_key()
+    key = await added(desk.backend.keys, await desk.known_tenant(tenant), secret, expires_in)
+    desk.out.secret(
+        document_of(key, key=secret),
+        f"API key of tenant {tenant!r}, shown this once and stored as a hash only:",
+        secret,
+    )
+
+
+async def added(
+    keys: Keys, tenant: Tenant, secret: str, expires_in: timedelta | None = None
+) -> Key:
+    """The key, known to the store; `NotNow` if the tenant has as many as it may."""
+    answer = await keys.add(
+        tenant.id, key_hash=hash_key(secret), hint=hint_of(secret), expires_in=expires_in
+    )
+    if isinstance(answer, Key):
+        return answer
+    live = ", ".join(answer.live) if isinstance(answer, TooManyKeys) else "none"
+    text = (
+        f"tenant {tenant.id!r} has as many live keys as it may ({live}): "
+        f"carteiro key revoke ID --tenant {tenant.id} ends one"
+    )
+    raise NotNow(text)
+
+
+@app.command()
+@at_a_desk
+async def revoke(
+    desk: Desk,
+    key: Annotated[str, typer.Argument(metavar="ID", help="The key's id, as key ls shows it.")],
+    *,
+    tenant: TenantName,
+    yes: Yes = False,
+) -> None:
+    """End a key now; who uses it is refused within seconds."""
+    known = await desk.known_tenant(tenant)
+    confirm(f"Revoke key {key} of tenant {tenant!r}?", yes=yes)
+    [is_revoked] = await desk.backend.keys.revoke([KeyId(key)], tenant=known.id)
+    if not is_revoked:
+        raise NotFound(f"tenant {tenant!r} has no live key {key!r}: carteiro key ls shows its keys")
+    desk.out.answer({"id": key, "revoked": True}, f"Key {key} opens nothing any more.")

@@ -1,0 +1,48 @@
+"""What the commands about messages share: finding one, and how it is shown."""
+
+from typing import Any
+from uuid import UUID
+
+from carteiro.cli.desk import Desk
+from carteiro.cli.exit_codes import NotFound
+from carteiro.cli.printing import Column
+from carteiro.intake.http.email_documents import summary
+from carteiro.model import MessageId, StoredMessage, TenantId
+
+COLUMNS: tuple[Column[StoredMessage], ...] = (
+    Column("id", lambda row: row.id, is_whole=True),
+    Column("tenant", lambda row: row.tenant),
+    Column("status", lambda row: row.state, is_whole=True),
+    Column("to", lambda row: row.to or row.kind),
+    Column("subject", lambda row: row.subject),
+    Column("attempts", lambda row: row.attempts),
+    Column("error", lambda row: row.failure.code if row.failure else None),
+    Column("created", lambda row: row.created_at, is_whole=True),
+)
+
+
+def message_document(message: StoredMessage) -> dict[str, Any]:
+    """A message without its content and events, as the HTTP API shows it."""
+    return summary(message).model_dump(mode="json", by_alias=True)
+
+
+def message_id(given: str) -> MessageId:
+    """The id that was given; what is no id names no message."""
+    try:
+        return MessageId(str(UUID(given)))
+    except ValueError:
+        raise no_message(given) from None
+
+
+def no_message(given: str) -> NotFound:
+    """There is no such message, or it is another tenant's: both look alike."""
+    return NotFound(f"there is no message {given!r}: carteiro ls shows the newest")
+
+
+async def known_message(desk: Desk, given: str, *, tenant: str | None) -> StoredMessage:
+    """The message with this id; `NotFound` if there is none, or it is not this tenant's."""
+    restricted = None if tenant is None else TenantId(tenant)
+    message = await desk.backend.reading.message(message_id(given), tenant=restricted)
+    if message is None:
+        raise no_message(given)
+    return message

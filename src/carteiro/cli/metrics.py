@@ -1,0 +1,36 @@
+"""The page for Prometheus on an address of its own, as a part of a process."""
+
+from datetime import timedelta
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from carteiro.cli.process import Part
+from carteiro.cli.server import http_server, listen
+from carteiro.post import Carteiro
+from carteiro.telemetry.metrics import CONTENT_TYPE, Metrics
+
+_GRACE = timedelta(seconds=1)  # a scrape that is cut off is made again
+_ADVICE = "metrics.port (CARTEIRO_METRICS_PORT) chooses another port: each process needs its own"
+
+
+def metrics_parts(post: Carteiro) -> list[Part]:
+    """The page where the settings want it, listening from now on; nothing if they do not."""
+    settings = post.settings
+    if not settings.metrics.host:
+        return []
+    listener = listen(settings.metrics, advice=_ADVICE)
+    page = metrics_page(post.metrics)
+    patience = settings.api.request_timeout
+    return [http_server(page, listener, grace=_GRACE, patience=patience)]
+
+
+def metrics_page(metrics: Metrics) -> Starlette:
+    """``/metrics`` and nothing else; whoever reaches the address may read it."""
+
+    async def show(_: Request) -> Response:
+        return Response(await metrics.exposition(), media_type=CONTENT_TYPE)
+
+    return Starlette(routes=[Route("/metrics", show)])

@@ -1,0 +1,45 @@
+"""Lists of any length, a page at a time."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from typing import Any, TypeAlias, TypeVar
+
+from carteiro.cli.desk import Desk
+from carteiro.cli.printing import Column, note
+from carteiro.model import Cursor, Page
+
+Row = TypeVar("Row")
+Ask: TypeAlias = Callable[[Cursor | None, int], Awaitable[Page[Row]]]
+
+_LARGEST_PAGE = 500
+
+
+async def print_pages(
+    desk: Desk,
+    ask: Ask[Row],
+    *,
+    limit: int,
+    columns: Sequence[Column[Row]],
+    document: Callable[[Row], Mapping[str, Any]],
+) -> None:
+    """Print at most ``limit`` rows (0: all), page after page; tell people if there is none, or more."""
+    has_any = False
+    async for page, is_cut in pages(ask, limit=limit):
+        has_any = has_any or bool(page)
+        desk.out.rows(page, columns, document)
+        if is_cut:
+            note("There are more: --limit shows so many, --limit 0 all.")
+    if not has_any and not desk.out.is_for_programs:
+        note("There is none.")
+
+
+async def pages(ask: Ask[Row], *, limit: int) -> AsyncIterator[tuple[list[Row], bool]]:
+    """Pages of at most ``limit`` rows together (0: all); the last says whether something was cut off."""
+    left, cursor = limit, None
+    while True:
+        size = min(left, _LARGEST_PAGE) if limit else _LARGEST_PAGE
+        page = await ask(cursor, size)
+        left, cursor = left - len(page.rows), page.next
+        is_full = bool(limit) and left <= 0
+        yield page.rows, is_full and cursor is not None
+        if is_full or cursor is None:
+            return

@@ -1,0 +1,141 @@
+"""What a command prints: tables for people; with ``--json`` one document, and for lists one a line.
+
+What is data goes to stdout, what is said about it to stderr. Text of others may hold anything: what
+cannot be printed is written as its escape, so that no answer of a mail server steers a terminal.
+"""
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Generic, NamedTuple, TypeVar
+
+import orjson
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from carteiro.cli.options import in_words
+from carteiro.intake.http.documents import in_iso
+
+Row = TypeVar("Row")
+
+_WIDE = 4096  # where nobody looks at a screen no line is folded
+
+
+class Column(NamedTuple, Generic[Row]):
+    """A heading, and what a row has beneath it; a column that must stay whole is never folded."""
+
+    heading: str
+    of: Callable[[Row], object]
+    is_whole: bool = False
+
+
+class Printer:
+    """Prints as people or programs want it."""
+
+    def __init__(self, *, as_json: bool) -> None:
+        self.is_for_programs = as_json
+        self._console = _console()
+
+    def rows(
+        self,
+        rows: Sequence[Row],
+        columns: Sequence[Column[Row]],
+        document: Callable[[Row], Mapping[str, Any]],
+    ) -> None:
+        """A list: one table, or one JSON document a line."""
+        if self.is_for_programs:
+            for row in rows:
+                _write_json(document(row))
+        elif rows:
+            self._console.print(_table(rows, columns))
+
+    def thing(self, document: Mapping[str, Any], facts: Mapping[str, object]) -> None:
+        """One thing: its facts line by line, or one JSON document."""
+        if self.is_for_programs:
+            _write_json(document)
+            return
+        table = Table.grid(padding=(0, 2))
+        table.add_column(no_wrap=True, style="dim")
+        table.add_column(overflow="fold")
+        for name, fact in facts.items():
+            if fact not in {None, ""}:
+                table.add_row(name, cell(fact))
+        self._console.print(table)
+
+    def beside(self, title: str, rows: Sequence[Row], columns: Sequence[Column[Row]]) -> None:
+        """A table that belongs to the thing printed before it, for people; its document has it already."""
+        if not self.is_for_programs and rows:
+            self._console.print()
+            self._console.print(Text(title, style="bold"))
+            self._console.print(_table(rows, columns))
+
+    def answer(self, document: Mapping[str, Any], sentence: str) -> None:
+        """What was done: a sentence, or one JSON document."""
+        if self.is_for_programs:
+            _write_json(document)
+        else:
+            self._console.print(cell(sentence), soft_wrap=True)
+
+    def text(self, text: str) -> None:
+        """A text as it stands, for people."""
+        if not self.is_for_programs:
+            typer.echo("\n".join(printable(line) for line in text.splitlines()))
+
+    def secret(self, document: Mapping[str, Any], sentence: str, secret: str) -> None:
+        """Something that is shown this once: on a line of its own, to be copied whole."""
+        self.answer(document, sentence)
+        if not self.is_for_programs:
+            self._console.print(f"  {secret}", style="bold", soft_wrap=True, markup=False)
+
+
+def note(sentence: str) -> None:
+    """Say something about what is printed, to people."""
+    typer.echo(sentence, err=True)
+
+
+def cell(value: object) -> Text:
+    """A value as people read it; brackets in it are no markup."""
+    return Text(_told(value))
+
+
+def printable(text: str) -> str:
+    """The text, with what a terminal would obey written as its escape."""
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
+
+
+def _told(value: object) -> str:
+    match value:
+        case None:
+            return ""
+        case bool():
+            return "yes" if value else "no"
+        case datetime():
+            return in_iso(value)
+        case timedelta():
+            return in_words(value)
+        case tuple() | list():
+            return ", ".join(_told(each) for each in value)
+        case _:
+            return printable(str(value))
+
+
+def _table(rows: Sequence[Row], columns: Sequence[Column[Row]]) -> Table:
+    table = Table(box=None, pad_edge=False)
+    for column in columns:
+        table.add_column(column.heading, no_wrap=column.is_whole, overflow="fold")
+    for row in rows:
+        table.add_row(*(cell(column.of(row)) for column in columns))
+    return table
+
+
+def _console() -> Console:
+    width = None if sys.stdout.isatty() else _WIDE
+    return Console(width=width, highlight=False, emoji=False)
+
+
+def _write_json(document: Mapping[str, Any]) -> None:
+    typer.echo(orjson.dumps(document, option=orjson.OPT_NON_STR_KEYS).decode())

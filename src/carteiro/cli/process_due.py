@@ -1,0 +1,50 @@
+"""``carteiro process``: work off what is due, once; for cron and timers."""
+
+from collections.abc import Mapping
+from typing import Annotated
+
+import typer
+
+from carteiro.cli import process
+from carteiro.cli.desk import refuse_memory, told
+from carteiro.cli.documents import plain
+from carteiro.cli.options import AsJson, ConfigFile, ProviderName, StoreUrl
+from carteiro.cli.printing import Printer
+from carteiro.cli.process import Part, run_together, stop_on_signals
+from carteiro.config import Settings, load
+from carteiro.model import State
+from carteiro.post import Carteiro
+
+
+@told
+def process_due(
+    *,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="At most so many messages; without it, all.")
+    ] = None,
+    config: ConfigFile = None,
+    store: StoreUrl = None,
+    provider: ProviderName = None,
+    as_json: AsJson = False,
+) -> None:
+    """Send what is due now, and end; also beside a worker that runs. For cron and timers."""
+    settings = load(file=config, overrides={"store": store, "provider": provider})
+    refuse_memory(settings)
+    printer = Printer(as_json=as_json)
+    process.run(_work_off(settings, printer, limit), settings=settings)
+
+
+async def _work_off(settings: Settings, printer: Printer, limit: int | None) -> None:
+    stop = stop_on_signals()
+    states: Mapping[State, int] = {}
+    async with Carteiro.open(settings=settings) as post:
+
+        async def errand() -> None:
+            nonlocal states
+            states = await post.work_off(limit=limit)
+
+        await run_together([Part(errand, post.stop, post.stop_now)], stop)
+    count = sum(states.values())
+    told_states = ", ".join(f"{number} {state}" for state, number in states.items())
+    sentence = f"Worked on {count}: {told_states}." if count else "Nothing is due."
+    printer.answer(plain({"processed": count, "states": dict(states)}), sentence)

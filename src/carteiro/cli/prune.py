@@ -1,0 +1,94 @@
+"""``carteiro prune``: drop what is past its retention, now."""
+
+from datetime import timedelta
+from typing import Annotated
+
+import typer
+
+from carteiro.cli.desk import Desk, at_a_desk, confirm
+from carteiro.cli.options import Yes, a_duration, in_words
+from carteiro.cli.progress import count_done
+from carteiro.model import MessageId
+from carteiro.ports.upkeep import Pruned
+
+_PAGE = 1000
+
+
+@at_a_desk
+async def prune(
+    desk: Desk,
+    *,
+    bodies: Annotated[
+        timedelta | None,
+        typer.Option(parser=a_duration, metavar="DURATION", help="Keep contents so long: 30d."),
+    ] = None,
+    history: Annotated[
+        timedelta | None,
+        typer.Option(parser=a_duration, metavar="DURATION", help="Keep messages so long: 365d."),
+    ] = None,
+    yes: Yes = False,
+) -> None:
+    """Drop contents, messages, dead letters and idempotency keys that are past their retention.
+
+    Without options the settings decide, as they do for a worker. Nothing unfinished is ever dropped.
+    """
+    if bodies is not None or history is not None:
+        confirm(_question(bodies, history), yes=yes)
+    retention = desk.settings.retention
+    pruned = await _pruned(
+        desk,
+        retention.bodies if bodies is None else bodies,
+        retention.history if history is None else history,
+    )
+    letters = await _outlived(desk)
+    document = {
+        "bodies": pruned.bodies,
+        "messages": pruned.histories,
+        "idempotencyKeys": pruned.keys,
+        "deadLetters": letters,
+    }
+    sentence = (
+        f"Dropped {pruned.bodies} contents, {pruned.histories} messages, "
+        f"{pruned.keys} idempotency keys and {letters} dead letters."
+    )
+    desk.out.answer(document, sentence)
+
+
+def _question(bodies: timedelta | None, history: timedelta | None) -> str:
+    parts = [
+        f"{what} older than {in_words(kept)}"
+        for what, kept in (("contents", bodies), ("messages", history))
+        if kept is not None
+    ]
+    return f"Drop {' and '.join(parts)} for good?"
+
+
+async def _pruned(desk: Desk, bodies: timedelta | None, history: timedelta | None) -> Pruned:
+    """A whole pass over the ledger, added up."""
+    total = Pruned(0, 0, None)
+    after: MessageId | None = None
+    with count_done("pruned") as tell:
+        while True:
+            page = await desk.backend.upkeep.prune(
+                bodies=bodies, histories=history, after=after, limit=_PAGE
+            )
+            total = Pruned(
+                total.bodies + page.bodies,
+                total.histories + page.histories,
+                None,
+                total.keys + page.keys,
+            )
+            tell(total.bodies + total.histories + total.keys)
+            after = page.after
+            if after is None:
+                return total
+
+
+async def _outlived(desk: Desk) -> int:
+    dropped = 0
+    while ids := await desk.backend.dead_letters.outlived(limit=_PAGE):
+        went = await desk.backend.dead_letters.drop(ids)
+        dropped += went
+        if not went:
+            break
+    return dropped

@@ -1,0 +1,126 @@
+"""``carteiro recipient``: who tenants write to."""
+
+from typing import Annotated, TypeAlias
+from uuid import UUID
+
+import typer
+
+from carteiro.cli.desk import Desk, at_a_desk, confirm
+from carteiro.cli.documents import document_of, plain
+from carteiro.cli.exit_codes import NotFound, NotNow
+from carteiro.cli.options import Limit, TenantName, Yes
+from carteiro.cli.paging import print_pages
+from carteiro.cli.printing import Column
+from carteiro.cli.progress import count_done
+from carteiro.cli.tenant import rest_after
+from carteiro.model import Recipient, RecipientId
+from carteiro.policy.addresses import judge_address
+
+app = typer.Typer(help="Look at recipients, delete and erase them.", no_args_is_help=True)
+
+RecipientArgument: TypeAlias = Annotated[str, typer.Argument(metavar="ID", help="The recipient.")]
+
+_COLUMNS: tuple[Column[Recipient], ...] = (
+    Column("id", lambda row: row.id, is_whole=True),
+    Column("e-mail", lambda row: row.email),
+    Column("external id", lambda row: row.external_id),
+    Column("name", lambda row: row.nome or row.razao_social),
+    Column("created", lambda row: row.created_at, is_whole=True),
+    Column("deleted", lambda row: row.deleted_at, is_whole=True),
+)
+
+
+@app.command()
+@at_a_desk
+async def ls(
+    desk: Desk,
+    *,
+    tenant: TenantName,
+    email: Annotated[str | None, typer.Option(help="With this address.")] = None,
+    external_id: Annotated[str | None, typer.Option(help="With this id of the tenant's.")] = None,
+    limit: Limit = 50,
+) -> None:
+    """List the recipients of a tenant, newest first; deleted ones too."""
+    known = await desk.known_tenant(tenant)
+    address = None if email is None else judge_address(email) or email
+    await print_pages(
+        desk,
+        lambda cursor, size: desk.backend.recipients.list(
+            known.id, external_id=external_id, email=address, cursor=cursor, limit=size
+        ),
+        limit=limit,
+        columns=_COLUMNS,
+        document=document_of,
+    )
+
+
+@app.command()
+@at_a_desk
+async def show(desk: Desk, recipient: RecipientArgument, *, tenant: TenantName) -> None:
+    """Show one recipient, deleted or not."""
+    found = await _known(desk, recipient, tenant)
+    facts = {
+        "id": found.id,
+        "tenant": found.tenant,
+        "e-mail": found.email,
+        "external id": found.external_id,
+        "document hash": found.cpf_cnpj_hash,
+        "registered name": found.razao_social,
+        "name": found.nome,
+        "created": found.created_at,
+        "deleted": found.deleted_at,
+    }
+    desk.out.thing(document_of(found), facts)
+
+
+@app.command()
+@at_a_desk
+async def delete(
+    desk: Desk, recipient: RecipientArgument, *, tenant: TenantName, yes: Yes = False
+) -> None:
+    """Delete a recipient: it stays to be seen, and nothing is sent to it any more."""
+    found = await _known(desk, recipient, tenant)
+    confirm(f"Delete recipient {recipient} of tenant {tenant!r}?", yes=yes)
+    if not await desk.backend.recipients.delete(found.id, tenant=found.tenant):
+        raise NotNow(f"recipient {recipient} is deleted already")
+    desk.out.answer({"recipientId": found.id, "deleted": True}, f"Deleted {found.id}.")
+
+
+@app.command()
+@at_a_desk
+async def erase(
+    desk: Desk, recipient: RecipientArgument, *, tenant: TenantName, yes: Yes = False
+) -> None:
+    """Take everything personal of a recipient away, from its messages too, for good."""
+    await erase_recipient(desk, recipient, tenant, yes=yes)
+
+
+async def erase_recipient(desk: Desk, recipient: str, tenant: str, *, yes: bool) -> None:
+    """Erase, page by page; what is in flight is waited for."""
+    found = await _known(desk, recipient, tenant)
+    confirm(f"Erase recipient {recipient} of tenant {tenant!r} for good?", yes=yes)
+    messages = 0
+    with count_done("messages erased") as tell:
+        while (
+            page := await desk.backend.recipients.erase(found.id, tenant=found.tenant)
+        ) is not None:
+            messages += page.messages
+            tell(messages)
+            if not page.has_more:
+                break
+            await rest_after(page)
+    document = {"recipientId": found.id, "messages": messages}
+    desk.out.answer(plain(document), f"Erased {found.id}, and what {messages} messages said of it.")
+
+
+async def _known(desk: Desk, given: str, tenant: str) -> Recipient:
+    known = await desk.known_tenant(tenant)
+    try:
+        identity = RecipientId(str(UUID(given)))
+    except ValueError:
+        identity = RecipientId("")
+    found = await desk.backend.recipients.show(identity, tenant=known.id)
+    if found is None:
+        text = f"tenant {tenant!r} has no recipient {given!r}: carteiro recipient ls shows them"
+        raise NotFound(text)
+    return found

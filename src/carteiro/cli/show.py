@@ -1,0 +1,72 @@
+"""``carteiro show``: one message and how it got where it is."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import orjson
+
+from carteiro.cli.desk import Desk, at_a_desk
+from carteiro.cli.messages import known_message, message_document
+from carteiro.cli.options import MessageArgument, OfTenant
+from carteiro.cli.printing import Column
+from carteiro.intake.http.email_documents import event_view
+from carteiro.model import StoredMessage, TimelineEvent
+
+
+def _details(event: TimelineEvent) -> str:
+    return ", ".join(f"{name}={_brief(told)}" for name, told in event.metadata.items())
+
+
+def _brief(told: object) -> str:
+    return told if isinstance(told, str) else orjson.dumps(told).decode()
+
+
+TIMELINE: tuple[Column[TimelineEvent], ...] = (
+    Column("at", lambda event: event.at, is_whole=True),
+    Column("event", lambda event: event.type, is_whole=True),
+    Column("details", _details),
+)
+
+
+@at_a_desk
+async def show(desk: Desk, message: MessageArgument, *, tenant: OfTenant = None) -> None:
+    """Show one message with its timeline."""
+    found = await known_message(desk, message, tenant=tenant)
+    events = await desk.backend.reading.events(found.id)
+    document = message_document(found) | {"events": events_as_json(events)}
+    desk.out.thing(document, facts_of(found))
+    desk.out.beside("Timeline", events, TIMELINE)
+
+
+def events_as_json(events: Sequence[TimelineEvent]) -> list[dict[str, Any]]:
+    """A timeline as the HTTP API shows it."""
+    return [event_view(each).model_dump(mode="json", by_alias=True) for each in events]
+
+
+def facts_of(message: StoredMessage) -> dict[str, object]:
+    """What people want to know of a message, in their order."""
+    failure = message.failure
+    return {
+        "id": message.id,
+        "tenant": message.tenant,
+        "status": message.state,
+        "to": message.to,
+        "subject": message.subject,
+        "kind": message.kind,
+        "created": message.created_at,
+        "due": message.due_at,
+        "expires": message.expires_at,
+        "finished": message.finished_at,
+        "attempts": message.attempts,
+        "round": message.round,
+        "revision": message.revision,
+        "provider": message.provider,
+        "provider's id": message.provider_id,
+        "error": None if failure is None else f"{failure.code}: {failure.reason}",
+        "request": message.request_id,
+        "external id": message.external_id,
+        "recipient": message.recipient_id,
+        "template": message.template_type,
+        "tags": message.tags or None,
+        "cancel requested": message.cancel_requested_at,
+    }

@@ -1,0 +1,49 @@
+"""``carteiro stats``: how much there is, and where it stands."""
+
+from carteiro.cli.desk import Desk, at_a_desk
+from carteiro.cli.documents import plain
+from carteiro.cli.options import OfTenant
+from carteiro.cli.printing import Column
+from carteiro.model import DeadFilter, DeadGroup, Depth
+
+_MOST_NAMED = 5
+_DEPTHS: tuple[Column[Depth], ...] = (
+    Column("kind", lambda row: row.kind, is_whole=True),
+    Column("unfinished", lambda row: row.unfinished),
+    Column("in flight", lambda row: row.in_flight),
+    Column("oldest due", lambda row: row.oldest_due_at, is_whole=True),
+)
+_GROUPS: tuple[Column[DeadGroup], ...] = (
+    Column("reason", lambda row: row.key),
+    Column("count", lambda row: row.count),
+    Column("oldest", lambda row: row.oldest, is_whole=True),
+    Column("newest", lambda row: row.newest, is_whole=True),
+)
+
+
+@at_a_desk
+async def stats(desk: Desk, *, tenant: OfTenant = None) -> None:
+    """Count messages by state, the queue by kind, and dead letters by reason."""
+    restricted = await desk.tenant_asked_for(tenant)
+    states = dict(await desk.backend.reading.states(tenant=restricted))
+    depths = await desk.backend.reading.depths() if restricted is None else []
+    groups = await desk.backend.dead_letters.group("reason", DeadFilter(tenant=restricted))
+    total, fullest = (
+        await desk.backend.dead_letters.sizes(top=_MOST_NAMED)
+        if restricted is None
+        else (sum(group.count for group in groups), [])
+    )
+    document = {
+        "companyId": restricted,
+        "states": states,
+        "depths": depths,
+        "deadLetters": {
+            "total": total,
+            "byReason": {group.key: group.count for group in groups},
+            "byCompany": [{"companyId": name, "count": count} for name, count in fullest],
+        },
+    }
+    facts = {f"messages {name}": count for name, count in states.items()}
+    desk.out.thing(plain(document), facts | {"dead letters": total})
+    desk.out.beside("Queue", depths, _DEPTHS)
+    desk.out.beside("Dead letters", groups, _GROUPS)

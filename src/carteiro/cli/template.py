@@ -1,0 +1,203 @@
+"""``carteiro template``: what tenants send again and again."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any, TypeAlias
+
+import orjson
+import typer
+
+from carteiro.cli.desk import Desk, at_a_desk, confirm
+from carteiro.cli.documents import document_of
+from carteiro.cli.exit_codes import NotFound, WrongUse
+from carteiro.cli.files import read_text
+from carteiro.cli.options import TenantName, Yes
+from carteiro.cli.printing import Column
+from carteiro.model import NewTemplate, Template
+from carteiro.policy.retry import PRESETS
+from carteiro.rendering import check_template, render, sample_templates
+
+app = typer.Typer(help="Look at templates, write and try them.", no_args_is_help=True)
+
+TypeArgument: TypeAlias = Annotated[
+    str, typer.Argument(metavar="TYPE", help="The type, as senders name it.")
+]
+Version: TypeAlias = Annotated[
+    int | None, typer.Option("--version", min=1, help="This version, instead of the newest.")
+]
+
+_COLUMNS: tuple[Column[Template], ...] = (
+    Column("type", lambda row: row.type, is_whole=True),
+    Column("version", lambda row: row.version),
+    Column("subject", lambda row: row.subject),
+    Column("html", lambda row: row.html is not None),
+    Column("text", lambda row: row.text is not None),
+    Column("retry preset", lambda row: row.retry_preset),
+    Column("created", lambda row: row.created_at, is_whole=True),
+)
+
+
+# --- looking ----------------------------------------------------------------------------------
+
+
+@app.command()
+@at_a_desk
+async def ls(
+    desk: Desk,
+    *,
+    tenant: TenantName,
+    type: Annotated[str | None, typer.Option(help="Every version of this type.")] = None,
+) -> None:
+    """List the newest version of each template of a tenant, or every version of one."""
+    known = await desk.known_tenant(tenant)
+    templates = desk.backend.templates
+    found = await (templates.list(known.id) if type is None else templates.versions(known.id, type))
+    desk.out.rows(found, _COLUMNS, document_of)
+
+
+@app.command()
+@at_a_desk
+async def show(
+    desk: Desk, type: TypeArgument, *, tenant: TenantName, version: Version = None
+) -> None:
+    """Show one template."""
+    found = await _known(desk, type, tenant, version)
+    desk.out.thing(
+        document_of(found),
+        {
+            "type": found.type,
+            "tenant": found.tenant,
+            "version": found.version,
+            "subject": found.subject,
+            "retry preset": found.retry_preset,
+            "created": found.created_at,
+        },
+    )
+    for name, part in (("Text", found.text), ("HTML", found.html)):
+        if part is not None:
+            desk.out.text(f"\n{name}:\n{part}")
+
+
+@app.command()
+@at_a_desk
+async def preview(  # noqa: PLR0913 - a parameter per flag
+    desk: Desk,
+    type: TypeArgument,
+    *,
+    tenant: TenantName,
+    version: Version = None,
+    var: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="A variable; user.name=Ana nests. Repeat it."),
+    ] = None,
+    variables: Annotated[
+        str | None, typer.Option(metavar="JSON", help="All variables as one JSON object.")
+    ] = None,
+) -> None:
+    """Show what a template becomes with these variables; nothing is sent."""
+    found = await _known(desk, type, tenant, version)
+    made = render(found, _object(variables) | variables_of(var))
+    desk.out.thing(
+        {"subject": made.subject, "html": made.html, "text": made.text}, {"subject": made.subject}
+    )
+    for name, part in (("Text", made.text), ("HTML", made.html)):
+        if part is not None:
+            desk.out.text(f"\n{name}:\n{part}")
+
+
+# --- changing ---------------------------------------------------------------------------------
+
+
+@app.command()
+@at_a_desk
+async def put(  # noqa: PLR0913 - a parameter per flag
+    desk: Desk,
+    type: TypeArgument,
+    *,
+    tenant: TenantName,
+    subject: Annotated[str, typer.Option(help="The subject; {{ name }} is a variable.")],
+    html: Annotated[Path | None, typer.Option(help="File with the HTML; - reads stdin.")] = None,
+    text: Annotated[Path | None, typer.Option(help="File with the text; - reads stdin.")] = None,
+    retry_preset: Annotated[
+        str | None, typer.Option(help=f"When to try again: {', '.join(PRESETS)}.")
+    ] = None,
+) -> None:
+    """Write a template: its next version. What was accepted before keeps its own."""
+    known = await desk.known_tenant(tenant)
+    new = NewTemplate(known.id, type, subject, read_text(html), read_text(text), retry_preset)
+    await _define(desk, new)
+
+
+@app.command()
+@at_a_desk
+async def delete(desk: Desk, type: TypeArgument, *, tenant: TenantName, yes: Yes = False) -> None:
+    """Take a type out of use; what was accepted with it is sent all the same."""
+    found = await _known(desk, type, tenant, None)
+    confirm(f"Delete template {type!r} of tenant {tenant!r}?", yes=yes)
+    await desk.backend.templates.delete(found.tenant, type)
+    desk.out.answer({"companyId": tenant, "type": type, "deleted": True}, f"Deleted {type}.")
+
+
+@app.command()
+@at_a_desk
+async def samples(
+    desk: Desk,
+    *,
+    tenant: TenantName,
+) -> None:
+    """Give a tenant the templates that ship as samples; those that it has stay as they are."""
+    known = await desk.known_tenant(tenant)
+    has = {each.type for each in await desk.backend.templates.list(known.id)}
+    new = [each for each in sample_templates(known.id) if each.type not in has]
+    made = [await desk.backend.templates.define(each) for each in new]
+    desk.out.rows([each for each in made if isinstance(each, Template)], _COLUMNS, document_of)
+
+
+async def _define(desk: Desk, new: NewTemplate) -> None:
+    check_template(new)
+    made = await desk.backend.templates.define(new)
+    if not isinstance(made, Template):
+        raise NotFound(f"there is no tenant {new.tenant!r}")
+    desk.out.answer(document_of(made), f"{made.type} is version {made.version} now.")
+
+
+async def _known(desk: Desk, type: str, tenant: str, version: int | None) -> Template:
+    known = await desk.known_tenant(tenant)
+    found = await desk.backend.templates.find(known.id, type, version=version)
+    if found is None:
+        which = type if version is None else f"{type}, version {version}"
+        text = f"tenant {tenant!r} has no template {which!r}: carteiro template ls shows them"
+        raise NotFound(text)
+    return found
+
+
+# --- variables --------------------------------------------------------------------------------
+
+
+def variables_of(given: Sequence[str] | None) -> dict[str, Any]:
+    """``user.name=Ana`` and the like as nested variables."""
+    variables: dict[str, Any] = {}
+    for each in given or ():
+        path, is_pair, text = each.partition("=")
+        *folders, name = path.split(".")
+        if not is_pair or not all([*folders, name]):
+            raise WrongUse(f"{each!r} is no variable: write it as NAME=VALUE or OUTER.NAME=VALUE")
+        inner = variables
+        for folder in folders:
+            inner = inner.setdefault(folder, {})
+            if not isinstance(inner, dict):
+                raise WrongUse(f"{each!r}: {folder!r} has a value of its own already")
+        inner[name] = text
+    return variables
+
+
+def _object(text: str | None) -> dict[str, Any]:
+    if text is None:
+        return {}
+    try:
+        variables = orjson.loads(text)
+    except ValueError as error:
+        raise WrongUse(f"--variables is no JSON: {error}") from error
+    if not isinstance(variables, dict):
+        raise WrongUse("--variables must be a JSON object")
+    return variables

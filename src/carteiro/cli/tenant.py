@@ -1,0 +1,297 @@
+"""``carteiro tenant``: who sends, what they may, and how they fare."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Annotated, Any
+
+import typer
+
+from carteiro.cli.desk import Desk, at_a_desk, at_a_new_desk, confirm
+from carteiro.cli.documents import document_of, plain
+from carteiro.cli.exit_codes import NotNow, WrongUse
+from carteiro.cli.options import Limit, OfTenant, TenantArgument, Yes
+from carteiro.cli.paging import print_pages
+from carteiro.cli.printing import Column
+from carteiro.cli.progress import count_done
+from carteiro.model import EMAIL, ApiLimits, Erased, KindName, Standing, Tenant, TenantId
+from carteiro.policy.retry import PRESETS
+from carteiro.policy.tenancy import judge_tenant
+
+app = typer.Typer(help="Look at tenants and change them.", no_args_is_help=True)
+
+_A_MOMENT_S = 0.5
+
+_COLUMNS: tuple[Column[Tenant], ...] = (
+    Column("tenant", lambda row: row.id, is_whole=True),
+    Column("name", lambda row: row.name),
+    Column("tier", lambda row: row.tier),
+    Column("weight", lambda row: row.weight),
+    Column("cap", lambda row: row.cap),
+    Column("rate/s", lambda row: row.rate_per_second),
+    Column("paused", lambda row: row.paused),
+    Column("disabled", lambda row: row.disabled),
+)
+_STANDINGS: tuple[Column[Standing], ...] = (
+    Column("tenant", lambda row: row.tenant, is_whole=True),
+    Column("waiting", lambda row: row.waiting),
+    Column("in flight", lambda row: row.in_flight),
+    Column("processed", lambda row: row.total_processed),
+    Column("last processed", lambda row: row.last_processed_at, is_whole=True),
+    Column("rounds without", lambda row: row.rounds_without_processing),
+    Column("priority", lambda row: row.current_priority),
+    Column("batches in a row", lambda row: row.consecutive_batch_count),
+)
+
+
+class Clearable(StrEnum):
+    """What of a tenant can go back to the default."""
+
+    TIER = "tier"
+    WEIGHT = "weight"
+    CAP = "cap"
+    RATE = "rate"
+    FROM = "from"
+    FROM_DOMAINS = "from-domains"
+    NETWORKS = "networks"
+    LIMITS = "limits"
+    RETRY_PRESET = "retry-preset"
+
+
+_CLEARED: dict[Clearable, dict[str, Any]] = {
+    Clearable.TIER: {"tier": None},
+    Clearable.WEIGHT: {"weight": None},
+    Clearable.CAP: {"cap": None},
+    Clearable.RATE: {"rate_per_second": None},
+    Clearable.FROM: {"default_from": None},
+    Clearable.FROM_DOMAINS: {"from_domains": ()},
+    Clearable.NETWORKS: {"allowed_networks": ()},
+    Clearable.LIMITS: {"limits": None},
+    Clearable.RETRY_PRESET: {"retry_preset": None},
+}
+
+
+@dataclass(frozen=True)
+class Fields:
+    """What can be set of a tenant; None stays as it is."""
+
+    name: Annotated[str | None, typer.Option(help="What people call it.")] = None
+    tier: Annotated[str | None, typer.Option(help="Its tier, which has a weight.")] = None
+    weight: Annotated[float | None, typer.Option(help="Its share, instead of its tier's.")] = None
+    cap: Annotated[int | None, typer.Option(help="At most so many in flight.")] = None
+    rate: Annotated[float | None, typer.Option(help="At most so many a second.")] = None
+    sender: Annotated[
+        str | None, typer.Option("--from", help="The sender of e-mails that name none.")
+    ] = None
+    from_domain: Annotated[
+        list[str] | None, typer.Option(help="A domain that senders may be of; repeat it for more.")
+    ] = None
+    network: Annotated[
+        list[str] | None, typer.Option(help="A network that its keys open for; repeat it for more.")
+    ] = None
+    per_minute: Annotated[int | None, typer.Option(help="Messages it may hand in over HTTP.")] = (
+        None
+    )
+    per_hour: Annotated[int | None, typer.Option(help="As --per-minute.")] = None
+    per_day: Annotated[int | None, typer.Option(help="As --per-minute.")] = None
+    retry_preset: Annotated[
+        str | None, typer.Option(help=f"When to try again: {', '.join(PRESETS)}.")
+    ] = None
+    external_id_is_key: Annotated[
+        bool | None,
+        typer.Option(
+            help="Whether an externalId stands for its request, as an Idempotency-Key does."
+        ),
+    ] = None
+
+    def changes_of(self, tenant: Tenant) -> dict[str, Any]:
+        """What is to be different, as fields of a tenant."""
+        given = {
+            "name": self.name,
+            "tier": self.tier,
+            "weight": self.weight,
+            "cap": self.cap,
+            "rate_per_second": self.rate,
+            "default_from": self.sender,
+            "from_domains": self.from_domain and tuple(self.from_domain),
+            "allowed_networks": self.network and tuple(self.network),
+            "limits": self._limits_of(tenant),
+            "retry_preset": self.retry_preset,
+            "external_id_is_key": self.external_id_is_key,
+        }
+        return {field: each for field, each in given.items() if each is not None}
+
+    def _limits_of(self, tenant: Tenant) -> ApiLimits | None:
+        given = {
+            "per_minute": self.per_minute,
+            "per_hour": self.per_hour,
+            "per_day": self.per_day,
+        }
+        named = {name: each for name, each in given.items() if each is not None}
+        return replace(tenant.limits or ApiLimits(), **named) if named else None
+
+
+# --- looking ----------------------------------------------------------------------------------
+
+
+@app.command()
+@at_a_desk
+async def ls(desk: Desk, *, limit: Limit = 100) -> None:
+    """List tenants, by name."""
+    await print_pages(
+        desk,
+        lambda cursor, size: desk.backend.tenants.list(cursor=cursor, limit=size),
+        limit=limit,
+        columns=_COLUMNS,
+        document=document_of,
+    )
+
+
+@app.command()
+@at_a_desk
+async def show(desk: Desk, tenant: TenantArgument) -> None:
+    """Show one tenant: what it may, how many messages it has, and how it fares."""
+    found = await desk.known_tenant(tenant)
+    states = dict(await desk.backend.reading.states(tenant=found.id))
+    standings = [
+        each for each in await desk.backend.tenants.standings(EMAIL) if each.tenant == found.id
+    ]
+    document = document_of(found, messages=states, standings=standings)
+    desk.out.thing(document, _facts(found) | {f"messages {name}": n for name, n in states.items()})
+    desk.out.beside("Standing", standings, _STANDINGS)
+
+
+@app.command()
+@at_a_desk
+async def standing(
+    desk: Desk,
+    *,
+    tenant: OfTenant = None,
+    kind: Annotated[str, typer.Option(help="Of this kind of job.")] = EMAIL,
+) -> None:
+    """Show how tenants take turns, least served first."""
+    restricted = await desk.tenant_asked_for(tenant)
+    standings = await desk.backend.tenants.standings(KindName(kind))
+    shown = [each for each in standings if restricted is None or each.tenant == restricted]
+    desk.out.rows(shown, _STANDINGS, document_of)
+
+
+def _facts(tenant: Tenant) -> dict[str, object]:
+    limits = tenant.limits
+    return {
+        "tenant": tenant.id,
+        "name": tenant.name,
+        "tier": tenant.tier,
+        "weight": tenant.weight,
+        "cap": tenant.cap,
+        "rate/s": tenant.rate_per_second,
+        "paused": tenant.paused,
+        "disabled": tenant.disabled,
+        "from": tenant.default_from,
+        "from domains": tenant.from_domains or None,
+        "networks": tenant.allowed_networks or None,
+        "limits": limits and f"{limits.per_minute}/min {limits.per_hour}/h {limits.per_day}/day",
+        "retry preset": tenant.retry_preset,
+        "external id is key": tenant.external_id_is_key,
+    }
+
+
+# --- changing ---------------------------------------------------------------------------------
+
+
+@app.command()
+@at_a_new_desk
+async def add(desk: Desk, tenant: TenantArgument, *, fields: Fields) -> None:
+    """Add a tenant; carteiro key add then makes a key for it."""
+    [known] = await desk.backend.tenants.find([TenantId(tenant)])
+    if known is not None:
+        raise NotNow(f"there is a tenant {tenant!r} already: carteiro tenant set changes it")
+    new = Tenant(TenantId(tenant))
+    await _define(desk, replace(new, **fields.changes_of(new)), f"Added {tenant}.")
+
+
+@app.command("set")
+@at_a_desk
+async def set_(
+    desk: Desk,
+    tenant: TenantArgument,
+    *,
+    clear: Annotated[
+        list[Clearable] | None, typer.Option(help="Back to the default; repeat it for more.")
+    ] = None,
+    fields: Fields,
+) -> None:
+    """Change a tenant; what is not named stays. It acts on what waits at once."""
+    known = await desk.known_tenant(tenant)
+    cleared = {field: to for each in clear or () for field, to in _CLEARED[each].items()}
+    base = replace(known, **cleared)
+    changes = fields.changes_of(base)
+    if not changes and not cleared:
+        raise WrongUse("nothing to change: carteiro tenant set --help lists what can be set")
+    await _define(desk, replace(base, **changes), f"Changed {tenant}.")
+
+
+async def _define(desk: Desk, tenant: Tenant, sentence: str) -> None:
+    faults = judge_tenant(tenant)
+    if faults:
+        raise WrongUse("; ".join(f"{fault.field}: {fault.message}" for fault in faults))
+    await desk.backend.tenants.define([tenant])
+    desk.out.answer(document_of(tenant), sentence)
+
+
+def _switch(name: str, promise: str, change: Callable[[Tenant], Tenant]) -> None:
+    """One command that switches something of a tenant on or off."""
+
+    async def switch(desk: Desk, tenant: TenantArgument) -> None:
+        changed = change(await desk.known_tenant(tenant))
+        await desk.backend.tenants.define([changed])
+        states = "disabled" if changed.disabled else "paused" if changed.paused else "at work"
+        desk.out.answer(document_of(changed), f"{tenant} is {states}.")
+
+    switch.__doc__ = promise
+    app.command(name)(at_a_desk(switch))
+
+
+_switch(
+    "disable",
+    "Close a tenant: no key opens, nothing is accepted, what waits is held.",
+    lambda tenant: replace(tenant, disabled=True),
+)
+_switch(
+    "enable", "Open a tenant that was disabled.", lambda tenant: replace(tenant, disabled=False)
+)
+_switch(
+    "pause",
+    "Hold what waits; new messages are accepted, and wait.",
+    lambda tenant: replace(tenant, paused=True),
+)
+_switch("resume", "Let a paused tenant go on.", lambda tenant: replace(tenant, paused=False))
+
+
+@app.command()
+@at_a_desk
+async def erase(desk: Desk, tenant: TenantArgument, *, yes: Yes = False) -> None:
+    """Take a tenant and everything of it away, for good."""
+    found = await desk.known_tenant(tenant)
+    confirm(f"Erase tenant {tenant!r} and all its messages for good?", yes=yes)
+    messages = recipients = 0
+    with count_done("messages erased") as tell:
+        while True:
+            page = await desk.backend.tenants.erase(found.id)
+            if page is None:
+                break
+            messages, recipients = messages + page.messages, recipients + page.recipients
+            tell(messages)
+            if not page.has_more:
+                break
+            await rest_after(page)
+    document = {"companyId": tenant, "messages": messages, "recipients": recipients}
+    desk.out.answer(
+        plain(document), f"Erased {tenant}: {messages} messages, {recipients} recipients."
+    )
+
+
+async def rest_after(page: Erased) -> None:
+    """A page that found nothing to erase waits for what is in flight."""
+    await asyncio.sleep(0 if page.messages else _A_MOMENT_S)

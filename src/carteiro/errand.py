@@ -1,0 +1,98 @@
+"""A store for a worker that is to come back: it hands out what is due, so many jobs, and says when that is all."""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
+from datetime import timedelta
+
+from carteiro.model import (
+    ZERO,
+    AcceptAnswer,
+    Begun,
+    CancelAnswer,
+    Claimed,
+    ClaimId,
+    End,
+    KindName,
+    Late,
+    Lease,
+    MessageId,
+    NewMessage,
+    Refused,
+    Settled,
+    Start,
+    State,
+    TenantId,
+)
+from carteiro.ports import Store
+
+_A_MOMENT = timedelta(milliseconds=20)
+
+
+class Errand:
+    """The store behind it, but for claims: at most ``limit`` jobs, and an end when nothing is due.
+
+    What is in hand may hold others back (a cap, a send rate), so the end is reached only when nothing
+    is due *and* nothing is in hand. ``states`` counts what became of the jobs.
+    """
+
+    def __init__(self, store: Store, *, limit: int | None) -> None:
+        self._store = store
+        self._left = limit
+        self._in_hand: set[Lease] = set()
+        self._done: Callable[[], None] = lambda: None
+        self.states: Counter[State] = Counter()
+
+    def when_done(self, done: Callable[[], None]) -> None:
+        """Call this when nothing more will be handed out."""
+        self._done = done
+
+    async def claim(
+        self, *, claim_id: ClaimId, kinds: Collection[KindName], limit: int, lease: timedelta
+    ) -> Claimed:
+        """As the store, within what is left."""
+        if self._left is not None:
+            limit = min(limit, self._left)
+        if limit == 0:
+            self._done()
+            return Claimed([], None)
+        claimed = await self._store.claim(claim_id=claim_id, kinds=kinds, limit=limit, lease=lease)
+        self._in_hand.update(job.lease for job in claimed.jobs)
+        if self._left is not None:
+            self._left -= len(claimed.jobs)
+        if not claimed.jobs:
+            if not self._in_hand:
+                self._done()
+            return Claimed([], _A_MOMENT)
+        return claimed
+
+    async def settle(self, ends: Sequence[End]) -> list[Settled | Late]:
+        """As the store; counted."""
+        answers = await self._store.settle(ends)
+        self._in_hand.difference_update(end.lease for end in ends)
+        self.states.update(each.state for each in answers if isinstance(each, Settled))
+        return answers
+
+    async def release(self, leases: Sequence[Lease], *, wait: timedelta = ZERO) -> None:
+        """As the store."""
+        await self._store.release(leases, wait=wait)
+        self._in_hand.difference_update(leases)
+
+    async def accept(self, new: Sequence[NewMessage]) -> list[AcceptAnswer]:
+        """As the store."""
+        return await self._store.accept(new)
+
+    async def declare(self, starts: Sequence[Start]) -> list[Begun | Refused]:
+        """As the store."""
+        return await self._store.declare(starts)
+
+    async def extend(self, leases: Sequence[Lease], *, lease: timedelta) -> list[bool]:
+        """As the store."""
+        return await self._store.extend(leases, lease=lease)
+
+    async def cancel(self, ids: Sequence[MessageId], *, tenant: TenantId) -> list[CancelAnswer]:
+        """As the store."""
+        return await self._store.cancel(ids, tenant=tenant)
+
+    async def reap(self, *, limit: int) -> int:
+        """As the store."""
+        return await self._store.reap(limit=limit)

@@ -1,0 +1,88 @@
+"""The endpoint of figures: states, depths, dead letters."""
+
+from collections.abc import Iterable
+
+from pydantic import Field
+from starlette.requests import Request
+from starlette.responses import Response
+
+from carteiro.intake.http.documents import Document, Moment
+from carteiro.intake.http.endpoint import Endpoint
+from carteiro.intake.http.key_ring import KeyRing
+from carteiro.intake.http.reading import Question, read_query
+from carteiro.model import Depth, State
+from carteiro.ports import DeadLetters, Reading
+
+
+class DepthView(Document):
+    """How much of one kind is in the queue."""
+
+    kind: str
+    unfinished: int
+    in_flight: int
+    oldest_due_at: Moment | None
+
+
+class TenantCount(Document):
+    """How many dead letters a tenant has."""
+
+    company_id: str
+    count: int
+
+
+class DeadLetterSizes(Document):
+    """How many dead letters there are, and whose most of them are."""
+
+    total: int
+    by_company: list[TenantCount]
+
+
+class Stats(Document):
+    """Figures of the whole store."""
+
+    states: dict[State, int]
+    depths: list[DepthView]
+    dead_letters: DeadLetterSizes
+
+
+class StatsQuestion(Question):
+    """How many tenants to name."""
+
+    top: int = Field(default=10, ge=1, le=100)
+
+
+class StatsDesk:
+    """What administrators can see of the whole."""
+
+    def __init__(self, reading: Reading, dead_letters: DeadLetters, keys: KeyRing) -> None:
+        self._reading = reading
+        self._dead_letters = dead_letters
+        self._keys = keys
+
+    def endpoints(self) -> Iterable[Endpoint]:
+        """The one there is."""
+        yield Endpoint(
+            "GET", "/admin/v1/stats", self.stats, "See the figures", Stats, query=StatsQuestion
+        )
+
+    async def stats(self, request: Request) -> Response:
+        """States count the whole ledger: not to be asked every second."""
+        await self._keys.administrator_of(request)
+        asked = read_query(request, StatsQuestion)
+        total, largest = await self._dead_letters.sizes(top=asked.top)
+        by_company = [TenantCount(company_id=tenant, count=count) for tenant, count in largest]
+        stats = Stats(
+            states=dict(await self._reading.states()),
+            depths=[_depth(each) for each in await self._reading.depths()],
+            dead_letters=DeadLetterSizes(total=total, by_company=by_company),
+        )
+        return stats.as_response(nulls=True)
+
+
+def _depth(depth: Depth) -> DepthView:
+    return DepthView(
+        kind=depth.kind,
+        unfinished=depth.unfinished,
+        in_flight=depth.in_flight,
+        oldest_due_at=depth.oldest_due_at,
+    )

@@ -1,0 +1,128 @@
+"""The endpoint for many e-mails at once: each is judged and answered by itself, all are one commit."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import orjson
+from pydantic import ConfigDict, Field
+from starlette.requests import Request
+from starlette.responses import Response
+
+from carteiro.email import MAX_REQUEST_BYTES, Email, read_email
+from carteiro.errors import FieldError, InvalidMessage, NotAccepted
+from carteiro.intake.http.body import MAX_BATCH_BYTES, read_json, too_large
+from carteiro.intake.http.documents import json_response
+from carteiro.intake.http.email_documents import BatchResults, accepted, rate_limit
+from carteiro.intake.http.endpoint import Endpoint
+from carteiro.intake.http.idempotency import judged_key
+from carteiro.intake.http.intake import Intake, Item, PostAnswer, refused
+from carteiro.intake.http.key_ring import KeyRing
+from carteiro.intake.http.reading import Question
+from carteiro.intake.http.refusal import Refusal, bad_value, of_invalid
+from carteiro.model import Accepted, OverLimit, Replayed
+
+MOST_IN_A_BATCH = 1000
+_KEY = "idempotencyKey"
+
+
+class BatchItem(Email):
+    """One e-mail of a batch, with a key of its own if it has one."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    idempotency_key: str | None = Field(
+        default=None, min_length=1, max_length=128, pattern="^[ -~]+$"
+    )
+
+
+class Batch(Question):
+    """Many e-mails; what is wrong with one does not touch the others."""
+
+    messages: list[BatchItem] = Field(min_length=1, max_length=MOST_IN_A_BATCH)
+
+
+class BatchIntake:
+    """What ``/v1`` offers for many e-mails."""
+
+    def __init__(self, intake: Intake, keys: KeyRing) -> None:
+        self._intake = intake
+        self._keys = keys
+
+    def endpoints(self) -> Iterable[Endpoint]:
+        """The one there is."""
+        yield Endpoint(
+            "POST",
+            "/v1/email/batch",
+            self.send,
+            "Accept many e-mails",
+            BatchResults,
+            reads=Batch,
+        )
+
+    async def send(self, request: Request) -> Response:
+        """200 with a result for each e-mail, in order, after all that is accepted is committed.
+
+        The status of a result is what ``/v1/email/send`` would have answered. An e-mail may have
+        an ``idempotencyKey``, which works as the header does.
+        """
+        tenant = await self._keys.tenant_of(request)
+        items = _items(await read_json(request, most=MAX_BATCH_BYTES))
+        request_id: str = request.state.request_id
+        made = [_made(each) for each in items]
+        handed_in = [each for each in made if isinstance(each, Item)]
+        answers = iter(await self._intake.many(handed_in, tenant=tenant, request_id=request_id))
+        results = [
+            _refused(each, request_id)
+            if isinstance(each, Refusal)
+            else _answered(each, next(answers), request_id)
+            for each in made
+        ]
+        return json_response({"results": results})
+
+
+def _items(body: bytes) -> list[Any]:
+    try:
+        batch = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        raise InvalidMessage([FieldError("body", "is not valid JSON")]) from None
+    if not isinstance(batch, dict) or "messages" not in batch:
+        raise InvalidMessage([FieldError("messages", "is required", missing=True)])
+    if len(batch) > 1:
+        raise bad_value("messages", "is the only field that is known")
+    items = batch["messages"]
+    if not isinstance(items, list) or not 1 <= len(items) <= MOST_IN_A_BATCH:
+        raise bad_value("messages", f"must be a list of 1 to {MOST_IN_A_BATCH} e-mails")
+    return items
+
+
+def _made(item: object) -> Item | Refusal:
+    """One e-mail of the batch, judged as a request of its own is."""
+    if not isinstance(item, dict):
+        return of_invalid(InvalidMessage([FieldError("body", "must be an object")]))
+    try:
+        key = judged_key(item.pop(_KEY, None), _KEY)
+        encoded = orjson.dumps(item)
+        if len(encoded) > MAX_REQUEST_BYTES:
+            return too_large(MAX_REQUEST_BYTES)
+        return Item(read_email(encoded), key)
+    except InvalidMessage as error:
+        return of_invalid(error)
+
+
+def _answered(item: Item, answer: PostAnswer | NotAccepted, request_id: str) -> Mapping[str, Any]:
+    """A `BatchResult`, see `accepted` for why it is none."""
+    match answer:
+        case Accepted() | Replayed():
+            return {"status": 202, "accepted": accepted(answer, item.email, request_id)}
+        case OverLimit():
+            return {
+                **_refused(refused(answer), request_id),
+                "rateLimit": rate_limit(answer).model_dump(by_alias=True),
+            }
+        case _:
+            return _refused(refused(answer), request_id)
+
+
+def _refused(refusal: Refusal, request_id: str) -> Mapping[str, Any]:
+    error = refusal.as_error(request_id).model_dump(by_alias=True)
+    return {"status": refusal.status, "error": error}

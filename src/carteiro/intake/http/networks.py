@@ -1,0 +1,68 @@
+"""Where a request comes from, and whether that is allowed."""
+
+from collections.abc import Iterable, Sequence
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from typing import TypeAlias
+
+from starlette.requests import Request
+
+Address: TypeAlias = IPv4Address | IPv6Address
+
+_MOST_HOPS = 32  # more proxies than this nobody has; a header may hold thousands of made-up ones
+
+
+class Networks:
+    """Networks by their usual names: ``10.0.0.0/8``, ``2001:db8::/32``, ``192.0.2.7``."""
+
+    __slots__ = ("_networks",)
+
+    def __init__(self, names: Iterable[str]) -> None:
+        """Raise ValueError on a name that is none."""
+        self._networks = [ip_network(name.strip(), strict=False) for name in names]
+
+    def __bool__(self) -> bool:
+        """Whether there are any."""
+        return bool(self._networks)
+
+    def __contains__(self, address: Address) -> bool:
+        """Whether the address lies in one of them; IPv4 inside IPv6 counts as IPv4."""
+        return any(address in network for network in self._networks)
+
+
+def client_address(request: Request, *, proxies: Networks) -> Address | None:
+    """The address that the request was sent from, as far as it can be trusted; None if unknown.
+
+    What proxies say counts only as far as they are trusted: from the nearest one on, the first
+    address that is not a trusted proxy's is the client's. Whatever stands before it anyone may
+    have made up.
+    """
+    address = _parsed("" if request.client is None else request.client.host)
+    for hop in _forwarded(request) if proxies else ():
+        if address is None or address not in proxies:
+            break
+        address = _parsed(hop)
+    return address
+
+
+def _forwarded(request: Request) -> Sequence[str]:
+    """What X-Forwarded-For says, nearest first."""
+    hops = ",".join(request.headers.getlist("x-forwarded-for")).split(",")
+    return [hop.strip() for hop in reversed(hops) if hop.strip()][:_MOST_HOPS]
+
+
+def _parsed(text: str) -> Address | None:
+    try:
+        address = ip_address(text)
+    except ValueError:
+        return None
+    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
+    return mapped or address
+
+
+def are_networks(names: Iterable[str]) -> bool:
+    """Whether each name is that of a network or an address."""
+    try:
+        Networks(names)
+    except ValueError:
+        return False
+    return True

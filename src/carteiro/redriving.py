@@ -1,0 +1,180 @@
+"""What people do with dead letters: send all that match round again, or mend one and send it."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import orjson
+
+from carteiro.email import Email, make_email, restore_email, stored_content
+from carteiro.errors import FieldError, InvalidMessage
+from carteiro.model import (
+    EMAIL,
+    Cursor,
+    DeadFilter,
+    KindName,
+    RedriveAnswer,
+    Revision,
+    TenantId,
+    value,
+)
+from carteiro.path.accept import from_tenant, new_recipient
+from carteiro.ports import Backend, DeadLetters
+from carteiro.rendering import render_email
+from carteiro.tasks import MAX_CONTENT_BYTES
+
+_PAGE = 500
+_SAYS = ("subject", "html", "text")
+EDITABLE = frozenset(
+    {
+        *_SAYS,
+        "attachments",
+        "bcc",
+        "cc",
+        "from",
+        "headers",
+        "recipient",
+        "replyTo",
+        "template",
+        "to",
+    }
+)
+
+
+@value
+class RedriveTally:
+    """What became of the dead letters that matched, so far."""
+
+    redriven: int = 0
+    already: int = 0
+    not_found: int = 0
+    no_content: int = 0
+
+    def plus(self, answers: Sequence[RedriveAnswer]) -> "RedriveTally":
+        """The tally with these counted too."""
+        count = Counter(answers)
+        return RedriveTally(
+            redriven=self.redriven + count[RedriveAnswer.REDRIVEN],
+            already=self.already + count[RedriveAnswer.ALREADY],
+            not_found=self.not_found + count[RedriveAnswer.NOT_FOUND],
+            no_content=self.no_content + count[RedriveAnswer.NO_CONTENT],
+        )
+
+
+async def redrive_matching(  # noqa: PLR0913 - what to send, on whose word, and how
+    dead_letters: DeadLetters,
+    wanted: DeadFilter,
+    *,
+    by: str,
+    rate: float | None = None,
+    progress: Callable[[RedriveTally], None] | None = None,
+    sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+) -> RedriveTally:
+    """Send all that match and are not on their way round again, at most ``rate`` a second; each once.
+
+    Stopped half-way it can be asked again: what was redriven is passed over. What dies again
+    meanwhile is newer than what is being looked at, and waits for another time.
+    """
+    size = _PAGE if rate is None else max(1, min(_PAGE, int(rate)))
+    resting = replace(wanted, is_redriven=False)
+    tally, is_first = RedriveTally(), True
+    cursor: Cursor | None = None
+    if wanted.is_redriven:
+        return tally
+    while is_first or cursor is not None:
+        page = await dead_letters.find(resting, cursor=cursor, limit=size)
+        if not is_first and rate is not None:
+            await sleep(len(page.rows) / rate)
+        tally = tally.plus(await dead_letters.redrive([each.id for each in page.rows], by=by))
+        if progress is not None:
+            progress(tally)
+        cursor, is_first = page.next, False
+    return tally
+
+
+# --- mending one ----------------------------------------------------------------------------------
+
+
+async def revise(
+    content: str | None,
+    changes: Mapping[str, Any],
+    *,
+    kind: KindName,
+    tenant: TenantId,
+    backend: Backend,
+) -> Revision:
+    """What a message is to become with these changes, by their JSON names; raises `InvalidMessage`.
+
+    Of an e-mail any part of what is sent may change (null takes it away), and all of it is judged
+    again; of a task only the arguments that it has.
+    """
+    if not content:
+        raise _wrong("body", "is past its retention: there is nothing to edit")
+    if not changes:
+        raise _wrong("body", "changes nothing")
+    if kind != EMAIL:
+        return Revision(_arguments(content, changes), None, None)
+    email = await _revised(restore_email(content), changes, tenant, backend)
+    recipient = None if email.recipient is None else new_recipient(email.recipient)
+    return Revision(stored_content(email), email.to, email.subject, recipient)
+
+
+async def _revised(
+    stored: Email, changes: Mapping[str, Any], tenant: TenantId, backend: Backend
+) -> Email:
+    fixed = sorted(changes.keys() - EDITABLE)
+    if fixed:
+        raise InvalidMessage([FieldError(_shown(name), _FIXED) for name in fixed[:20]])
+    email = make_email(_merged(stored, changes))
+    if email.template is None:
+        email = email.model_copy(update={"template": stored.template})
+    else:
+        email = await render_email(email, tenant=tenant, templates=backend.templates)
+    [owner] = await backend.tenants.find([tenant])
+    return email if owner is None else from_tenant(email, owner)
+
+
+_FIXED = f"cannot be edited: only {', '.join(sorted(EDITABLE))} can"
+
+
+def _shown(name: str) -> str:
+    return name if name.isascii() and name.isidentifier() else "(unknown)"
+
+
+def _merged(stored: Email, changes: Mapping[str, Any]) -> dict[str, Any]:
+    fields: dict[str, Any] = orjson.loads(stored_content(stored))
+    fields.pop("template", None)  # its words are in place, and stand for themselves
+    if changes.get("template") is not None:
+        fields = {name: each for name, each in fields.items() if name not in _SAYS}
+    for name, each in changes.items():
+        before = fields.get(name)
+        both = isinstance(before, dict) and isinstance(each, dict)
+        fields[name] = _without_nulls(before | each) if both else each
+    if "to" in changes and "recipient" not in changes and fields.get("recipient"):
+        fields["recipient"]["email"] = changes["to"]  # the same person, at another address
+    return _without_nulls(fields)
+
+
+def _without_nulls(fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: each for name, each in fields.items() if each is not None}
+
+
+def _arguments(content: str, changes: Mapping[str, Any]) -> str:
+    arguments = orjson.loads(content)
+    other = sorted(changes.keys() - arguments.keys())
+    if other:
+        fault = "is no argument of this task, and nothing else of a task can be edited"
+        raise InvalidMessage([FieldError(_shown(name), fault) for name in other[:20]])
+    try:
+        made = orjson.dumps(arguments | dict(changes))
+    except TypeError:
+        raise _wrong("body", "has values that JSON cannot hold") from None
+    if len(made) > MAX_CONTENT_BYTES:
+        raise _wrong("body", f"must have at most {MAX_CONTENT_BYTES} bytes")
+    return made.decode()
+
+
+def _wrong(field: str, fault: str) -> InvalidMessage:
+    return InvalidMessage([FieldError(field, fault)])

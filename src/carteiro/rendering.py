@@ -1,0 +1,164 @@
+"""Templates with their words in place: judged when they are written, rendered when an e-mail is accepted."""
+
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from importlib import resources
+from typing import Any
+
+from carteiro.email import MAX_SUBJECT_CHARS, Email, EmailTemplate, subject_fault
+from carteiro.errors import FieldError, InvalidMessage
+from carteiro.model import NewTemplate, Template, TenantId, value
+from carteiro.policy.retry import PRESETS
+from carteiro.ports.templates import Templates
+from carteiro.template_language import (
+    MAX_SOURCE_CHARS,
+    TemplateFault,
+    VariablesMissing,
+    program,
+    readable,
+)
+
+MAX_BODY_BYTES = 512 * 1024
+_TYPE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}", re.ASCII)
+_MOST_SUBJECT_SOURCE = 2000
+_VARIABLES = "template.variables"
+
+
+@value
+class Rendered:
+    """What a template became."""
+
+    subject: str
+    html: str | None
+    text: str | None
+
+
+# --- writing a template -------------------------------------------------------------------------
+
+
+def check_template(template: NewTemplate) -> None:
+    """Raise `InvalidMessage` on a template that must not be defined."""
+    if faults := faults_of(template):
+        raise InvalidMessage(faults)
+
+
+def faults_of(template: NewTemplate | Template) -> list[FieldError]:
+    """What is wrong with a template, field by field."""
+    return list(_faults(template))
+
+
+def _faults(template: NewTemplate | Template) -> Iterator[FieldError]:
+    if not _TYPE.fullmatch(template.type):
+        yield FieldError("type", "must be 1 to 100 letters, digits, '_', '-' or '.'")
+    if not (template.html or template.text):
+        yield FieldError("html", "html or text is required", missing=True)
+    if template.retry_preset is not None and template.retry_preset not in PRESETS:
+        yield FieldError("retryPreset", f"must be one of {', '.join(PRESETS)}")
+    if not 0 < len(template.subject) <= _MOST_SUBJECT_SOURCE:
+        yield FieldError("subject", f"must have 1 to {_MOST_SUBJECT_SOURCE} characters")
+    for field, source, escapes in _parts(template):
+        if (fault := _source_fault(source, escapes=escapes)) is not None:
+            yield FieldError(field, fault)
+
+
+def _parts(template: NewTemplate | Template) -> Iterator[tuple[str, str, bool]]:
+    yield "subject", template.subject, False
+    if template.html is not None:
+        yield "html", template.html, True
+    if template.text is not None:
+        yield "text", template.text, False
+
+
+def _source_fault(source: str, *, escapes: bool) -> str | None:
+    try:
+        if "\0" in source or len(source.encode()) > MAX_SOURCE_CHARS:
+            return f"must have at most {MAX_SOURCE_CHARS} bytes, and no U+0000"
+        program(source, escapes=escapes)
+    except UnicodeEncodeError:
+        return "is not valid Unicode"
+    except TemplateFault as error:
+        return str(error)
+    return None
+
+
+# --- rendering it -------------------------------------------------------------------------------
+
+
+def render(template: NewTemplate | Template, variables: Mapping[str, Any]) -> Rendered:
+    """The template with these variables; `InvalidMessage` names all that are missing, or what is wrong."""
+    try:
+        words = readable(variables)
+    except TemplateFault as error:
+        raise InvalidMessage([FieldError(_VARIABLES, str(error))]) from None
+    made: dict[str, str] = {}
+    faults: dict[str, FieldError] = {}
+    for part, source, escapes in _parts(template):
+        most = MAX_SUBJECT_CHARS * 2 if part == "subject" else MAX_BODY_BYTES
+        try:
+            made[part] = program(source, escapes=escapes).run(words, most_chars=most)
+        except VariablesMissing as error:
+            for path in error.paths:
+                field = f"{_VARIABLES}.{path}"
+                faults[field] = FieldError(field, "is required")
+        except TemplateFault as error:
+            faults[part] = FieldError(_VARIABLES, f"{part}: {error}")
+    if faults:
+        raise InvalidMessage(list(faults.values()))
+    rendered = Rendered(made["subject"].strip(), made.get("html"), made.get("text"))
+    _judge(rendered)
+    return rendered
+
+
+def _judge(rendered: Rendered) -> None:
+    faults = []
+    if (fault := subject_fault(rendered.subject)) is not None:
+        faults.append(FieldError(_VARIABLES, f"subject: {fault}"))
+    for part, body in (("html", rendered.html), ("text", rendered.text)):
+        if body is not None and len(body.encode()) > MAX_BODY_BYTES:
+            faults.append(
+                FieldError(_VARIABLES, f"{part}: must have at most {MAX_BODY_BYTES} bytes")
+            )
+    if not (rendered.html or rendered.text):
+        faults.append(FieldError(_VARIABLES, "leave nothing in html or text"))
+    if faults:
+        raise InvalidMessage(faults)
+
+
+async def render_email(email: Email, *, tenant: TenantId, templates: Templates) -> Email:
+    """The e-mail with the words of its template, and which version they are of; any other as it is.
+
+    From then on it stands for itself: what becomes of the template does not change it.
+    """
+    if email.template is None or email.template.version is not None:
+        return email
+    template = await templates.find(tenant, email.template.type)
+    if template is None:
+        raise InvalidMessage([FieldError("template.type", "there is no such template")])
+    rendered = render(template, email.template.variables)
+    return email.model_copy(
+        update={
+            "subject": rendered.subject,
+            "html": rendered.html,
+            "text": rendered.text,
+            "template": EmailTemplate(type=template.type, version=template.version),
+        }
+    )
+
+
+# --- samples ------------------------------------------------------------------------------------
+
+
+def sample_templates(tenant: TenantId) -> list[NewTemplate]:
+    """The templates that ship as samples, for a tenant to define."""
+    return [
+        NewTemplate(tenant=tenant, type=name, **tomllib.loads(text)) for name, text in _samples()
+    ]
+
+
+def _samples() -> Iterator[tuple[str, str]]:
+    folder = resources.files("carteiro") / "samples"
+    for file in sorted(folder.iterdir(), key=lambda each: each.name):
+        name, dot, kind = file.name.rpartition(".")
+        if dot and kind == "toml":
+            yield name, file.read_text(encoding="utf-8")

@@ -1,0 +1,7 @@
+"""What a process counts, what its store shows, and both in Prometheus' words."""
+
+from carteiro.telemetry.metrics.exposition import CONTENT_TYPE, Metrics
+from carteiro.telemetry.metrics.measured import MeasuredStore
+from carteiro.telemetry.metrics.tally import Tally
+
+__all__ = ["CONTENT_TYPE", "MeasuredStore", "Metrics", "Tally"]

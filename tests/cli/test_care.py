@@ -1,0 +1,256 @@
+"""What keeps an installation in order: inbox, stats, doctor, migrate, prune, backup."""
+
+import sqlite3
+import time
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from carteiro.cli.exit_codes import ExitCode
+from carteiro.stores.sqlite.opening import newest_version
+from support.command_line import CommandLine
+
+
+def changed(line: CommandLine, statement: str, *values: object) -> None:
+    """Do to the file what only an accident does."""
+    with closing(sqlite3.connect(line.file)) as db, db:
+        db.execute(statement, values)
+
+
+# --- inbox --------------------------------------------------------------------------------------
+
+
+def test_the_inbox_has_what_was_delivered(line: CommandLine) -> None:
+    """Of all tenants or one."""
+    line.tenant("acme")
+    mine = line.sent("ok@sandbox.test", "--tenant", "acme")
+    other = line.sent("ok@sandbox.test")
+    line.worked_off()
+
+    assert {row["outboxId"] for row in line.listed("inbox", "ls")} == {mine, other}
+    assert [row["outboxId"] for row in line.listed("inbox", "ls", "--tenant", "acme")] == [mine]
+    assert line.asked("inbox", "show", mine)["content"]["text"] == "Olá"
+    assert line("inbox", "show", other, "--tenant", "acme").code == ExitCode.NOT_FOUND
+
+
+def test_a_mail_is_written_to_be_looked_at(line: CommandLine) -> None:
+    """Its HTML, or its text as it stands, in a file of its own."""
+    plain = line.sent("ok@sandbox.test", "--text", "1 < 2")
+    rich = line.sent("ok@sandbox.test", "--html", "<p>Olá</p>")
+    line.worked_off()
+
+    for message, body in ((plain, "<pre>1 &lt; 2</pre>"), (rich, "<p>Olá</p>")):
+        path = Path(line.asked("inbox", "open", message, "--no-browser")["path"])
+        assert body in path.read_text("utf-8")
+        path.unlink()
+        path.parent.rmdir()
+
+
+def test_what_was_not_delivered_is_not_in_the_inbox(line: CommandLine) -> None:
+    """It says where the message is."""
+    message = line.sent("ok@sandbox.test")
+
+    ran = line("inbox", "show", message)
+
+    assert ran.code == ExitCode.NOT_FOUND
+    assert "ENQUEUED" in ran.err
+
+
+# --- stats, explain -----------------------------------------------------------------------------
+
+
+def test_stats_count_what_there_is(line: CommandLine) -> None:
+    """Of all tenants, or of one."""
+    line.tenant("acme")
+    line.dead("--tenant", "acme")
+    line.sent("ok@sandbox.test")
+
+    whole = line.asked("stats")
+    mine = line.asked("stats", "--tenant", "acme")
+
+    assert whole["states"] == {"ENQUEUED": 1, "FAILED": 1}
+    assert whole["depths"][0]["unfinished"] == 1
+    assert whole["deadLetters"] == {
+        "total": 1,
+        "byReason": {"permanent_error": 1},
+        "byCompany": [{"companyId": "acme", "count": 1}],
+    }
+    assert (mine["states"], mine["deadLetters"]["total"]) == ({"FAILED": 1}, 1)
+
+
+def test_it_is_explained_why_a_message_waits(line: CommandLine) -> None:
+    """In a word for programs, in a sentence for people."""
+    line.tenant("acme")
+    message = line.sent("ok@sandbox.test", "--tenant", "acme")
+
+    ready = line.asked("explain", message)
+    line.done("tenant", "pause", "acme")
+    held = line.asked("explain", message)
+    said = line.done("explain", message)
+
+    assert (ready["why"], held["why"]) == ("turn", "tenant_paused")
+    assert (held["outboxId"], held["status"], held["until"]) == (message, "ENQUEUED", None)
+    assert "paused" in said
+
+
+# --- doctor -------------------------------------------------------------------------------------
+
+
+def levels(line: CommandLine) -> dict[str, str]:
+    """The level of each check; a check with several findings has its worst."""
+    found: dict[str, str] = {}
+    for each in line("doctor", "--json").documents:
+        found[each["check"]] = max(found.get(each["check"], "ok"), each["level"], key=_BAD.index)
+    return found
+
+
+_BAD = ("ok", "warn", "fail")
+
+
+def test_a_sound_installation_is_all_ok(line: CommandLine) -> None:
+    """Every check is named, and the exit code is 0."""
+    line.sent("ok@sandbox.test")
+    line.worked_off()
+
+    ran = line("doctor")
+
+    assert ran.code == ExitCode.OK
+    assert set(levels(line).values()) == {"ok"}
+    assert {"store", "schema", "integrity", "durability", "disk", "clock"} <= levels(line).keys()
+    assert {"templates", "senders", "provider", "worker"} <= levels(line).keys()
+
+
+def test_a_missing_store_fails_and_is_not_made(line: CommandLine) -> None:
+    """It says what to do."""
+    ran = line("doctor")
+
+    assert (ran.code, "carteiro migrate" in ran.out) == (ExitCode.FAILED, True)
+    assert not line.file.exists()
+
+
+@pytest.mark.parametrize("version", [1, 999])
+def test_another_schema_fails_and_stays(line: CommandLine, version: int) -> None:
+    """Old or too new: looking changes nothing."""
+    line.sent()
+    changed(line, f"PRAGMA user_version = {version}")
+
+    assert line("doctor").code == ExitCode.FAILED
+    assert levels(line)["schema"] == "fail"
+    with closing(sqlite3.connect(line.file)) as db:
+        assert db.execute("PRAGMA user_version").fetchone() == (version,)
+
+
+def test_what_is_worth_a_thought_is_a_warning(line: CommandLine) -> None:
+    """No worker was ever seen: that does not fail."""
+    line.sent()
+
+    assert levels(line)["worker"] == "warn"
+    assert line("doctor").code == ExitCode.OK
+
+
+def test_a_template_that_does_not_render_is_a_warning(line: CommandLine) -> None:
+    """It names the template and its tenant."""
+    line.tenant("acme")
+    line.done("template", "samples", "--tenant", "acme")
+    changed(line, "UPDATE templates SET subject = '{{ oops'")
+
+    findings = line("doctor", "--json").documents
+
+    told = [each["told"] for each in findings if each["check"] == "templates"]
+    assert told
+    assert all("'acme'" in each for each in told)
+
+
+def test_a_message_from_the_future_fails(line: CommandLine) -> None:
+    """Leases and schedules would be wrong."""
+    line.sent()
+    changed(line, "UPDATE messages SET created_at = ?", (int(time.time()) + 3600) * 1000)
+
+    assert levels(line)["clock"] == "fail"
+
+
+def test_a_full_disk_and_a_wrong_provider_fail(line: CommandLine) -> None:
+    """Whatever the settings ask for must be there."""
+    line.sent()
+
+    full = line("doctor", "--json", CARTEIRO_SQLITE_MIN_FREE_BYTES=str(2**62))
+    wrong = line("doctor", "--json", CARTEIRO_PROVIDER="pigeon")
+
+    assert {each["check"] for each in full.documents if each["level"] == "fail"} == {"disk"}
+    assert {each["check"] for each in wrong.documents if each["level"] == "fail"} == {"provider"}
+    assert (full.code, wrong.code) == (ExitCode.FAILED, ExitCode.FAILED)
+
+
+def test_what_is_no_database_fails(line: CommandLine) -> None:
+    """In one line, with what to do."""
+    line.file.write_bytes(b"not a database, and long enough to be taken for one" * 100)
+
+    ran = line("doctor")
+
+    assert (ran.code, "backup" in ran.out) == (ExitCode.FAILED, True)
+
+
+# --- migrate ------------------------------------------------------------------------------------
+
+
+def test_a_store_is_made_and_then_up_to_date(line: CommandLine) -> None:
+    """It says from which version to which."""
+    first = line.asked("migrate")
+    again = line.asked("migrate")
+
+    assert first == {"from": 0, "to": newest_version()}
+    assert again == {"from": newest_version(), "to": newest_version()}
+
+
+def test_a_newer_store_is_refused(line: CommandLine) -> None:
+    """One line that says what to do, and the file stays as it is."""
+    line.done("migrate")
+    changed(line, "PRAGMA user_version = 999")
+
+    ran = line("migrate")
+
+    assert (ran.code, ran.out) == (ExitCode.FAILED, "")
+    assert "newer Carteiro" in ran.err
+
+
+# --- prune, backup ------------------------------------------------------------------------------
+
+
+def test_a_prune_drops_what_is_past_its_retention(line: CommandLine) -> None:
+    """What is unfinished stays, whatever is asked for."""
+    finished = line.sent("ok@sandbox.test")
+    line.worked_off()
+    waiting = line.sent("ok@sandbox.test")
+
+    kept = line.asked("prune")
+    dropped = line.asked("prune", "--history", "0s", "--yes")
+
+    assert (kept["messages"], dropped["messages"]) == (0, 1)
+    assert line("show", finished).code == ExitCode.NOT_FOUND
+    assert line.asked("show", waiting)["status"] == "ENQUEUED"
+
+
+def test_a_prune_of_ones_own_asks_first(line: CommandLine) -> None:
+    """Where nobody can be asked it is refused."""
+    finished = line.sent("ok@sandbox.test")
+    line.worked_off()
+
+    ran = line("prune", "--bodies", "0s")
+
+    assert (ran.code, "--yes" in ran.err) == (ExitCode.REFUSED, True)
+    assert line.asked("inbox", "show", finished)["content"]
+
+
+def test_a_backup_opens_as_a_whole_store(line: CommandLine, tmp_path: Path) -> None:
+    """With everything in it, and nothing overwritten."""
+    message = line.sent("ok@sandbox.test")
+    copy = CommandLine(tmp_path / "copy")
+    copy.folder.mkdir()
+
+    line.done("backup", str(copy.file))
+    again = line("backup", str(copy.file))
+    nowhere = line("backup", str(tmp_path / "no" / "such.db"))
+
+    assert copy.asked("show", message)["status"] == "ENQUEUED"
+    assert (again.code, nowhere.code) == (ExitCode.REFUSED, ExitCode.NOT_FOUND)

@@ -1,0 +1,156 @@
+"""Dead letters from the command line."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from carteiro.cli.exit_codes import ExitCode
+from support.command_line import CommandLine
+
+
+def test_dead_letters_are_listed_shown_and_grouped(line: CommandLine) -> None:
+    """Every filter counts; one has its history."""
+    line.tenant("acme")
+    mine = line.dead("--tenant", "acme")
+    other = line.dead()
+
+    assert [row["outboxId"] for row in line.listed("dead", "ls")] == [other, mine]
+    for flags, found in [
+        (("--tenant", "acme"), [mine]),
+        (("--reason", "permanent_error"), [other, mine]),
+        (("--reason", "expired"), []),
+        (("--code", "550"), [other, mine]),
+        (("--category", "permanent_error"), [other, mine]),
+        (("--text", "no such thing"), []),
+        (("--since", "1h"), [other, mine]),
+        (("--before", "1h"), []),
+        (("--redriven",), []),
+        (("--no-redriven",), [other, mine]),
+        (("--limit", "1"), [other]),
+    ]:
+        assert [row["outboxId"] for row in line.listed("dead", "ls", *flags)] == found, flags
+    assert line.asked("dead", "show", mine)["events"][-1]["type"] == "FAILED"
+    assert line.listed("dead", "group", "--by", "tenant", "--tenant", "acme")[0]["count"] == 1
+    assert [group["key"] for group in line.listed("dead", "group")] == ["550"]
+
+
+def test_a_redriven_letter_is_sent_once(line: CommandLine) -> None:
+    """Redriving it twice starts one round."""
+    message = line.dead()
+
+    [first] = line.listed("dead", "redrive", message)
+    again = line("dead", "redrive", message, "--json")
+
+    assert first == {"outboxId": message, "answer": "redriven"}
+    assert (again.code, again.documents[0]["answer"]) == (ExitCode.REFUSED, "already_redriven")
+    assert [row["outboxId"] for row in line.listed("dead", "ls", "--redriven")] == [message]
+
+
+def test_all_that_match_are_redriven_and_no_other(line: CommandLine) -> None:
+    """Twice in a row sends once."""
+    line.tenant("acme")
+    mine = line.dead("--tenant", "acme")
+    other = line.dead()
+
+    first = line.asked("dead", "redrive", "--all", "--tenant", "acme", "--yes")
+    again = line.asked("dead", "redrive", "--all", "--tenant", "acme", "--yes", "--rate", "100")
+
+    assert (first["redriven"], again["redriven"]) == (1, 0)
+    assert line.asked("show", mine)["status"] == "ENQUEUED"
+    assert line.asked("show", other)["status"] == "FAILED"
+
+
+def test_an_edited_letter_goes_to_the_new_address(line: CommandLine) -> None:
+    """A new revision is sent; a bad one is refused, and nothing changes."""
+    message = line.dead()
+
+    bad = line("dead", "edit", message, "--to", "nobody")
+    line.done("dead", "edit", message, "--to", "ok@sandbox.test", "--subject", "Again")
+    line.worked_off()
+
+    assert (bad.code, "to: " in bad.err) == (ExitCode.WRONG_USE, True)
+    shown = line.asked("show", message)
+    assert (shown["status"], shown["to"], shown["subject"]) == ("SENT", "ok@sandbox.test", "Again")
+    assert shown["revision"] == 2
+    assert line("dead", "show", message).code == ExitCode.NOT_FOUND
+
+
+def test_what_is_exported_and_purged_comes_back(line: CommandLine, tmp_path: Path) -> None:
+    """Nothing is lost on the way; importing twice puts each back once."""
+    message = line.dead()
+    before = line.asked("dead", "show", message)
+    file = tmp_path / "dead.jsonl"
+
+    exported = line.asked("dead", "export", str(file))
+    purged = line.asked("dead", "purge", "--yes")
+    gone = line("dead", "show", message)
+    restored = line.asked("dead", "import", str(file))
+    again = line.asked("dead", "import", str(file))
+
+    assert (exported["exported"], purged["dropped"]) == (1, 1)
+    assert gone.code == ExitCode.NOT_FOUND
+    assert (restored, again["restored"]) == ({"entries": 1, "restored": 1}, 0)
+    assert line.asked("dead", "show", message) == before
+
+
+def test_an_export_to_stdout_is_json_lines(line: CommandLine) -> None:
+    """To be piped on; nothing else is printed."""
+    message = line.dead()
+
+    [entry] = [json.loads(row) for row in line.done("dead", "export", "-").splitlines()]
+
+    assert (entry["outboxId"], entry["lastFailureCode"]) == (message, "550")
+    assert entry["events"]
+
+
+def test_files_of_others_are_safe(line: CommandLine, tmp_path: Path) -> None:
+    """An export overwrites nothing, an import of something else changes nothing."""
+    line.dead()
+    file = tmp_path / "mine.txt"
+    file.write_text("mine\n")
+
+    export = line("dead", "export", str(file))
+    imported = line("dead", "import", str(file))
+    missing = line("dead", "import", str(tmp_path / "missing"))
+
+    assert (export.code, file.read_text()) == (ExitCode.REFUSED, "mine\n")
+    assert (imported.code, "line 1" in imported.err) == (ExitCode.WRONG_USE, True)
+    assert missing.code == ExitCode.NOT_FOUND
+
+
+def test_a_purge_takes_what_matches(line: CommandLine) -> None:
+    """Young ones stay, redriven ones stay, and the message can still be redriven by its id."""
+    old, redriven = line.dead(), line.dead()
+    line.done("dead", "redrive", redriven)
+
+    young = line.asked("dead", "purge", "--older-than", "1h", "--yes")
+    all_of_them = line.asked("dead", "purge", "--older-than", "0s", "--yes")
+
+    assert (young["dropped"], all_of_them["dropped"]) == (0, 1)
+    assert [row["outboxId"] for row in line.listed("dead", "ls")] == [redriven]
+    assert line.listed("dead", "redrive", old)[0]["answer"] == "redriven"
+
+
+@pytest.mark.parametrize("command", [("show",), ("redrive",), ("edit", "--subject", "X")])
+def test_a_dead_letter_of_another_tenant_is_not_found(
+    line: CommandLine, command: tuple[str, ...]
+) -> None:
+    """Nothing leaks, nothing changes."""
+    message = line.dead()
+    line.tenant("acme")
+
+    ran = line("dead", command[0], message, *command[1:], "--tenant", "acme")
+
+    assert (ran.code, ran.out) == (ExitCode.NOT_FOUND, "")
+    assert line.asked("show", message)["status"] == "FAILED"
+
+
+@pytest.mark.parametrize("flags", [(), ("0190a0a0-0000-7000-8000-000000000000", "--all")])
+def test_a_redrive_says_what_it_is_about(line: CommandLine, flags: tuple[str, ...]) -> None:
+    """Ids or --all, not both and not neither: a slip must not send everything."""
+    line.dead()
+
+    ran = line("dead", "redrive", *flags, "--yes")
+
+    assert (ran.code, "--all" in ran.err) == (ExitCode.WRONG_USE, True)

@@ -1,0 +1,213 @@
+"""What holds for every command, whatever it does."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import typer
+
+from carteiro.cli import app
+from carteiro.cli.exit_codes import MEANINGS, ExitCode
+from support.command_line import CommandLine
+
+NAMED = {
+    *("up", "api", "worker", "process", "send", "show", "explain", "ls", "cancel", "stats"),
+    *("doctor", "migrate", "prune", "backup", "version", "erase", "config show"),
+    *(f"dead {each}" for each in ("ls", "show", "group", "edit", "redrive")),
+    *(f"dead {each}" for each in ("export", "import", "purge")),
+    *(f"tenant {each}" for each in ("ls", "show", "add", "set", "disable", "enable", "pause")),
+    *(f"tenant {each}" for each in ("resume", "erase", "standing")),
+    *(f"key {each}" for each in ("ls", "add", "revoke")),
+    "admin-token rotate",
+    *(f"template {each}" for each in ("ls", "show", "put", "delete", "preview", "samples")),
+    *(f"recipient {each}" for each in ("ls", "show", "delete", "erase")),
+    *(f"inbox {each}" for each in ("ls", "show", "open")),
+}
+SERVERS = {"up", "api", "worker"}  # they print a log, not data
+DESTRUCTIVE = {
+    *("tenant erase", "recipient delete", "recipient erase", "erase", "key revoke"),
+    *("template delete", "dead purge", "prune", "dead redrive"),
+}
+SOME_ID = "0190a0a0-0000-7000-8000-000000000000"
+
+
+def _leaves(group: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            assert command.help, name
+            yield from _leaves(command, f"{path}{name} ")
+        else:
+            yield f"{path}{name}", command
+
+
+LEAVES = dict(_leaves(typer.main.get_command(app)))
+
+
+def _flags(name: str) -> set[str]:
+    return {flag for parameter in LEAVES[name].params for flag in parameter.opts}
+
+
+def test_there_is_every_command_and_no_other() -> None:
+    """A command that is not listed here is not looked at by the tests below."""
+    assert set(LEAVES) == NAMED
+
+
+@pytest.mark.parametrize("name", sorted(LEAVES))
+def test_a_command_says_what_it_does(name: str, line: CommandLine) -> None:
+    """So does each of its options and arguments."""
+    ran = line(*name.split(), "--help")
+
+    assert ran.code == ExitCode.OK
+    assert LEAVES[name].help
+    untold = [each.name for each in LEAVES[name].params if not each.help]
+    assert untold == []
+
+
+@pytest.mark.parametrize("name", sorted(NAMED - SERVERS))
+def test_what_prints_data_prints_json_too(name: str) -> None:
+    """Scripts need not read tables."""
+    assert "--json" in _flags(name)
+
+
+@pytest.mark.parametrize("name", sorted(NAMED - {"version"}))
+def test_the_settings_file_can_be_named(name: str) -> None:
+    """Whoever runs several installations says which."""
+    assert "--config" in _flags(name)
+
+
+def test_only_what_destroys_asks() -> None:
+    """And everything that destroys does."""
+    assert {name for name in NAMED if "--yes" in _flags(name)} == DESTRUCTIVE
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("tenant", "erase", "acme"),
+        ("key", "revoke", "k", "--tenant", "acme"),
+        ("template", "delete", "welcome_user", "--tenant", "acme"),
+        ("dead", "purge"),
+        ("dead", "redrive", "--all"),
+        ("prune", "--history", "1d"),
+    ],
+)
+def test_where_nobody_can_be_asked_nothing_is_destroyed(
+    line: CommandLine, command: tuple[str, ...]
+) -> None:
+    """A script says --yes; without it the command is refused."""
+    line.tenant("acme")
+    line.done("template", "samples", "--tenant", "acme")
+
+    ran = line(*command)
+
+    assert (ran.code, ran.out) == (ExitCode.REFUSED, "")
+    assert "--yes" in ran.err
+    assert len(line.listed("template", "ls", "--tenant", "acme")) > 0
+
+
+ON_NOTHING = {
+    "ls": ("ls",),
+    "show": ("show", SOME_ID),
+    "explain": ("explain", SOME_ID),
+    "cancel": ("cancel", SOME_ID),
+    "stats": ("stats",),
+    "backup": ("backup", "copy.db"),
+    "prune": ("prune",),
+    "erase": ("erase", "--recipient", SOME_ID, "--tenant", "acme"),
+    "dead": ("dead", "ls"),
+    "tenant": ("tenant", "ls"),
+    "key": ("key", "ls", "--tenant", "acme"),
+    "admin-token": ("admin-token", "rotate"),
+    "template": ("template", "ls", "--tenant", "acme"),
+    "recipient": ("recipient", "ls", "--tenant", "acme"),
+    "inbox": ("inbox", "ls"),
+}
+
+
+@pytest.mark.parametrize("name", ON_NOTHING)
+def test_a_mistyped_store_is_not_made(name: str, line: CommandLine) -> None:
+    """It says where the name came from; an empty store would look like a loss."""
+    ran = line(*ON_NOTHING[name])
+
+    assert (ran.code, ran.out) == (ExitCode.NOT_FOUND, "")
+    assert "from environment variable CARTEIRO_STORE" in ran.err
+    assert list(line.folder.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ON_NOTHING)
+def test_the_memory_of_another_process_cannot_be_reached(name: str, line: CommandLine) -> None:
+    """Wrong settings are exit code 2."""
+    ran = line(*ON_NOTHING[name], CARTEIRO_STORE="memory://")
+
+    assert (ran.code, "for one process" in ran.err) == (ExitCode.WRONG_USE, True)
+
+
+OF_A_TENANT = [
+    ("ls",),
+    ("stats",),
+    ("send", "--to", "ok@sandbox.test", "--subject", "S", "--text", "T"),
+    ("dead", "ls"),
+    ("dead", "group"),
+    ("dead", "purge", "--yes"),
+    ("dead", "redrive", "--all", "--yes"),
+    ("dead", "export", "-"),
+    ("inbox", "ls"),
+    ("tenant", "standing"),
+    ("key", "ls"),
+    ("key", "add"),
+    ("key", "revoke", "k", "--yes"),
+    ("template", "ls"),
+    ("template", "show", "welcome_user"),
+    ("template", "preview", "welcome_user"),
+    ("template", "delete", "welcome_user", "--yes"),
+    ("template", "samples"),
+    ("template", "put", "t", "--subject", "S"),
+    ("recipient", "ls"),
+    ("recipient", "show", SOME_ID),
+    ("recipient", "delete", SOME_ID, "--yes"),
+    ("recipient", "erase", SOME_ID, "--yes"),
+    ("erase", "--recipient", SOME_ID, "--yes"),
+]
+ABOUT_A_TENANT = ["show", "set", "disable", "enable", "pause", "resume", "erase"]
+
+
+@pytest.mark.parametrize("command", OF_A_TENANT, ids=" ".join)
+def test_an_unknown_tenant_is_not_found(line: CommandLine, command: tuple[str, ...]) -> None:
+    """A mistyped name must not look like a tenant with nothing, and is not created."""
+    line.tenant("acme")
+
+    ran = line(*command, "--tenant", "acne")
+
+    assert (ran.code, ran.out) == (ExitCode.NOT_FOUND, "")
+    assert "carteiro tenant ls" in ran.err
+    assert [row["companyId"] for row in line.listed("tenant", "ls")] == ["acme"]
+
+
+@pytest.mark.parametrize("command", ABOUT_A_TENANT)
+def test_a_tenant_that_is_not_there_cannot_be_changed(line: CommandLine, command: str) -> None:
+    """Only add makes one."""
+    line.tenant("acme")
+
+    assert line("tenant", command, "acne", *(("--yes",) if command == "erase" else ())).code == (
+        ExitCode.NOT_FOUND
+    )
+    assert [row["companyId"] for row in line.listed("tenant", "ls")] == ["acme"]
+
+
+def test_looking_in_does_not_govern(line: CommandLine) -> None:
+    """Whoever lists from a folder without the server's settings must not lift its send limit."""
+    line.sent("ok@sandbox.test")
+    governed = {"CARTEIRO_SEND_LIMIT_COUNT": "1", "CARTEIRO_SEND_LIMIT_PER_MS": "86400000"}
+    line.worked_off(**governed)
+    line.sent("ok@sandbox.test")
+
+    line.done("ls")
+    line.done("tenant", "ls")
+    [waiting] = line.listed("ls", "--status", "enqueued")
+
+    assert line.asked("explain", waiting["outboxId"])["why"] == "send_limit"
+
+
+def test_every_exit_code_has_a_meaning() -> None:
+    """The table is what scripts are written against."""
+    assert list(MEANINGS) == list(ExitCode)

@@ -1,0 +1,217 @@
+"""Messages from the command line: send, ls, show, cancel."""
+
+import json
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from carteiro.cli.exit_codes import ExitCode
+from support.command_line import CommandLine
+
+# --- send ---------------------------------------------------------------------------------------
+
+
+def test_what_was_sent_is_found_and_delivered(line: CommandLine) -> None:
+    """An accepted e-mail has an id, waits, and is sent by the next worker."""
+    message = line.sent("ok@sandbox.test")
+
+    before = line.asked("show", message)
+    line.worked_off()
+    after = line.asked("show", message)
+
+    assert (before["status"], after["status"]) == ("ENQUEUED", "SENT")
+    assert [event["type"] for event in after["events"]][-1] == "SENT"
+
+
+def test_every_field_of_an_e_mail_has_a_flag(line: CommandLine) -> None:
+    """What HTTP takes can be typed."""
+    line.tenant("acme")
+    flags = ("--cc", "c@example.com", "--bcc", "b@example.com", "--reply-to", "r@example.com")
+    more = ("--tag", "a", "--tag", "b", "--external-id", "order-1", "--priority", "2")
+    times = ("--at", "2030-01-01T00:00:00Z", "--ttl", "2h", "--from", "shop@example.com")
+
+    message = line.sent("ana@example.com", "--tenant", "acme", *flags, *more, *times)
+
+    shown = line.asked("show", message)
+    assert shown["tags"] == ["a", "b"]
+    assert (shown["externalId"], shown["priority"]) == ("order-1", 2)
+    assert (shown["dueAt"], shown["expiresAt"]) == (
+        "2030-01-01T00:00:00.000Z",
+        "2030-01-01T02:00:00.000Z",
+    )
+    line.done("cancel", message)
+
+
+def test_an_e_mail_can_be_one_document(line: CommandLine, tmp_path: Path) -> None:
+    """As over HTTP, from a file or from stdin; flags win."""
+    document = {"to": "ok@sandbox.test", "subject": "From a file", "text": "Olá", "externalId": "7"}
+    file = tmp_path / "email.json"
+    file.write_text(json.dumps(document))
+
+    one = line.asked("send", "--file", str(file), "--subject", "Mine")
+    other = line("send", "--file", "-", "--json", stdin=json.dumps(document)).document
+
+    assert line.asked("show", one["outboxId"])["subject"] == "Mine"
+    assert line.asked("show", other["outboxId"])["externalId"] == "7"
+
+
+def test_a_key_sends_once(line: CommandLine) -> None:
+    """The same again is the first one; something else under the key is refused."""
+    first = line.asked(
+        "send", "--to", "ok@sandbox.test", "--subject", "S", "--text", "T", "--key", "k"
+    )
+    again = line.asked(
+        "send", "--to", "ok@sandbox.test", "--subject", "S", "--text", "T", "--key", "k"
+    )
+    other = line("send", "--to", "ok@sandbox.test", "--subject", "Z", "--text", "T", "--key", "k")
+
+    assert (first["replayed"], again["replayed"]) == (False, True)
+    assert first["outboxId"] == again["outboxId"]
+    assert other.code == ExitCode.REFUSED
+
+
+@pytest.mark.parametrize(
+    ("flags", "code", "says"),
+    [
+        (("--to", "nobody", "--subject", "S", "--text", "T"), ExitCode.WRONG_USE, "to: "),
+        (("--subject", "S", "--text", "T"), ExitCode.WRONG_USE, "to: "),
+        (("--to", "a@example.com", "--text", "T"), ExitCode.WRONG_USE, "subject: "),
+        (("--to", "a@example.com", "--ttl", "soon"), ExitCode.WRONG_USE, "is no duration"),
+        (("--to", "a@example.com", "--at", "soon"), ExitCode.WRONG_USE, "is no moment"),
+        (("--to", "a@example.com", "--var", "a=b"), ExitCode.WRONG_USE, "--template"),
+        (("--file", "missing.json"), ExitCode.NOT_FOUND, "missing.json cannot be read"),
+        (("--tenant", "nobody", "--to", "a@example.com"), ExitCode.NOT_FOUND, "tenant add"),
+    ],
+)
+def test_a_bad_e_mail_is_refused_whole(
+    line: CommandLine, flags: tuple[str, ...], code: ExitCode, says: str
+) -> None:
+    """It says what is wrong, and nothing is stored."""
+    line.sent()
+
+    ran = line("send", *flags)
+
+    assert (ran.code, ran.out) == (code, "")
+    assert says in ran.err
+    assert len(line.listed("ls")) == 1
+
+
+def test_a_disabled_tenant_does_not_send(line: CommandLine) -> None:
+    """It says how to open it."""
+    line.tenant("acme")
+    line.done("tenant", "disable", "acme")
+
+    ran = line("send", "--tenant", "acme", "--to", "a@example.com", "--subject", "S", "--text", "T")
+
+    assert ran.code == ExitCode.REFUSED
+    assert "carteiro tenant enable acme" in ran.err
+
+
+# --- ls, show -----------------------------------------------------------------------------------
+
+
+def test_messages_are_listed_newest_first_and_filtered(line: CommandLine) -> None:
+    """Every filter counts, and all pages together are the whole list."""
+    line.tenant("acme")
+    first = line.sent("ok@sandbox.test", "--tag", "red", "--external-id", "1")
+    line.worked_off()
+    second = line.sent("ana@example.com", "--tenant", "acme")
+
+    assert [row["outboxId"] for row in line.listed("ls")] == [second, first]
+    for flags, found in [
+        (("--tenant", "acme"), [second]),
+        (("--status", "sent"), [first]),
+        (("--to", "ana@example.com"), [second]),
+        (("--tenant", "default", "--tag", "red"), [first]),
+        (("--tenant", "default", "--external-id", "1"), [first]),
+        (("--kind", "email:send", "--limit", "0"), [second, first]),
+        (("--since", "1h"), [second, first]),
+        (("--before", "1h"), []),
+        (("--limit", "1"), [second]),
+    ]:
+        assert [row["outboxId"] for row in line.listed("ls", *flags)] == found, flags
+
+
+def test_people_are_told_that_there_are_more(line: CommandLine) -> None:
+    """A list that was cut must not look whole."""
+    line.sent()
+    line.sent()
+
+    assert "--limit 0" in line("ls", "--limit", "1").err
+    assert line("ls", "--limit", "2").err == ""
+
+
+def test_a_table_has_what_people_look_for(line: CommandLine) -> None:
+    """Id, tenant, state and address stand on one line."""
+    message = line.sent("ana@example.com")
+
+    [heading, row] = line.done("ls").splitlines()
+
+    assert heading.split()[:4] == ["id", "tenant", "status", "to"]
+    assert row.split()[:4] == [message, "default", "ENQUEUED", "ana@example.com"]
+
+
+def test_what_others_wrote_does_not_steer_the_terminal(line: CommandLine) -> None:
+    """Escape sequences and markup are shown, not obeyed."""
+    message = line.sent("ana@example.com", "--subject", "[red]c", "--text", "a\x1b]0;b\x07\nc")
+    line.worked_off()
+
+    assert "[red]c" in line.done("ls")
+    assert line.done("inbox", "show", message).endswith("\n\na\\x1b]0;b\\x07\nc\n")
+
+
+@pytest.mark.parametrize("command", [("show",), ("explain",), ("cancel",)])
+def test_a_message_of_another_tenant_is_not_found(
+    line: CommandLine, command: tuple[str, ...]
+) -> None:
+    """With --tenant a message of somebody else looks like one that never was, and stays as it is."""
+    line.tenant("acme")
+    message = line.sent("ana@example.com")
+
+    unknown = str(uuid4())
+
+    stranger = line(*command, message, "--tenant", "acme")
+    nobody = line(*command, unknown, "--tenant", "acme")
+
+    assert stranger.code == nobody.code == ExitCode.NOT_FOUND
+    assert stranger.err.replace(message, "ID") == nobody.err.replace(unknown, "ID")
+    assert stranger.out.replace(message, "ID") == nobody.out.replace(unknown, "ID")
+    assert line.asked("show", message)["status"] == "ENQUEUED"
+
+
+@pytest.mark.parametrize("command", ["show", "explain", "cancel"])
+def test_what_is_no_id_names_no_message(line: CommandLine, command: str) -> None:
+    """It says how to find one."""
+    line.sent()
+
+    ran = line(command, "not-an-id")
+
+    assert (ran.code, ran.out) == (ExitCode.NOT_FOUND, "")
+    assert "carteiro ls" in ran.err
+
+
+# --- cancel -------------------------------------------------------------------------------------
+
+
+def test_what_waits_is_cancelled(line: CommandLine) -> None:
+    """And is not sent afterwards."""
+    message = line.sent()
+
+    [answer] = line.listed("cancel", message)
+    line.worked_off()
+
+    assert answer == {"outboxId": message, "answer": "cancelled"}
+    assert line.asked("show", message)["status"] == "CANCELLED"
+
+
+def test_what_is_finished_cannot_be_cancelled(line: CommandLine) -> None:
+    """Scripts see it by the exit code, also among others."""
+    finished = line.sent()
+    line.worked_off()
+    waiting = line.sent()
+
+    ran = line("cancel", waiting, finished, "--json")
+
+    assert ran.code == ExitCode.REFUSED
+    assert [each["answer"] for each in ran.documents] == ["cancelled", "finished"]

@@ -1,0 +1,156 @@
+"""Templates from the command line."""
+
+from pathlib import Path
+
+import pytest
+
+from carteiro.cli.exit_codes import ExitCode
+from support.command_line import CommandLine
+
+
+def written(line: CommandLine, folder: Path, subject: str = "Hello {{ user.name }}") -> None:
+    """The next version of a template of tenant acme."""
+    html = folder / "hello.html"
+    html.write_text("<p>Hello {{ user.name }}</p>")
+    flags = ("--tenant", "acme", "--subject", subject, "--html", str(html))
+    line.done("template", "put", "hello", *flags)
+
+
+def test_each_put_is_a_new_version(line: CommandLine, tmp_path: Path) -> None:
+    """The newest is shown unless another is named."""
+    line.tenant("acme")
+    written(line, tmp_path, "One")
+    written(line, tmp_path, "Two")
+
+    newest = line.asked("template", "show", "hello", "--tenant", "acme")
+    first = line.asked("template", "show", "hello", "--tenant", "acme", "--version", "1")
+
+    assert (newest["version"], newest["subject"]) == (2, "Two")
+    assert (first["version"], first["subject"]) == (1, "One")
+    assert len(line.listed("template", "ls", "--tenant", "acme")) == 1
+    assert len(line.listed("template", "ls", "--tenant", "acme", "--type", "hello")) == 2
+    assert "<p>Hello {{ user.name }}</p>" in line.done(
+        "template", "show", "hello", "--tenant", "acme"
+    )
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        ("--var", "user.name=Ana & Co"),
+        ("--variables", '{"user": {"name": "Ana & Co"}}'),
+        ("--variables", '{"user": {"name": "Eva"}}', "--var", "user.name=Ana & Co"),
+    ],
+)
+def test_a_preview_has_its_words_in_place(
+    line: CommandLine, tmp_path: Path, given: tuple[str, ...]
+) -> None:
+    """Nested variables are typed with dots, or given as JSON; nothing is sent."""
+    line.tenant("acme")
+    written(line, tmp_path)
+
+    made = line.asked("template", "preview", "hello", "--tenant", "acme", *given)
+
+    assert made["subject"] == "Hello Ana & Co"
+    assert made["html"] == "<p>Hello Ana &amp; Co</p>"
+    assert line.listed("ls") == []
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ((), "user"),
+        (("--var", "user"), "NAME=VALUE"),
+        (("--var", ".=x"), "NAME=VALUE"),
+        (("--var", "user=x", "--var", "user.name=y"), "value of its own"),
+        (("--variables", "nothing"), "no JSON"),
+        (("--variables", "[]"), "JSON object"),
+    ],
+)
+def test_bad_variables_are_refused(
+    line: CommandLine, tmp_path: Path, given: tuple[str, ...], says: str
+) -> None:
+    """It says what is missing or wrong."""
+    line.tenant("acme")
+    written(line, tmp_path)
+
+    ran = line("template", "preview", "hello", "--tenant", "acme", *given)
+
+    assert (ran.code, ran.out) == (ExitCode.WRONG_USE, "")
+    assert says in ran.err
+
+
+def test_an_e_mail_is_made_from_a_template(line: CommandLine, tmp_path: Path) -> None:
+    """What is sent has the words in place."""
+    line.tenant("acme")
+    written(line, tmp_path)
+    flags = ("--tenant", "acme", "--template", "hello", "--var", "user.name=Ana")
+
+    sent = line.asked("send", "--to", "ok@sandbox.test", *flags)
+    missing = line("send", "--to", "ok@sandbox.test", *flags[:4])
+    unknown = line("send", "--to", "ok@sandbox.test", *flags[:2], "--template", "nothing")
+
+    shown = line.asked("show", sent["outboxId"])
+    assert (shown["subject"], shown["templateType"]) == ("Hello Ana", "hello")
+    assert (missing.code, unknown.code) == (ExitCode.WRONG_USE, ExitCode.WRONG_USE)
+
+
+def test_a_deleted_template_is_out_of_use(line: CommandLine, tmp_path: Path) -> None:
+    """Deleting it again finds nothing."""
+    line.tenant("acme")
+    written(line, tmp_path)
+
+    line.done("template", "delete", "hello", "--tenant", "acme", "--yes")
+
+    assert line.listed("template", "ls", "--tenant", "acme") == []
+    again = line("template", "delete", "hello", "--tenant", "acme", "--yes")
+    assert again.code == ExitCode.NOT_FOUND
+
+
+def test_samples_leave_what_is_there(line: CommandLine, tmp_path: Path) -> None:
+    """A tenant gets those that it lacks, once."""
+    line.tenant("acme")
+
+    first = line.listed("template", "samples", "--tenant", "acme")
+    again = line.listed("template", "samples", "--tenant", "acme")
+
+    assert {"signup_confirmation", "welcome_user"} <= {each["type"] for each in first}
+    assert again == []
+
+
+@pytest.mark.parametrize(
+    ("flags", "code", "says"),
+    [
+        (("--subject", "{{ oops"), ExitCode.WRONG_USE, "subject"),
+        (("--subject", "S", "--retry-preset", "never"), ExitCode.WRONG_USE, "retryPreset"),
+        (("--subject", "S", "--text", "missing.txt"), ExitCode.NOT_FOUND, "missing.txt"),
+    ],
+)
+def test_a_bad_template_is_refused(
+    line: CommandLine, tmp_path: Path, flags: tuple[str, ...], code: ExitCode, says: str
+) -> None:
+    """It says what is wrong, and there is no new version."""
+    line.tenant("acme")
+    html = tmp_path / "h.html"
+    html.write_text("<p>x</p>")
+
+    ran = line("template", "put", "bad", "--tenant", "acme", "--html", str(html), *flags)
+
+    assert (ran.code, says in ran.err) == (code, True)
+    assert line.listed("template", "ls", "--tenant", "acme") == []
+
+
+@pytest.mark.parametrize("command", [("show",), ("preview",), ("delete", "--yes")])
+def test_a_template_of_another_tenant_is_not_found(
+    line: CommandLine, tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    """Nothing leaks, nothing changes."""
+    line.tenant("acme")
+    line.tenant("brasa")
+    written(line, tmp_path)
+
+    ran = line("template", command[0], "hello", "--tenant", "brasa", *command[1:])
+
+    assert (ran.code, ran.out) == (ExitCode.NOT_FOUND, "")
+    assert line.listed("template", "ls", "--tenant", "brasa") == []
+    assert line.asked("template", "show", "hello", "--tenant", "acme")["version"] == 1

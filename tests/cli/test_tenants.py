@@ -1,0 +1,292 @@
+"""Tenants, their keys and recipients, from the command line."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from carteiro.cli.exit_codes import ExitCode
+from support.command_line import CommandLine
+
+EVERYTHING = (
+    *("--name", "Acme Ltda", "--tier", "gold", "--weight", "2.5", "--cap", "5", "--rate", "10"),
+    *("--from", "shop@example.com", "--from-domain", "example.com", "--from-domain", "example.org"),
+    *("--network", "10.0.0.0/8", "--per-minute", "7", "--per-day", "70"),
+    *("--retry-preset", "classic", "--external-id-is-key"),
+)
+
+
+# --- tenants ------------------------------------------------------------------------------------
+
+
+def test_a_tenant_has_what_it_was_given(line: CommandLine) -> None:
+    """Every field has a flag, and is read back."""
+    line.done("tenant", "add", "acme", *EVERYTHING)
+
+    shown = line.asked("tenant", "show", "acme")
+
+    assert shown["companyId"] == "acme"
+    assert (shown["name"], shown["tier"], shown["weight"]) == ("Acme Ltda", "gold", 2.5)
+    assert (shown["cap"], shown["ratePerSecond"]) == (5, 10)
+    assert shown["defaultFrom"] == "shop@example.com"
+    assert shown["fromDomains"] == ["example.com", "example.org"]
+    assert shown["allowedNetworks"] == ["10.0.0.0/8"]
+    assert shown["limits"] == {"perMinute": 7, "perHour": 2000, "perDay": 70}
+    assert (shown["retryPreset"], shown["externalIdIsKey"]) == ("classic", True)
+
+
+def test_what_is_not_named_stays(line: CommandLine) -> None:
+    """A change is about what it names; --clear goes back to the default."""
+    line.done("tenant", "add", "acme", *EVERYTHING)
+    before = line.asked("tenant", "show", "acme")
+
+    line.done("tenant", "set", "acme", "--cap", "9", "--clear", "rate", "--clear", "limits")
+
+    after = line.asked("tenant", "show", "acme")
+    assert after == before | {"cap": 9, "ratePerSecond": None, "limits": None}
+
+
+def test_tenants_are_listed_by_name(line: CommandLine) -> None:
+    """For people and programs alike."""
+    for name in ("cedro", "acme", "brasa"):
+        line.tenant(name)
+
+    assert [row["companyId"] for row in line.listed("tenant", "ls")] == ["acme", "brasa", "cedro"]
+    assert [row.split()[0] for row in line.done("tenant", "ls").splitlines()[1:]] == [
+        "acme",
+        "brasa",
+        "cedro",
+    ]
+    assert len(line.listed("tenant", "ls", "--limit", "2")) == 2
+
+
+@pytest.mark.parametrize(
+    ("flags", "says"),
+    [
+        (("--weight", "0"), "weight"),
+        (("--cap", "0"), "cap"),
+        (("--rate", "-1"), "rate_per_second"),
+        (("--network", "here"), "allowed_networks"),
+        (("--retry-preset", "never"), "retry_preset"),
+        (("--from-domain", "not a domain"), "from_domains"),
+        (("--from", "x@example.org", "--from-domain", "example.com"), "default_from"),
+        (("--per-hour", "-1"), "per_hour"),
+        ((), "nothing to change"),
+    ],
+)
+def test_a_tenant_that_makes_no_sense_is_refused(
+    line: CommandLine, flags: tuple[str, ...], says: str
+) -> None:
+    """It says which field, and nothing changes."""
+    line.tenant("acme")
+    before = line.asked("tenant", "show", "acme")
+
+    ran = line("tenant", "set", "acme", *flags)
+
+    assert (ran.code, ran.out) == (ExitCode.WRONG_USE, "")
+    assert says in ran.err
+    assert line.asked("tenant", "show", "acme") == before
+
+
+def test_a_tenant_is_added_once(line: CommandLine) -> None:
+    """Adding it again must not reset it."""
+    line.done("tenant", "add", "acme", "--cap", "3")
+
+    ran = line("tenant", "add", "acme")
+
+    assert ran.code == ExitCode.REFUSED
+    assert "carteiro tenant set" in ran.err
+    assert line.asked("tenant", "show", "acme")["cap"] == 3
+
+
+@pytest.mark.parametrize(
+    ("on", "off", "field"), [("disable", "enable", "disabled"), ("pause", "resume", "paused")]
+)
+def test_a_switch_goes_on_and_off(line: CommandLine, on: str, off: str, field: str) -> None:
+    """Nothing else of the tenant changes."""
+    line.done("tenant", "add", "acme", *EVERYTHING)
+    before = line.asked("tenant", "show", "acme")
+
+    assert line.asked("tenant", on, "acme")[field] is True
+    assert line.asked("tenant", off, "acme")[field] is False
+    assert line.asked("tenant", "show", "acme") == before
+
+
+def test_a_paused_tenant_waits(line: CommandLine) -> None:
+    """What it handed in is sent when it is resumed."""
+    line.tenant("acme")
+    line.done("tenant", "pause", "acme")
+    message = line.sent("ok@sandbox.test", "--tenant", "acme")
+
+    line.worked_off()
+    held = line.asked("show", message)["status"]
+    line.done("tenant", "resume", "acme")
+    line.worked_off()
+
+    assert (held, line.asked("show", message)["status"]) == ("ENQUEUED", "SENT")
+
+
+def test_standings_tell_how_tenants_fare(line: CommandLine) -> None:
+    """The figures of fairness, of all or one."""
+    line.tenant("acme")
+    line.sent("ok@sandbox.test", "--tenant", "acme")
+    line.sent("ok@sandbox.test")
+
+    [alone] = line.listed("tenant", "standing", "--tenant", "acme")
+
+    assert (alone["companyId"], alone["waiting"], alone["inFlight"]) == ("acme", 1, 0)
+    assert {"lastProcessedAt", "roundsWithoutProcessing", "currentPriority"} <= alone.keys()
+    assert {row["companyId"] for row in line.listed("tenant", "standing")} == {"acme", "default"}
+
+
+def test_an_erased_tenant_is_gone_and_others_stay(line: CommandLine) -> None:
+    """Nothing of it is found any more."""
+    line.tenant("acme")
+    gone = line.sent("ok@sandbox.test", "--tenant", "acme")
+    stays = line.sent("ok@sandbox.test")
+
+    answer = line.asked("tenant", "erase", "acme", "--yes")
+
+    assert answer == {"companyId": "acme", "messages": 1, "recipients": 0}
+    assert line("tenant", "show", "acme").code == ExitCode.NOT_FOUND
+    assert line("show", gone).code == ExitCode.NOT_FOUND
+    assert line.asked("show", stays)["status"] == "ENQUEUED"
+
+
+# --- keys ---------------------------------------------------------------------------------------
+
+
+def test_a_key_is_shown_once(line: CommandLine) -> None:
+    """Afterwards only its beginning is known, and nowhere in the file is the key itself."""
+    line.tenant("acme")
+
+    made = line.asked("key", "add", "--tenant", "acme")
+    [listed] = line.listed("key", "ls", "--tenant", "acme")
+
+    assert made["key"].startswith("ck_")
+    assert listed == {name: each for name, each in made.items() if name != "key"} | {
+        "state": "live"
+    }
+    assert made["key"].startswith(listed["hint"])
+    stored = b"".join(path.read_bytes() for path in line.folder.iterdir())
+    assert made["key"].encode() not in stored
+
+
+def test_a_key_can_end_by_itself(line: CommandLine) -> None:
+    """Its end stands with it."""
+    line.tenant("acme")
+
+    made = line.asked("key", "add", "--tenant", "acme", "--expires-in", "90d")
+
+    ends = datetime.fromisoformat(made["expiresAt"]) - datetime.now(UTC)
+    assert timedelta(days=89) < ends <= timedelta(days=90)
+
+
+def test_two_keys_live_at_once_and_no_more(line: CommandLine) -> None:
+    """An old one is revoked before a third is made, and it says how."""
+    line.tenant("acme")
+    first = line.asked("key", "add", "--tenant", "acme")
+    line.done("key", "add", "--tenant", "acme")
+
+    third = line("key", "add", "--tenant", "acme")
+    line.done("key", "revoke", first["id"], "--tenant", "acme", "--yes")
+    line.done("key", "add", "--tenant", "acme")
+
+    assert third.code == ExitCode.REFUSED
+    assert "carteiro key revoke" in third.err
+    states = [row["state"] for row in line.listed("key", "ls", "--tenant", "acme")]
+    assert sorted(states) == ["live", "live", "revoked"]
+
+
+def test_a_key_of_another_tenant_is_not_revoked(line: CommandLine) -> None:
+    """It looks like one that never was."""
+    for name in ("acme", "brasa"):
+        line.tenant(name)
+    key = line.asked("key", "add", "--tenant", "acme")
+
+    ran = line("key", "revoke", key["id"], "--tenant", "brasa", "--yes")
+
+    assert ran.code == ExitCode.NOT_FOUND
+    assert line.listed("key", "ls", "--tenant", "acme")[0]["state"] == "live"
+
+
+def test_the_admin_token_is_rotated(line: CommandLine) -> None:
+    """The new one is live, the old ones are not; with --keep-old the last stays for a while."""
+    line.tenant("acme")
+
+    first = line.asked("admin-token", "rotate")
+    second = line.asked("admin-token", "rotate", "--keep-old")
+    third = line.asked("admin-token", "rotate", "--keep-old")
+    fourth = line.asked("admin-token", "rotate")
+
+    tokens = {each["token"] for each in (first, second, third, fourth)}
+    assert len(tokens) == 4
+    assert fourth["companyId"] is None
+
+
+# --- recipients ---------------------------------------------------------------------------------
+
+
+def a_recipient_of(line: CommandLine, tenant: str) -> str:
+    """The id of a recipient that a tenant has written to."""
+    document = (
+        '{"to":"ana@example.com","subject":"S","text":"T",'
+        '"recipient":{"externalId":"r-1","email":"ana@example.com","nome":"Ana"}}'
+    )
+    assert line("send", "--tenant", tenant, "--file", "-", stdin=document).code == ExitCode.OK
+    [row] = line.listed("recipient", "ls", "--tenant", tenant)
+    return str(row["recipientId"])
+
+
+def test_recipients_are_listed_and_shown(line: CommandLine) -> None:
+    """By address and by the tenant's own id."""
+    recipient = a_recipient_of(line, line.tenant("acme"))
+
+    shown = line.asked("recipient", "show", recipient, "--tenant", "acme")
+
+    assert (shown["email"], shown["externalId"], shown["nome"]) == ("ana@example.com", "r-1", "Ana")
+    for flags, count in [
+        (("--email", "ana@example.com"), 1),
+        (("--email", "ana@EXAMPLE.com"), 1),
+        (("--external-id", "r-1"), 1),
+        (("--external-id", "r-2"), 0),
+    ]:
+        assert len(line.listed("recipient", "ls", "--tenant", "acme", *flags)) == count, flags
+
+
+def test_a_recipient_is_deleted_once(line: CommandLine) -> None:
+    """It stays to be seen, with its time."""
+    recipient = a_recipient_of(line, line.tenant("acme"))
+
+    line.done("recipient", "delete", recipient, "--tenant", "acme", "--yes")
+    again = line("recipient", "delete", recipient, "--tenant", "acme", "--yes")
+
+    assert again.code == ExitCode.REFUSED
+    assert line.asked("recipient", "show", recipient, "--tenant", "acme")["deletedAt"]
+
+
+@pytest.mark.parametrize("command", [("recipient", "erase"), ("erase", "--recipient")])
+def test_an_erased_recipient_leaves_nothing_personal(
+    line: CommandLine, command: tuple[str, ...]
+) -> None:
+    """Its messages keep their ids and states, and say nothing of it."""
+    recipient = a_recipient_of(line, line.tenant("acme"))
+    [message] = line.listed("ls", "--tenant", "acme")
+
+    answer = line.asked(*command, recipient, "--tenant", "acme", "--yes")
+
+    assert answer["messages"] == 1
+    shown = line.asked("show", message["outboxId"])
+    assert shown["status"] == "CANCELLED"
+    assert "ana" not in str(shown).lower()
+
+
+def test_a_recipient_of_another_tenant_is_not_found(line: CommandLine) -> None:
+    """Nothing leaks, nothing changes."""
+    recipient = a_recipient_of(line, line.tenant("acme"))
+    line.tenant("brasa")
+
+    for command in (("show",), ("delete", "--yes"), ("erase", "--yes")):
+        ran = line("recipient", command[0], recipient, "--tenant", "brasa", *command[1:])
+        assert (ran.code, ran.out) == (ExitCode.NOT_FOUND, "")
+    assert line.listed("recipient", "ls", "--tenant", "brasa") == []
+    assert line.asked("recipient", "show", recipient, "--tenant", "acme")["deletedAt"] is None

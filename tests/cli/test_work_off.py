@@ -1,0 +1,77 @@
+"""Working off what is due, once: what `carteiro process` does, on the library."""
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+
+from carteiro.model import Accepted, Replayed, State, Tenant, TenantId
+from carteiro.post import Carteiro
+from support.library import row_of
+from support.working import TOO_LONG
+
+
+async def sent(
+    post: Carteiro, to: str = "ok@sandbox.test", **fields: object
+) -> Accepted | Replayed:
+    """An e-mail that waits."""
+    return await post.send(tenant="acme", to=to, subject="Bom dia", text="Olá", **fields)
+
+
+async def test_no_more_than_the_limit_is_taken() -> None:
+    """The rest is as if nobody had looked."""
+    async with Carteiro.open("memory://") as post:
+        for _ in range(5):
+            await sent(post)
+
+        assert await post.work_off(limit=2) == {State.SENT: 2}
+        assert await post.backend.reading.states() == {State.SENT: 2, State.ENQUEUED: 3}
+        assert await post.work_off() == {State.SENT: 3}
+
+
+async def test_what_is_not_due_is_left() -> None:
+    """Neither what is scheduled nor what waits for its next attempt keeps it from ending."""
+    async with Carteiro.open("memory://") as post:
+        later = await sent(post, scheduled_at=datetime.now(UTC) + timedelta(hours=1))
+        again = await sent(post, "throttle-1@sandbox.test")
+
+        states = await post.work_off()
+
+        assert states == {State.RETRY_SCHEDULED: 1}
+        assert (await row_of(post, later.id)).state is State.ENQUEUED
+        assert (await row_of(post, again.id)).attempts == 1
+
+
+async def test_what_a_cap_holds_back_comes_when_there_is_room() -> None:
+    """One at a time is still all of them."""
+    async with Carteiro.open("memory://") as post:
+        await post.backend.tenants.define([Tenant(TenantId("acme"), cap=1)])
+        for _ in range(3):
+            await sent(post, "slow-0.01@sandbox.test")
+
+        assert await post.work_off() == {State.SENT: 3}
+
+
+async def test_what_waited_too_long_expires_first() -> None:
+    """Where no worker stays, somebody must look."""
+    async with Carteiro.open("memory://") as post:
+        late = await sent(post, ttl=1)
+        await asyncio.sleep(0.005)
+
+        states = await post.work_off()
+
+        assert states == {}
+        assert (await row_of(post, late.id)).state is State.EXPIRED
+
+
+async def test_it_can_be_stopped() -> None:
+    """What is under way may end; nothing more is taken."""
+    async with Carteiro.open("memory://", workers={"email_slots": 1}) as post:
+        for _ in range(3):
+            await sent(post, "slow-0.05@sandbox.test")
+        working = asyncio.create_task(post.work_off())
+        async with asyncio.timeout(TOO_LONG):
+            while State.SENT_ATTEMPT not in await post.backend.reading.states():
+                await asyncio.sleep(0.001)
+            post.stop()
+            states = await working
+
+        assert states == {State.SENT: 1}

@@ -1,0 +1,30 @@
+"""Commands in the docs are commands that there are."""
+
+import shlex
+
+import pytest
+
+import generate
+from support.pages import blocks_of, pages
+
+LEAVES = {leaf.name: leaf.command for leaf in generate.leaves()}
+
+
+def _lines() -> list[str]:
+    shell = [block for page in pages() for block in blocks_of(page) if block.language == "bash"]
+    lines = [line for block in shell for line in block.code.splitlines()]
+    return [line for line in lines if line.startswith("carteiro ")]
+
+
+@pytest.mark.parametrize("line", _lines())
+def test_a_command_of_a_page_is_understood(line: str) -> None:
+    """Whoever pastes it is not told that there is no such option."""
+    words = shlex.split(line, comments=True)
+    name = next(name for name in (" ".join(words[:3]), " ".join(words[:2])) if name in LEAVES)
+
+    LEAVES[name].make_context(name, words[len(name.split()) :])
+
+
+def test_there_are_commands_to_look_at() -> None:
+    """A page that hides them from this test proves nothing."""
+    assert len(_lines()) > 10

@@ -1,0 +1,135 @@
+"""Runbooks work as they stand: every command is run, in order, on a store that has the trouble they are for."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from carteiro.cli.exit_codes import ExitCode
+from carteiro.model import Category, DeadReason
+from carteiro.post import Carteiro
+from support.burying import buried
+from support.command_line import CommandLine
+from support.pages import REPOSITORY, blocks_of
+from support.terminal import Terminal, commands_and_answers
+
+RUNBOOKS = sorted(
+    str(page.relative_to(REPOSITORY)) for page in (REPOSITORY / "docs/runbooks").glob("*.md")
+)
+CONTENT = '{"to":"ana@example.com","subject":"Bom dia","text":"Olá"}'
+NO_ROOM = "[sqlite]\nmin_free_bytes = 999999999999999\n"
+SHORT_CALLS = {"CARTEIRO_DELIVERY_CALL_LIMIT_MS": "200", "CARTEIRO_ENVIRONMENT": "development"}
+
+
+def dead_letters_grow(line: CommandLine) -> None:
+    """The provider was away; there is a wrong address; and one tenant's letters are not wanted."""
+    line.tenant("acme")
+    asyncio.run(_bury(line, "acme", "421", number=2))
+    line.dead("--tenant", "acme")
+    line.tenant("loud")
+    asyncio.run(_bury(line, "loud", "SES_THROTTLING", category=Category.QUOTA_ERROR))
+
+
+def one_tenant_takes_all(line: CommandLine) -> None:
+    """One waits with a lot, another with one message."""
+    for tenant in ("acme", "loud"):
+        line.tenant(tenant)
+    for _ in range(3):
+        line.sent("ok@sandbox.test", "--tenant", "loud", "--tag", "spring-sale")
+    line.sent("ok@sandbox.test", "--tenant", "acme")
+
+
+def nothing_is_sent(line: CommandLine) -> None:
+    """A tenant is paused, and no worker runs."""
+    line.tenant("acme")
+    line.sent("ok@sandbox.test", "--tenant", "acme")
+    line.done("tenant", "pause", "acme")
+
+
+def many_failures(line: CommandLine) -> None:
+    """One is tried again later, one is dead."""
+    line.tenant("acme")
+    line.sent("throttle-9@sandbox.test", "--tenant", "acme")
+    line.worked_off()
+    asyncio.run(_bury(line, "acme", "454"))
+
+
+def duplicates(line: CommandLine) -> None:
+    """An answer never came, nor did the second one."""
+    line.tenant("acme")
+    message = line.sent("lost-reply@sandbox.test", "--tenant", "acme")
+    while line.asked("show", message)["status"] != "FAILED":
+        line.worked_off(**SHORT_CALLS)
+
+
+def disk_full(line: CommandLine) -> None:
+    """As if there were less room than must stay free."""
+    line.sent()
+    line.worked_off()
+    (line.folder / "carteiro.toml").write_text(NO_ROOM)
+
+
+async def _bury(
+    line: CommandLine,
+    tenant: str,
+    code: str,
+    *,
+    category: Category = Category.TRANSIENT_ERROR,
+    number: int = 1,
+) -> None:
+    async with Carteiro.open(f"sqlite:///{line.file}") as post:
+        for _ in range(number):
+            await buried(
+                post.backend,
+                tenant,
+                reason=DeadReason.MAX_ATTEMPTS_EXCEEDED,
+                failure={"code": code, "category": category},
+                content=CONTENT,
+            )
+
+
+PREPARED: Mapping[str, Callable[[CommandLine], None]] = {
+    "docs/runbooks/dead-letters-grow.md": dead_letters_grow,
+    "docs/runbooks/disk-full.md": disk_full,
+    "docs/runbooks/duplicates.md": duplicates,
+    "docs/runbooks/many-failures.md": many_failures,
+    "docs/runbooks/nothing-is-sent.md": nothing_is_sent,
+    "docs/runbooks/one-tenant-takes-all.md": one_tenant_takes_all,
+}
+FAILS = {"docs/runbooks/disk-full.md": {"carteiro doctor": ExitCode.FAILED}}
+
+
+@pytest.fixture
+def line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CommandLine:
+    """A store in the folder that commands run in."""
+    monkeypatch.chdir(tmp_path)
+    return CommandLine(tmp_path)
+
+
+@pytest.mark.parametrize("page", RUNBOOKS)
+def test_a_runbook_works_as_it_stands(page: str, line: CommandLine) -> None:
+    """Each command ends well, or as the page says, and prints what the page shows."""
+    PREPARED[page](line)
+
+    Terminal(line.folder, fails=FAILS.get(page, {})).follow(page)
+
+
+@pytest.mark.parametrize("page", RUNBOOKS)
+def test_a_runbook_hides_no_command(page: str) -> None:
+    """Whatever can be pasted is run: there is no other sort of block with commands in it."""
+    languages = {block.language for block in blocks_of(page)}
+
+    assert list(commands_and_answers(page))
+    assert languages <= {"sh", "sql", "text"}
+
+
+def test_dead_letters_are_gone_when_their_runbook_is_done(line: CommandLine) -> None:
+    """What was redriven and mended is sent; what was dropped is in the file."""
+    dead_letters_grow(line)
+    Terminal(line.folder).follow("docs/runbooks/dead-letters-grow.md")
+    line.worked_off()
+
+    assert line.asked("stats")["states"] == {"SENT": 3, "FAILED": 1}
+    assert line.listed("dead", "ls") == []
+    assert "SES_THROTTLING" in (line.folder / "dead-letters.jsonl").read_text()

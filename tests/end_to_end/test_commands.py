@@ -1,0 +1,157 @@
+"""Commands as real processes, also beside a server that runs on the same file."""
+
+import asyncio
+import json
+import signal
+import sys
+from asyncio.subprocess import DEVNULL, PIPE
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from carteiro.model import State
+from carteiro.post import Carteiro
+from support.commands import environment_of_a_command
+from support.library import row_of
+from support.running import PATIENCE_S, final_status_of, started, up
+
+EMAIL = ("--to", "ok@sandbox.test", "--subject", "Bom dia", "--text", "Olá")
+
+
+async def carteiro(folder: Path, *arguments: str) -> tuple[int, str, str]:
+    """Run a command to its end: exit code, stdout, stderr."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "carteiro", *arguments),
+        cwd=folder,
+        env=environment_of_a_command(),
+        stdin=DEVNULL,
+        stdout=PIPE,
+        stderr=PIPE,
+    )
+    out, err = await asyncio.wait_for(process.communicate(), PATIENCE_S)
+    assert process.returncode is not None
+    return process.returncode, out.decode(), err.decode()
+
+
+async def asked(folder: Path, *arguments: str) -> dict[str, Any]:
+    """The JSON document that a command prints when all is well."""
+    code, out, err = await carteiro(folder, *arguments, "--json")
+    assert code == 0, err
+    document: dict[str, Any] = json.loads(out)
+    return document
+
+
+async def test_process_works_off_what_is_due_and_ends(tmp_path: Path) -> None:
+    """At most so many; the rest waits for the next run, and what is scheduled for its time."""
+    for _ in range(3):
+        await asked(tmp_path, "send", *EMAIL)
+    await asked(tmp_path, "send", *EMAIL, "--at", "2100-01-01T00:00:00Z")
+
+    first = await asked(tmp_path, "process", "--limit", "2")
+    second = await asked(tmp_path, "process")
+    third = await asked(tmp_path, "process")
+
+    assert first == {"processed": 2, "states": {"SENT": 2}}
+    assert second == {"processed": 1, "states": {"SENT": 1}}
+    assert third == {"processed": 0, "states": {}}
+    assert (await asked(tmp_path, "stats"))["states"] == {"SENT": 3, "ENQUEUED": 1}
+
+
+async def test_process_leaves_a_sign_of_life(tmp_path: Path) -> None:
+    """Whoever relies on cron learns from doctor whether it runs."""
+    await asked(tmp_path, "send", *EMAIL)
+    _, before, _ = await carteiro(tmp_path, "doctor", "--json")
+    await asked(tmp_path, "process")
+    _, after, _ = await carteiro(tmp_path, "doctor", "--json")
+
+    assert (level_of("worker", before), level_of("worker", after)) == ("warn", "ok")
+
+
+def level_of(check: str, findings: str) -> str:
+    """How bad doctor found this."""
+    [level] = [
+        each["level"] for each in map(json.loads, findings.splitlines()) if each["check"] == check
+    ]
+    return str(level)
+
+
+async def test_process_stops_when_told(tmp_path: Path) -> None:
+    """A send that is under way may end; exit code 0."""
+    async with Carteiro.open(f"sqlite:///{tmp_path}/carteiro.db") as post:
+        slow = await post.send(
+            tenant="acme", to="slow-2@sandbox.test", subject="Bom dia", text="Olá"
+        )
+        async with started(tmp_path, "process") as running:
+            async with asyncio.timeout(PATIENCE_S):
+                while (await row_of(post, slow.id)).state is State.ENQUEUED:
+                    await asyncio.sleep(0.01)
+            assert await running.ended(signal.SIGTERM) == 0
+
+        assert (await row_of(post, slow.id)).state is State.SENT
+
+
+async def test_commands_work_beside_a_server(tmp_path: Path) -> None:
+    """What one accepts the other sees and sends, on one file."""
+    async with up(tmp_path) as running, running.client() as client:
+        sent = await asked(tmp_path, "send", *EMAIL)
+        assert await final_status_of(client, sent["outboxId"]) == "SENT"
+
+        await asked(tmp_path, "tenant", "pause", "default")
+        held = (await client.post("/v1/email/send", json=dict(zip(*BODY, strict=True)))).json()
+        waits = await asked(tmp_path, "explain", held["outboxId"])
+        await asked(tmp_path, "tenant", "resume", "default")
+        assert await final_status_of(client, held["outboxId"]) == "SENT"
+
+        await asked(tmp_path, "backup", "copy.db")
+        copy = await asked(tmp_path, "show", held["outboxId"], "--store", "sqlite:///copy.db")
+        assert await running.ended(signal.SIGTERM) == 0
+
+    assert (waits["why"], copy["status"]) == ("tenant_paused", "SENT")
+
+
+BODY = (("to", "subject", "text"), ("ok@sandbox.test", "Bom dia", "Olá"))
+
+
+async def test_the_api_alone_accepts_and_sends_nothing(tmp_path: Path) -> None:
+    """A worker of its own sends what it accepts."""
+    async with up(tmp_path, command="api") as running, running.client() as client:
+        accepted = (await client.post("/v1/email/send", json=dict(zip(*BODY, strict=True)))).json()
+        explained = await asked(tmp_path, "explain", accepted["outboxId"])
+        done = await asked(tmp_path, "process")
+        assert await running.ended(signal.SIGTERM) == 0
+
+    assert (explained["why"], done["states"]) == ("turn", {"SENT": 1})
+
+
+async def test_the_admin_token_opens_what_a_key_does_not(tmp_path: Path) -> None:
+    """It is shown once; rotated, the old one opens nothing and the new one does."""
+    async with up(tmp_path) as running:
+        key, token = running.keys
+        before = [await status_with(running.address, each) for each in (key, token)]
+        rotated = (await asked(tmp_path, "admin-token", "rotate"))["token"]
+        await running.ended(signal.SIGTERM)
+    async with up(tmp_path) as again:
+        after = [await status_with(again.address, each) for each in (token, rotated)]
+
+    assert before == [401, 200]
+    assert after == [401, 200]
+    assert "ck_" not in again.announced
+
+
+async def status_with(address: str, token: str) -> int:
+    """What the admin endpoints answer to whoever holds this."""
+    async with httpx.AsyncClient(base_url=address) as client:
+        headers = {"Authorization": f"Bearer {token}"}
+        return (await client.get("/admin/v1/tenants", headers=headers)).status_code
+
+
+@pytest.mark.parametrize("command", [("ls",), ("dead", "ls"), ("tenant", "ls")])
+async def test_an_empty_list_is_nothing_for_programs(
+    tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    """Exit code 0, and not a byte on stdout."""
+    await asked(tmp_path, "migrate")
+
+    assert await carteiro(tmp_path, *command, "--json") == (0, "", "")

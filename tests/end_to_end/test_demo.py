@@ -1,0 +1,74 @@
+"""``make demo`` beside a running server, and without one."""
+
+import asyncio
+import sys
+from asyncio.subprocess import DEVNULL, PIPE
+from pathlib import Path
+from signal import SIGTERM
+
+from carteiro.model import TenantId
+from carteiro.post import Carteiro
+from support.commands import environment_of_a_command
+from support.pages import REPOSITORY
+from support.running import PATIENCE_S, up
+
+STEADY = TenantId("demo-steady")
+
+
+async def played(folder: Path, *arguments: str) -> tuple[int | None, str, str]:
+    """Run the demonstration in this folder: exit code, stdout, stderr."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, str(REPOSITORY / "demo" / "play.py"), *arguments),
+        cwd=folder,
+        env=environment_of_a_command(),
+        stdin=DEVNULL,
+        stdout=PIPE,
+        stderr=PIPE,
+    )
+    out, err = await asyncio.wait_for(process.communicate(), 3 * PATIENCE_S)
+    return process.returncode, out.decode(), err.decode()
+
+
+async def test_the_demo_plays_and_sums_up(tmp_path: Path) -> None:
+    """It sends for several tenants, ends by itself, says what became of it, and leaves no key behind."""
+    async with up(tmp_path) as running:
+        code, out, err = await played(tmp_path, "--seconds", "3", "--url", running.address)
+        assert await running.ended(SIGTERM) == 0
+    async with Carteiro.open(f"sqlite:///{tmp_path}/carteiro.db") as post:
+        states = await post.backend.reading.states()
+        keys = await post.backend.keys.list(STEADY)
+
+    assert (code, err) == (0, "")
+    assert {"demo-steady", "demo-bursts", "demo-unlucky"} <= set(out.split())
+    assert "dead, permanent_error:" in out
+    assert states.keys() == {"SENT", "FAILED"}
+    assert [key.revoked_at is not None for key in keys] == [True]
+
+
+async def test_the_demo_refuses_politely_when_nothing_listens(tmp_path: Path) -> None:
+    """One line that says what to do."""
+    async with up(tmp_path) as running:
+        address = running.address
+        await running.ended(SIGTERM)
+
+    code, out, err = await played(tmp_path, "--url", address)
+
+    assert (code, out) == (1, "")
+    assert err == (
+        f"demo: nothing listens on {address}: start it with `make run` in another terminal\n"
+    )
+
+
+async def test_the_demo_notices_a_server_with_another_store(tmp_path: Path) -> None:
+    """Keys that were made in one store open nothing in another."""
+    here, there = tmp_path / "here", tmp_path / "there"
+    here.mkdir()
+    there.mkdir()
+    async with Carteiro.open(f"sqlite:///{here}/carteiro.db"):
+        pass
+
+    async with up(there) as running:
+        code, _, err = await played(here, "--seconds", "3", "--url", running.address)
+
+    assert code == 1
+    assert "it uses another store" in err

@@ -1,0 +1,100 @@
+"""The page of metrics on an address of its own: real processes, real ports."""
+
+import asyncio
+import socket
+import sys
+from asyncio.subprocess import PIPE
+from pathlib import Path
+from signal import SIGTERM
+
+import httpx
+import pytest
+
+from carteiro.post import Carteiro
+from support.commands import environment_of_a_command
+from support.running import PATIENCE_S, started, up
+from support.scraping import Page
+
+EMAIL = {"to": "ok@sandbox.test", "subject": "Bom dia", "text": "Olá"}
+
+
+def a_free_port() -> int:
+    """One that nobody listens on."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return int(listener.getsockname()[1])
+
+
+def with_metrics_on(folder: Path, port: int) -> Path:
+    """A folder whose settings give the page an address of its own."""
+    (folder / "carteiro.toml").write_text(f'[metrics]\nhost = "127.0.0.1"\nport = {port}\n')
+    return folder
+
+
+async def scraped(port: int) -> Page:
+    """The page, once somebody listens."""
+    async with httpx.AsyncClient() as client, asyncio.timeout(PATIENCE_S):
+        while True:
+            try:
+                answer = await client.get(f"http://127.0.0.1:{port}/metrics")
+            except httpx.ConnectError:
+                await asyncio.sleep(0.05)
+            else:
+                return Page(answer.text)
+
+
+@pytest.mark.parametrize("command", ["up", "api"])
+async def test_a_server_has_a_page_of_its_own(tmp_path: Path, command: str) -> None:
+    """It needs no token there, and has nothing else."""
+    port = a_free_port()
+    async with (
+        up(with_metrics_on(tmp_path, port), command=command) as running,
+        running.client() as client,
+    ):
+        await client.post("/v1/email/send", json=EMAIL)
+        page = await scraped(port)
+        other = await client.get(f"http://127.0.0.1:{port}/health/live")
+        assert await running.ended(SIGTERM) == 0
+
+    assert page("http_requests_total", method="POST", route="/v1/email/send", status="202") == 1
+    assert page("pipeline_state_transitions_total", state="ENQUEUED") == 1
+    assert other.status_code == 404
+
+
+async def test_a_worker_has_a_page_of_its_own(tmp_path: Path) -> None:
+    """What it sent is counted there, and it stops with the worker."""
+    port = a_free_port()
+    async with (
+        Carteiro.open(f"sqlite:///{tmp_path}/carteiro.db") as post,
+        started(with_metrics_on(tmp_path, port), "worker") as running,
+    ):
+        answer = await post.send(tenant="acme", **EMAIL)
+        async with asyncio.timeout(PATIENCE_S):
+            while await post.backend.reading.unsettled([answer.id]):
+                await asyncio.sleep(0.01)
+            # Figures come a moment after the commit.
+            while not (page := await scraped(port))("tenant_jobs_processed_total", tenant="acme"):
+                await asyncio.sleep(0.01)
+        assert await running.ended(SIGTERM) == 0
+
+    assert page("tenant_jobs_processed_total", tenant="acme") == 1
+    assert page("pipeline_final_state_total", state="SENT") == 1
+
+
+async def test_a_port_that_is_taken_is_told_before_anything_is_made(tmp_path: Path) -> None:
+    """The key of the first start is shown once: it must not be used up by a start that fails."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        with_metrics_on(tmp_path, taken.getsockname()[1])
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "carteiro", "up", "--port", "0"),
+            cwd=tmp_path,
+            env=environment_of_a_command(),
+            stdout=PIPE,
+            stderr=PIPE,
+        )
+        out, err = await asyncio.wait_for(process.communicate(), PATIENCE_S)
+
+    assert (process.returncode, out) == (1, b"")
+    assert b"CARTEIRO_METRICS_PORT" in err
+    with_metrics_on(tmp_path, a_free_port())
+    async with up(tmp_path) as running:
+        assert running.key

@@ -1,0 +1,93 @@
+"""The command line in this process, on a store of its own."""
+
+import asyncio
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from typer.testing import CliRunner
+
+from carteiro.cli import app
+from carteiro.cli.exit_codes import ExitCode
+from carteiro.config import load
+from carteiro.post import Carteiro
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What a command printed, and how it ended."""
+
+    code: ExitCode
+    out: str
+    err: str
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The one JSON document that it printed."""
+        assert self.code == ExitCode.OK, self.err
+        [document] = self.documents
+        return document
+
+    @property
+    def documents(self) -> list[dict[str, Any]]:
+        """The JSON documents that it printed, one a line."""
+        return [json.loads(line) for line in self.out.splitlines()]
+
+
+@dataclass(frozen=True)
+class CommandLine:
+    """Runs commands as somebody does whose store is in this folder."""
+
+    folder: Path
+
+    @property
+    def file(self) -> Path:
+        """The store's file."""
+        return self.folder / "carteiro.db"
+
+    def __call__(self, *arguments: str, stdin: str | None = None, **settings: str) -> Ran:
+        """Run a command, with these settings in its environment; an error that is not ours is raised."""
+        environment = {"CARTEIRO_STORE": f"sqlite:///{self.file}"} | settings
+        ran = CliRunner(env=environment).invoke(app, arguments, input=stdin, catch_exceptions=False)
+        return Ran(ExitCode(ran.exit_code), ran.stdout, ran.stderr)
+
+    def asked(self, *arguments: str, **settings: str) -> dict[str, Any]:
+        """The one JSON document that a command prints when all is well."""
+        return self(*arguments, "--json", **settings).document
+
+    def listed(self, *arguments: str, **settings: str) -> list[dict[str, Any]]:
+        """The JSON documents that a list prints when all is well."""
+        ran = self(*arguments, "--json", **settings)
+        assert ran.code == ExitCode.OK, ran.err
+        return ran.documents
+
+    def done(self, *arguments: str, **settings: str) -> str:
+        """What a command prints for people when all is well."""
+        ran = self(*arguments, **settings)
+        assert ran.code == ExitCode.OK, ran.err
+        return ran.out
+
+    def tenant(self, name: str) -> str:
+        """A tenant that was added."""
+        self.done("tenant", "add", name)
+        return name
+
+    def sent(self, to: str = "ok@sandbox.test", *flags: str) -> str:
+        """The id of an e-mail that was handed in; a worker has yet to come."""
+        given = ("--to", to, "--subject", "Bom dia", "--text", "Olá")
+        return str(self.asked("send", *given, *flags)["outboxId"])
+
+    def worked_off(self, **settings: str) -> None:
+        """Let a worker do what is due; not by command, which would change the log of this process."""
+        asyncio.run(self._worked_off({"CARTEIRO_STORE": f"sqlite:///{self.file}"} | settings))
+
+    async def _worked_off(self, environ: dict[str, str]) -> None:
+        async with Carteiro.open(settings=load(environ=environ)) as post:
+            await post.work_off()
+
+    def dead(self, *flags: str) -> str:
+        """The id of an e-mail that became a dead letter."""
+        message = self.sent("bounce-550@sandbox.test", *flags)
+        self.worked_off()
+        return message

@@ -1,0 +1,29 @@
+"""The HTTP API on a real socket, as the command line serves it."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import timedelta
+
+from carteiro.cli.server import http_server
+from carteiro.intake.http import create_api
+from carteiro.post import Carteiro
+
+
+@asynccontextmanager
+async def served(post: Carteiro) -> AsyncIterator[int]:
+    """The API of a post office on a real socket, as the command line serves it; its port."""
+    with socket.create_server(("127.0.0.1", 0), backlog=256) as listener:
+        part = http_server(
+            create_api(post),
+            listener,
+            grace=timedelta(seconds=5),
+            patience=post.settings.api.request_timeout,
+        )
+        serving = asyncio.create_task(part.run())
+        try:
+            yield listener.getsockname()[1]
+        finally:
+            part.stop()
+            await serving

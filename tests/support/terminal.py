@@ -1,0 +1,171 @@
+"""A person who follows a page: pastes its commands, one after the other, and copies ids from what is printed."""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import groupby
+from pathlib import Path
+from string import Template
+
+from typer.testing import CliRunner
+
+from carteiro.cli import app
+from support.commands import environment_of_a_command
+from support.pages import Block, blocks_of
+from support.running import PATIENCE_S
+
+ADDRESS = "http://127.0.0.1:8025"  # as the pages have it
+
+_PROGRAM = 'exec {python} -m carteiro.cli "$@"\n'
+_CHANGE_THE_LOG = {"up", "api", "worker", "process"}  # of the process that they run in
+_NEEDS_A_SHELL = re.compile(r"[|<>;&*`]|\$\(")
+_ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_MASKS = (
+    (_ID, "ID"),
+    (re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z"), "TIME"),
+    (re.compile(r"ck_[\w-]{6,}"), "SECRET"),
+    (re.compile(r"(durationMs\W+)\d+"), r"\1N"),
+    (re.compile(r"\b[\d,]+ bytes"), "N bytes"),
+)
+LEFT_OUT = "..."
+
+
+@dataclass(frozen=True)
+class Answered:
+    """What a command said, and how it ended."""
+
+    code: int
+    out: str
+    err: str
+
+
+@dataclass
+class Terminal:
+    """Runs what stands in the ``sh`` blocks of a page, in this folder; ``words`` are its shell variables.
+
+    ``$ID`` is the first id that was printed last. A command that needs no shell runs in this process.
+    Those that ``fails`` names end with that exit code, all others with 0.
+    """
+
+    folder: Path
+    words: dict[str, str] = field(default_factory=dict)
+    address: str = ADDRESS
+    fails: Mapping[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Put the program where a shell finds it."""
+        program = self.folder / "bin" / "carteiro"
+        program.parent.mkdir(exist_ok=True)
+        program.write_text("#!/bin/sh\n" + _PROGRAM.format(python=shlex.quote(sys.executable)))
+        program.chmod(0o755)
+
+    def follow(self, page: str) -> None:
+        """Run every block of a page; each command must end well, and print what the page says."""
+        for block, printed in commands_and_answers(page):
+            self.paste(block, printed, page=page)
+
+    def paste(self, block: Block, printed: str | None, *, page: str) -> None:
+        """Run one block."""
+        said = ""
+        for command in _commands(block.code):
+            answer = self.run(command)
+            told = f"{page}:{block.line}: {command}\n{answer.out}{answer.err}"
+            assert answer.code == self.fails.get(command, 0), told
+            said += answer.out
+        if printed is not None:
+            assert_printed(said, printed, where=f"{page}:{block.line}")
+
+    def run(self, command: str) -> Answered:
+        """Run one command, and remember the first id that it prints."""
+        command = command.replace(ADDRESS, self.address)
+        answer = self._here(command) if _runs_here(command) else self._in_a_shell(command)
+        if (found := _ID.search(answer.out)) is not None:
+            self.words["ID"] = found[0]
+        return answer
+
+    def _here(self, command: str) -> Answered:
+        words = shlex.split(Template(command).substitute(self.words), comments=True)
+        nothing: Mapping[str, str | None] = {
+            name: None for name in os.environ if name.startswith("CARTEIRO_")
+        }
+        ran = CliRunner(env=nothing).invoke(app, words[1:], catch_exceptions=False)
+        return Answered(ran.exit_code, ran.stdout, ran.stderr)
+
+    def _in_a_shell(self, command: str) -> Answered:
+        environment = environment_of_a_command(**self.words)
+        environment["PATH"] = f"{self.folder / 'bin'}{os.pathsep}{environment['PATH']}"
+        ran = subprocess.run(
+            ["/bin/sh", "-c", command],
+            cwd=self.folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=2 * PATIENCE_S,
+            check=False,
+        )
+        return Answered(ran.returncode, ran.stdout, ran.stderr)
+
+
+def commands_and_answers(page: str) -> Iterator[tuple[Block, str | None]]:
+    """The ``sh`` blocks of a page, each with the text block right behind it: what it prints."""
+    blocks = list(blocks_of(page))
+    for block, after in zip(blocks, [*blocks[1:], None], strict=True):
+        if block.language == "sh":
+            is_answer = after is not None and after.language == "text" and after.follows
+            yield block, after.code if after is not None and is_answer else None
+
+
+def _commands(code: str) -> Iterable[str]:
+    """The commands of a block: a line each, or more where a backslash or a quote says so."""
+    waiting = ""
+    for line in code.splitlines():
+        waiting += line
+        if _is_whole(waiting):
+            if waiting.strip():
+                yield waiting
+            waiting = ""
+        else:
+            waiting += "\n"
+    assert not waiting, f"has no end: {waiting}"
+
+
+def _is_whole(text: str) -> bool:
+    try:
+        shlex.split(text, comments=True)
+    except ValueError:
+        return False
+    return not text.endswith("\\")
+
+
+def _runs_here(command: str) -> bool:
+    program, *arguments = shlex.split(command, comments=True)
+    is_plain = not _NEEDS_A_SHELL.search(command)
+    return program == "carteiro" and is_plain and arguments[0] not in _CHANGE_THE_LOG
+
+
+def assert_printed(said: str, expected: str, *, where: str) -> None:
+    """The page shows what was printed, but for ids, times and the width of columns; ... stands for lines left out."""
+    lines = [_masked(line) for line in said.splitlines()]
+    shown = [_masked(line) for line in expected.splitlines()]
+    place = 0
+    for left_out, group in groupby(shown, key=LEFT_OUT.__eq__):
+        part = list(group)
+        if left_out:
+            continue
+        goes_on = shown[0] != LEFT_OUT and place == 0
+        starts = [0] if goes_on else range(place, len(lines))
+        found = next((at for at in starts if lines[at : at + len(part)] == part), None)
+        assert found is not None, f"{where} shows\n{expected}\nand there came\n{said}"
+        place = found + len(part)
+    assert shown[-1] == LEFT_OUT or place == len(lines), f"{where} ends before\n{said}"
+
+
+def _masked(line: str) -> str:
+    for pattern, word in _MASKS:
+        line = pattern.sub(word, line)
+    return " ".join(line.split())

@@ -1,0 +1,129 @@
+"""The example of a production set-up: its settings load, its units are sound."""
+
+import re
+import shutil
+import subprocess
+import sys
+from configparser import ConfigParser
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from typer.main import get_command
+
+from carteiro.cli import app
+from carteiro.config import Settings, load
+from support.pages import REPOSITORY
+
+DEPLOY = REPOSITORY / "deploy"
+UNITS = sorted((DEPLOY / "systemd").glob("*.service"))
+PROGRAM = "/opt/carteiro/bin/carteiro"
+SANDBOXING = re.compile(
+    r"^(?:Protect|Private|Restrict|SystemCall|NoNew|Lock|Memory|Capability)\w*="
+)
+
+
+def settings_of_the_example(**changes: str) -> Settings:
+    """What a process reads when it starts with the example's environment."""
+    environ = variables() | {"CARTEIRO_CONFIG": str(DEPLOY / "carteiro.toml")} | changes
+    return load(environ=environ)
+
+
+def variables() -> dict[str, str]:
+    """The example's environment, also what stands there as a suggestion."""
+    lines = re.findall(r"^#?(\w+)=(.*)$", (DEPLOY / "carteiro.env").read_text(), re.MULTILINE)
+    return dict(lines)
+
+
+def unit(path: Path) -> ConfigParser:
+    """A unit as systemd reads it, but for keys that stand in it twice: there the last one counts."""
+    parser = ConfigParser(strict=False, interpolation=None)
+    parser.optionxform = str  # type: ignore[assignment,method-assign]
+    parser.read(path)
+    return parser
+
+
+def test_the_example_settings_load() -> None:
+    """Nobody starts from a file with a misspelt setting."""
+    settings = settings_of_the_example()
+
+    assert (settings.provider, settings.environment) == ("smtp", "production")
+    assert settings.store.startswith("sqlite:////")
+
+
+def test_the_password_is_where_the_settings_say() -> None:
+    """It stands in the environment that systemd reads, not in the settings."""
+    named = settings_of_the_example().smtp.password
+
+    assert named.removeprefix("env:") in variables()
+
+
+def test_the_environment_names_the_settings() -> None:
+    """Without it the process would start with the defaults."""
+    assert variables()["CARTEIRO_CONFIG"] == "/etc/carteiro/carteiro.toml"
+
+
+@pytest.mark.parametrize("path", UNITS, ids=lambda path: path.name)
+def test_a_unit_starts_a_command_that_there_is(path: Path) -> None:
+    """With the environment that the page tells people to install, and a folder that it may write to."""
+    service = unit(path)["Service"]
+    program, command = service["ExecStart"].split()
+
+    assert program == PROGRAM
+    assert command in get_command(app).commands  # type: ignore[attr-defined]
+    assert service["EnvironmentFile"] == "/etc/carteiro/carteiro.env"
+    assert settings_of_the_example().store == (
+        f"sqlite:////var/lib/{service['StateDirectory']}/carteiro.db"
+    )
+
+
+@pytest.mark.parametrize("path", UNITS, ids=lambda path: path.name)
+def test_a_unit_waits_longer_than_the_grace(path: Path) -> None:
+    """Or systemd would kill what would have ended by itself."""
+    patience = timedelta(seconds=int(unit(path)["Service"]["TimeoutStopSec"]))
+
+    assert patience > settings_of_the_example().delivery.grace + timedelta(seconds=10)
+
+
+def test_workers_are_as_confined_as_the_server() -> None:
+    """What one unit may not do, no other may."""
+    server, worker = [
+        [line for line in path.read_text().splitlines() if SANDBOXING.match(line)]
+        for path in (
+            DEPLOY / "systemd/carteiro.service",
+            DEPLOY / "systemd/carteiro-worker@.service",
+        )
+    ]
+
+    assert len(server) > 20
+    assert server == worker
+
+
+@pytest.mark.parametrize("instance", range(10))
+def test_each_worker_has_a_port_of_its_own(instance: int) -> None:
+    """Two processes cannot listen on one."""
+    service = unit(DEPLOY / "systemd/carteiro-worker@.service")["Service"]
+    name, _, number = service["Environment"].replace("%i", str(instance)).partition("=")
+
+    settings = settings_of_the_example(**{name: number})
+
+    assert settings.metrics.port == 9030 + instance
+    assert settings_of_the_example().metrics.port not in {settings.metrics.port, settings.api.port}
+
+
+def test_systemd_finds_no_fault(tmp_path: Path) -> None:
+    """Where there is systemd, it is asked; elsewhere the other tests have to do."""
+    asked = shutil.which("systemd-analyze")
+    for path in UNITS:
+        text = path.read_text().replace(PROGRAM, sys.executable)
+        (tmp_path / path.name).write_text(text)
+
+    said = ""
+    if asked is not None:
+        units = [str(tmp_path / path.name) for path in UNITS]
+        ran = subprocess.run(
+            [asked, "verify", "--man=no", *units], capture_output=True, text=True, check=False
+        )
+        said = ran.stderr
+
+    assert [line for line in said.splitlines() if "carteiro" in line] == []
