@@ -24,7 +24,7 @@ _STATUSES: Mapping[int, str] = {
     503: "The store is away or has no room: nothing was stored; come again after `Retry-After`.",
 }
 
-_OWN: Mapping[str, str] = {
+OWN_CODES: Mapping[str, str] = {
     "AUTH_ERROR": "the relay offers no way to log in that we know",
     "CRASHES_WORKER": "no worker lived to attempt it",
     "EXPIRED": "not sent within its time to live",
@@ -85,15 +85,15 @@ def errors_page(note: str) -> str:
         "`errorCode` and `errorCategory` of a message, `lastFailureCode` and `category` of a dead letter.\n"
         "The code of an SMTP reply is its number, that of an SES error its name; what the provider itself\n"
         "said is `originalCode`.\n\n"
-        f"| category | |\n| --- | --- |\n{_told(_CATEGORIES)}\n"
-        f"| our own codes | |\n| --- | --- |\n{_told(_OWN)}"
+        f"| category | |\n| --- | --- |\n{_told({each: _CATEGORIES[each] for each in Category})}\n"
+        f"| our own codes | |\n| --- | --- |\n{_told(OWN_CODES)}"
         "| `PROVIDER_TIMEOUT` | `PROVIDER` did not answer in time: `SMTP_TIMEOUT`, `SANDBOX_TIMEOUT` |\n\n"
         f"### SMTP\n\nAn enhanced code decides before the number, words only where both leave it open.\n\n"
         f"{_rulings('code', rules.CODES)}\n{_rulings('enhanced code', rules.ENHANCED)}\n"
         f"### SES\n\nA code is `SES_` and the name in capitals.\n\n"
-        f"{_rulings('name', rules.SES | rules.SES_COMMON)}\n"
+        f"{_rulings('name', {**rules.SES, **rules.SES_COMMON})}\n"
         "## Reasons of dead letters\n\n"
-        f"| `reason` | |\n| --- | --- |\n{_told(_REASONS)}"
+        f"| `reason` | |\n| --- | --- |\n{_told({each: _REASONS[each] for each in DeadReason})}"
     )
 
 

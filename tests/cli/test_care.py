@@ -231,6 +231,19 @@ def test_a_prune_drops_what_is_past_its_retention(line: CommandLine) -> None:
     assert line.asked("show", waiting)["status"] == "ENQUEUED"
 
 
+def test_a_compacted_file_is_smaller(line: CommandLine) -> None:
+    """What a prune freed can be given back to the disk at once."""
+    for _ in range(5):
+        line.sent("ok@sandbox.test", "--text", "x" * 100_000)
+    line.worked_off()
+    before = line.file.stat().st_size
+
+    dropped = line.asked("prune", "--history", "0s", "--compact", "--yes")
+
+    assert dropped["messages"] == 5
+    assert line.file.stat().st_size < before
+
+
 def test_a_prune_of_ones_own_asks_first(line: CommandLine) -> None:
     """Where nobody can be asked it is refused."""
     finished = line.sent("ok@sandbox.test")

@@ -2,7 +2,6 @@
 
 import re
 from contextlib import closing
-from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -10,19 +9,14 @@ import pytest
 
 from carteiro.email import read_email
 from carteiro.stores.sqlite import opening
-from support.pages import Block, blocks_of, pages
+from support.pages import Block, blocks_of, pages, runnable
 
 _BODY_OF_CURL = re.compile(r"-d '(.*?)'", re.DOTALL)
 
 
 def _programs(page: str) -> list[tuple[Block, str | None]]:
     """The Python blocks of a page, each with the text block right behind it: what it prints."""
-    blocks = list(blocks_of(page))
-    return [
-        (block, after.code if after and after.language == "text" and after.follows else None)
-        for block, after in zip_longest(blocks, blocks[1:])
-        if block.language == "python"
-    ]
+    return list(runnable(page, "python"))
 
 
 def _curl_bodies() -> list[str]:

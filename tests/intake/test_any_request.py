@@ -33,7 +33,7 @@ Case: TypeAlias = schemathesis.Case[Any]
 Operation: TypeAlias = schemathesis.APIOperation[Any, Any, Any, Any]
 
 FEW = settings(
-    max_examples=6,
+    max_examples=10,
     deadline=None,
     database=None,
     derandomize=True,

@@ -30,6 +30,7 @@ from support.library import work
 SECRET = "segredo"  # stands in everything of ACME's
 BODIES: dict[str, Any] = {  # one that would be accepted, by the name of its document
     "Batch": {"messages": [an_email()]},
+    "Changes": {"subject": "a"},
     "Email": an_email(),
     "FairnessDocument": {},
     "NewKey": {},

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from itertools import zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
@@ -40,3 +41,12 @@ def blocks_of(page: str) -> Iterator[Block]:
         follows = end >= 0 and not text[end : found.start()].strip()
         yield Block(found[1], found[2], line, follows)
         end = found.end()
+
+
+def runnable(page: str, *languages: str) -> Iterator[tuple[Block, str | None]]:
+    """The blocks of a page in these languages, each with the text block right behind it: what it prints."""
+    blocks = list(blocks_of(page))
+    for block, after in zip_longest(blocks, blocks[1:]):
+        if block.language in languages:
+            is_told = after is not None and after.language == "text" and after.follows
+            yield block, after.code if is_told else None

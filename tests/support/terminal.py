@@ -5,7 +5,7 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
@@ -15,9 +15,10 @@ from typer.testing import CliRunner
 
 from carteiro.cli import app
 from support.commands import environment_of_a_command
-from support.pages import Block, blocks_of
+from support.pages import Block, runnable
 from support.running import PATIENCE_S
 
+LANGUAGES = ("sh", "py")
 ADDRESS = "http://127.0.0.1:8025"  # as the pages have it
 
 _PROGRAM = 'exec {python} -m carteiro.cli "$@"\n'
@@ -29,7 +30,8 @@ _MASKS = (
     (re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z"), "TIME"),
     (re.compile(r"ck_[\w-]{6,}"), "SECRET"),
     (re.compile(r"(durationMs\W+)\d+"), r"\1N"),
-    (re.compile(r"\b[\d,]+ bytes"), "N bytes"),
+    (re.compile(r"(redrivenBy\W+)\w+"), r"\1SOMEBODY"),
+    (re.compile(r"\b\d{1,3}(?:,\d{3})+\b"), "N"),
 )
 LEFT_OUT = "..."
 
@@ -45,16 +47,18 @@ class Answered:
 
 @dataclass
 class Terminal:
-    """Runs what stands in the ``sh`` blocks of a page, in this folder; ``words`` are its shell variables.
+    """Runs what stands in the ``sh`` and ``py`` blocks of a page, in this folder; ``words`` are its shell variables.
 
     ``$ID`` is the first id that was printed last. A command that needs no shell runs in this process.
-    Those that ``fails`` names end with that exit code, all others with 0.
+    Those that ``fails`` names end with that exit code, all others with 0. People are slow: what
+    servers do between two commands is waited for by ``meanwhile``.
     """
 
     folder: Path
     words: dict[str, str] = field(default_factory=dict)
     address: str = ADDRESS
     fails: Mapping[str, int] = field(default_factory=dict)
+    meanwhile: Callable[[], None] = lambda: None
 
     def __post_init__(self) -> None:
         """Put the program where a shell finds it."""
@@ -65,13 +69,15 @@ class Terminal:
 
     def follow(self, page: str) -> None:
         """Run every block of a page; each command must end well, and print what the page says."""
-        for block, printed in commands_and_answers(page):
+        for block, printed in runnable(page, *LANGUAGES):
             self.paste(block, printed, page=page)
 
     def paste(self, block: Block, printed: str | None, *, page: str) -> None:
         """Run one block."""
         said = ""
-        for command in _commands(block.code):
+        commands = _commands(block.code) if block.language == "sh" else [_program(block.code)]
+        for command in commands:
+            self.meanwhile()
             answer = self.run(command)
             told = f"{page}:{block.line}: {command}\n{answer.out}{answer.err}"
             assert answer.code == self.fails.get(command, 0), told
@@ -111,13 +117,9 @@ class Terminal:
         return Answered(ran.returncode, ran.stdout, ran.stderr)
 
 
-def commands_and_answers(page: str) -> Iterator[tuple[Block, str | None]]:
-    """The ``sh`` blocks of a page, each with the text block right behind it: what it prints."""
-    blocks = list(blocks_of(page))
-    for block, after in zip(blocks, [*blocks[1:], None], strict=True):
-        if block.language == "sh":
-            is_answer = after is not None and after.language == "text" and after.follows
-            yield block, after.code if after is not None and is_answer else None
+def _program(code: str) -> str:
+    """The command that runs a program in Python."""
+    return shlex.join([sys.executable, "-c", code])
 
 
 def _commands(code: str) -> Iterable[str]:

@@ -26,6 +26,12 @@ async def prune(
         timedelta | None,
         typer.Option(parser=a_duration, metavar="DURATION", help="Keep messages so long: 365d."),
     ] = None,
+    compact: Annotated[
+        bool,
+        typer.Option(
+            "--compact", help="Write the file anew and as small as it can be; others wait meanwhile."
+        ),
+    ] = False,
     yes: Yes = False,
 ) -> None:
     """Drop contents, messages, dead letters and idempotency keys that are past their retention.
@@ -41,15 +47,18 @@ async def prune(
         retention.history if history is None else history,
     )
     letters = await _outlived(desk)
+    freed = await desk.backend.upkeep.compact() if compact else 0
     document = {
         "bodies": pruned.bodies,
         "messages": pruned.histories,
         "idempotencyKeys": pruned.keys,
         "deadLetters": letters,
+        "freedBytes": freed,
     }
     sentence = (
         f"Dropped {pruned.bodies} contents, {pruned.histories} messages, "
         f"{pruned.keys} idempotency keys and {letters} dead letters."
+        + (f" The file is {freed:,} bytes smaller." if compact else "")
     )
     desk.out.answer(document, sentence)
 
@@ -80,7 +89,7 @@ async def _pruned(desk: Desk, bodies: timedelta | None, history: timedelta | Non
             )
             tell(total.bodies + total.histories + total.keys)
             after = page.after
-            if after is None:
+            if after is None and not page.has_more:
                 return total
 
 

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from pydantic import Field
+from pydantic import Field, RootModel
 
 from carteiro.dead_letters import to_json
 from carteiro.intake.http.documents import Document, Moment, PageDocument
@@ -84,6 +84,10 @@ class RedriveQuestion(Question):
     matching: DeadQuestion | None = None
     rate_per_second: float | None = Field(default=None, ge=0.1, le=100_000)
     limit: int = Field(default=100, ge=1, le=MOST_AT_ONCE)
+
+
+class Changes(RootModel[dict[str, Any]]):
+    """Fields that are to be different, by their names in an Email (or a task's arguments); null takes one away."""
 
 
 class PurgeQuestion(Question):

@@ -11,9 +11,9 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from carteiro.dead_letters import import_, to_json
-from carteiro.email import Email, read_email, stored_content
 from carteiro.intake.http.admin.dead_letter_documents import (
     MOST_AT_ONCE,
+    Changes,
     DeadLetterDetail,
     DeadLetterPage,
     DeadPageQuestion,
@@ -30,24 +30,21 @@ from carteiro.intake.http.admin.dead_letter_documents import (
     letter_detail,
     letter_view,
 )
-from carteiro.intake.http.body import JSON_LINES, MAX_BATCH_BYTES, read_body, read_json
+from carteiro.intake.http.body import JSON_LINES, MAX_BATCH_BYTES, read_body
 from carteiro.intake.http.emails import message_id
 from carteiro.intake.http.endpoint import Endpoint
 from carteiro.intake.http.key_ring import KeyRing
 from carteiro.intake.http.reading import read_query, read_question
 from carteiro.intake.http.refusal import Refusal, bad_value, not_found
 from carteiro.model import (
-    EMAIL,
     DeadFilter,
     DeadLetter,
     Key,
     MessageId,
     RedriveAnswer,
-    Revision,
 )
-from carteiro.path.accept import from_tenant
 from carteiro.ports import Backend
-from carteiro.rendering import render_email
+from carteiro.redriving import revise
 
 _PATH = "/admin/v1/dead-letters"
 _ONE = _PATH + "/{id}"
@@ -68,8 +65,7 @@ class DeadLetterDesk:
     def __init__(self, backend: Backend, keys: KeyRing) -> None:
         self._letters = backend.dead_letters
         self._reading = backend.reading
-        self._tenants = backend.tenants
-        self._templates = backend.templates
+        self._backend = backend
         self._keys = keys
 
     def endpoints(self) -> Iterable[Endpoint]:
@@ -130,7 +126,7 @@ class DeadLetterDesk:
             self.edit,
             "Edit and redrive a dead letter",
             Redriven,
-            reads=Email,
+            reads=Changes,
             refuses=(404, 409),
         )
 
@@ -168,13 +164,22 @@ class DeadLetterDesk:
         return _redriven(identity, answer)
 
     async def edit(self, request: Request) -> Response:
-        """Send it round again with other content, judged as any e-mail, under a new revision."""
+        """Send it round again with some fields changed (null takes one away), under a new revision.
+
+        What it becomes is judged as if it were new; of a task only its arguments can be changed.
+        """
         key = await self._keys.administrator_of(request)
         letter = await self._found(request)
-        if letter.kind != EMAIL:
-            raise Refusal(409, "Only an e-mail can be edited")
-        email = await self._for_its_tenant(letter, read_email(await read_json(request)))
-        revision = Revision(stored_content(email), email.to, email.subject)
+        asked = await read_question(request, Changes)
+        if not letter.content:
+            raise _past_retention()
+        revision = await revise(
+            letter.content,
+            asked.root,
+            kind=letter.kind,
+            tenant=letter.tenant,
+            backend=self._backend,
+        )
         [answer] = await self._letters.redrive([letter.id], by=_name_of(key), revision=revision)
         return _redriven(letter.id, answer)
 
@@ -232,12 +237,6 @@ class DeadLetterDesk:
             raise not_found(_WHAT)
         return letter
 
-    async def _for_its_tenant(self, letter: DeadLetter, email: Email) -> Email:
-        """The e-mail with the words of its template and the From of its tenant; may raise `InvalidMessage`."""
-        [tenant] = await self._tenants.find([letter.tenant])
-        rendered = await render_email(email, tenant=letter.tenant, templates=self._templates)
-        return rendered if tenant is None else from_tenant(rendered, tenant)
-
     async def _asked_for(self, asked: RedriveQuestion) -> tuple[Sequence[MessageId], bool]:
         """The ids to redrive now, and whether others are left for later."""
         limit = asked.limit
@@ -280,6 +279,10 @@ def _redriven(identity: MessageId, answer: RedriveAnswer) -> Response:
         case RedriveAnswer.ALREADY:
             raise Refusal(409, "It is on its way again already")
         case RedriveAnswer.NO_CONTENT:
-            raise Refusal(409, "What it said is past its retention: there is nothing to send")
+            raise _past_retention()
         case RedriveAnswer.REDRIVEN:
             return Redriven(outbox_id=identity, answer=answer).as_response()
+
+
+def _past_retention() -> Refusal:
+    return Refusal(409, "What it said is past its retention: there is nothing to send")
