@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from carteiro import Carteiro
-from carteiro.intake.http import create_api
+from carteiro.intake.http.api import create_api
 from carteiro.intake.http.docs_page import answer_name, operations_of, schema_name
 
 _INTRODUCTION = """\

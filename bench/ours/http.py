@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from carteiro.cli.server import http_server
-from carteiro.intake.http import create_api
+from carteiro.intake.http.api import create_api
 from carteiro.keys import hash_key, make_key
 from carteiro.model import ApiLimits, Tenant, TenantId
 from http_server import announce, listener

@@ -8,6 +8,8 @@ from datetime import timedelta
 from carteiro.kinds import Pool
 from carteiro.model import Lease
 
+_A_MOMENT_S = 0.001  # far less than a provider across a network takes
+
 
 class Slots:
     """The slots of one pool, and who waits for one."""
@@ -33,10 +35,15 @@ class Slots:
         self._freed.set()
 
     async def has_free_slot(self) -> None:
-        """Wait for a free slot."""
+        """Wait for a free slot; while most are taken, a moment longer, for others to be freed too.
+
+        Jobs that end one by one would be replaced one by one, each by a claim of its own.
+        """
         while self.free <= 0:  # below it while outcomes wait to be stored
             self._freed.clear()
             await self._freed.wait()
+        if self.free < self.slots / 2:
+            await asyncio.sleep(_A_MOMENT_S)
 
 
 class Quiet:

@@ -1,24 +1,39 @@
 """What prose lists or counts is what the code has."""
 
 import re
+from datetime import timedelta
 
 import pytest
 
+import errors_page
 import generate
+from carteiro.config import load
+from carteiro.intake.http.batch import MOST_IN_A_BATCH
+from carteiro.model import MOST_LIVE_KEYS
 from carteiro.path.judge import MOST_CLAIMS
 from carteiro.policy.fairness import LEAST_WEIGHT, MOST_WEIGHT, SCALE, SUSPECT_CLAIMS
 from carteiro.policy.html import _LARGEST_PARSED
 from carteiro.policy.lifecycle import LONGEST_HOLD_MS
+from carteiro.policy.quota import KEY_LIFE_MS
 from carteiro.stores.sqlite.opening import _OLDEST_SQLITE
-from support.pages import REPOSITORY, text_of
+from carteiro.telemetry.metrics.definitions import METRICS
+from support.pages import REPOSITORY, pages, text_of
 
 NUMBERS = {1: "one", 2: "two", 3: "three", 4: "four", 5: "five", 6: "six"}
 ORDINALS = {2: "second", 3: "third", 4: "fourth", 5: "fifth"}
 _COMMAND = re.compile(r"^\| `make ([a-z]+)", re.MULTILINE)
 _TARGET = re.compile(r"^([a-z-]+):.*## ", re.MULTILINE)
 
+_METRIC = re.compile(r"\bcarteiro_[a-z_]+\b(?!\.)")
+_SERIES = ("_bucket", "_count", "_sum")  # of a histogram
+_OWN_CODE = re.compile(r'(?:code=|_unfit\(\w+, |unfit\([\w.]+, |validation\()"([A-Z_0-9]+)"')
+
+DAYS = {timedelta(days=1): "a day"}
+KEY_LIFE = timedelta(milliseconds=KEY_LIFE_MS)
+SETTINGS = load(environ={})
 LEASES = "docs/explanation/leases-holds-and-fencing.md"
 FAIRNESS = "docs/explanation/fairness.md"
+RETENTION = "docs/reference/retention.md"
 
 
 @pytest.mark.parametrize(
@@ -32,6 +47,12 @@ FAIRNESS = "docs/explanation/fairness.md"
         (LEASES, f"After {NUMBERS[MOST_CLAIMS]} claims"),
         (FAIRNESS, f"costs {SCALE:,}"),
         (FAIRNESS, f"from {LEAST_WEIGHT:g} to {MOST_WEIGHT:g}"),
+        ("docs/how-to/send-over-http.md", f"Up to {MOST_IN_A_BATCH:,}, in one commit"),
+        ("docs/how-to/send-over-http.md", f"within {DAYS[KEY_LIFE]}"),
+        ("docs/how-to/rotate-keys.md", f"at most {NUMBERS[MOST_LIVE_KEYS]} live keys"),
+        (RETENTION, f"| an idempotency key | {DAYS[KEY_LIFE]} |"),
+        (RETENTION, f"by default {SETTINGS.dead_letters.ttl.days} days"),
+        (RETENTION, f"by default after [{DAYS[SETTINGS.delivery.default_ttl]}]"),
         (
             "docs/explanation/decisions/0007-html-judged-by-a-parser.md",
             f"{_LARGEST_PARSED // 1024} Ki characters",
@@ -52,3 +73,20 @@ def test_the_table_of_commands_is_what_make_offers() -> None:
     targets = set(_TARGET.findall((REPOSITORY / "Makefile").read_text("utf-8")))
 
     assert set(_COMMAND.findall(text_of("CONTRIBUTING.md"))) == targets - {"help", "services"}
+
+
+@pytest.mark.parametrize("page", [page for page in pages() if _METRIC.search(text_of(page))])
+def test_a_metric_that_is_named_exists(page: str) -> None:
+    """Whoever builds an alert on a page gets figures."""
+    known = {metric.full_name for metric in METRICS.values()}
+    series = {name + end for name in known for end in _SERIES}
+
+    assert set(_METRIC.findall(text_of(page))) - known - series == set()
+
+
+def test_every_code_of_our_own_is_explained() -> None:
+    """A failure that the code makes up itself can be looked up, and none else."""
+    sources = (REPOSITORY / "src/carteiro").rglob("*.py")
+    made = {code for source in sources for code in _OWN_CODE.findall(source.read_text("utf-8"))}
+
+    assert made == errors_page.OWN_CODES.keys()

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from carteiro.intake.http import create_api
+from carteiro.intake.http.api import create_api
 from carteiro.model import ZERO, Key, Tenant, TenantId
 from carteiro.post import Carteiro
 from support.builders import ACME, BRASA

@@ -5,12 +5,12 @@ from typing import Any
 import httpx
 import pytest
 
-from carteiro.intake.http import create_api
 from carteiro.intake.http.admin.fairness import Standings
 from carteiro.intake.http.admin.keys import KeyList, MadeKey
 from carteiro.intake.http.admin.messages import WaitingView
 from carteiro.intake.http.admin.stats import Stats
 from carteiro.intake.http.admin.tenants import TenantPage, TenantView
+from carteiro.intake.http.api import create_api
 from carteiro.intake.http.email_documents import EmailPage, EmailView
 from carteiro.model import ApiLimits, Tenant, TenantId
 from carteiro.post import Carteiro

@@ -14,7 +14,7 @@ from starlette.types import Message
 
 from carteiro.email import MAX_REQUEST_BYTES, Email
 from carteiro.errors import StoreUnavailable
-from carteiro.intake.http import create_api
+from carteiro.intake.http.api import create_api
 from carteiro.intake.http.docs_page import operations_of
 from carteiro.intake.http.email_documents import EmailAccepted, EmailView
 from carteiro.intake.http.lean import LeanRoute

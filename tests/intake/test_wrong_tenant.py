@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from carteiro.intake.http import create_api
+from carteiro.intake.http.api import create_api
 from carteiro.intake.http.docs_page import operations_of
 from carteiro.model import DeadFilter, MessageFilter, MessageId, RecipientId
 from carteiro.post import Carteiro

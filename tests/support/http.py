@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 from fastapi import FastAPI
 
-from carteiro.intake.http import create_api
+from carteiro.intake.http.api import create_api
 from carteiro.intake.http.documents import ErrorDocument
 from carteiro.intake.http.intake import Office
 from carteiro.keys import hash_key

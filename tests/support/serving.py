@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from datetime import timedelta
 
 from carteiro.cli.server import http_server
-from carteiro.intake.http import create_api
+from carteiro.intake.http.api import create_api
 from carteiro.post import Carteiro
 
 

@@ -5,9 +5,8 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from itertools import groupby
 from pathlib import Path
 from string import Template
 
@@ -153,18 +152,26 @@ def _runs_here(command: str) -> bool:
 def assert_printed(said: str, expected: str, *, where: str) -> None:
     """The page shows what was printed, but for ids, times and the width of columns; ... stands for lines left out."""
     lines = [_masked(line) for line in said.splitlines()]
-    shown = [_masked(line) for line in expected.splitlines()]
+    parts = _parts([_masked(line) for line in expected.splitlines()])
     place = 0
-    for left_out, group in groupby(shown, key=LEFT_OUT.__eq__):
-        part = list(group)
-        if left_out:
-            continue
-        goes_on = shown[0] != LEFT_OUT and place == 0
-        starts = [0] if goes_on else range(place, len(lines))
-        found = next((at for at in starts if lines[at : at + len(part)] == part), None)
-        assert found is not None, f"{where} shows\n{expected}\nand there came\n{said}"
-        place = found + len(part)
-    assert shown[-1] == LEFT_OUT or place == len(lines), f"{where} ends before\n{said}"
+    for number, part in enumerate(parts):
+        is_last = number == len(parts) - 1
+        starts = range(place, len(lines) - len(part) + 1) if number else (0,)
+        fits = [at for at in starts if lines[at : at + len(part)] == part]
+        assert fits, f"{where} shows\n{expected}\nand there came\n{said}"
+        place = (fits[-1] if is_last else fits[0]) + len(part)
+    assert place == len(lines), f"{where} ends before\n{said}"
+
+
+def _parts(shown: list[str]) -> list[list[str]]:
+    """What stands between the lines that are left out; at either end there may be nothing."""
+    parts: list[list[str]] = [[]]
+    for line in shown:
+        if line == LEFT_OUT:
+            parts.append([])
+        else:
+            parts[-1].append(line)
+    return parts
 
 
 def _masked(line: str) -> str:

@@ -29,7 +29,8 @@ async def prune(
     compact: Annotated[
         bool,
         typer.Option(
-            "--compact", help="Write the file anew and as small as it can be; others wait meanwhile."
+            "--compact",
+            help="Write the file anew and as small as it can be; others wait meanwhile.",
         ),
     ] = False,
     yes: Yes = False,

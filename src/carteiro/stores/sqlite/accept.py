@@ -27,7 +27,7 @@ from carteiro.model import (
 from carteiro.policy.lifecycle import MILLISECOND
 from carteiro.policy.quota import KEY_LIFE_MS, Tally
 from carteiro.stores.sqlite.ledger import touch_seats
-from carteiro.stores.sqlite.rows import FAR, as_json, in_ms, moment, run
+from carteiro.stores.sqlite.rows import FAR, as_json, in_ms, moment, run, run_each
 
 
 class _Fresh(NamedTuple):
@@ -172,49 +172,52 @@ def _tallies(db: sqlite3.Connection, new: Sequence[NewMessage], now: int) -> dic
 
 
 def _insert(db: sqlite3.Connection, fresh: Sequence[_Fresh], now: int) -> None:
-    messages: list[list[object]] = []
+    messages: list[tuple[object, ...]] = []
     events: list[list[object]] = []
-    tags: list[tuple[str, str]] = []
-    ready: list[str] = []
-    parked: list[str] = []
+    contents: list[tuple[int, str]] = []
+    tags: list[tuple[int, str]] = []
+    ready: list[int] = []
+    parked: list[int] = []
     touched: dict[tuple[str | None, str | None], list[int]] = {}
-    for new, recipient in fresh:
+    # Given here, not by SQLite: what belongs to a message need not look its number up by its id.
+    [first] = run(db, "accept_next_no").fetchone()
+    for no, (new, recipient) in enumerate(fresh, first):
         due = now if new.due is None else max(now, in_ms(new.due))
-        ttl_ms = new.ttl // MILLISECOND
-        expires = due + ttl_ms
-        messages.append(_message_row(new, recipient, due=due, expires=expires, ttl_ms=ttl_ms))
+        messages.append((no, *_message_row(new, recipient, due=due, now=now)))
+        contents.append((no, new.content))
         events.extend(
             [new.id, event.type, event.metadata, now - event.ago // MILLISECOND]
             for event in new.events
         )
         if new.tags:
-            tags.extend((new.id, tag) for tag in new.tags)
-        (parked if due > now else ready).append(new.id)
+            tags.extend((no, tag) for tag in new.tags)
+        (parked if due > now else ready).append(no)
         seat = touched.setdefault((new.kind, new.tenant), [FAR, 0])
         seat[0] = min(seat[0], due)
         seat[1] += 1
-    run(db, "accept_messages", rows=as_json(messages), now=now)
-    run(db, "accept_contents", rows=as_json([(new.id, new.content) for new, _ in fresh]))
+    run_each(db, "accept_messages", messages)
+    run_each(db, "accept_contents", contents)
     if tags:
         run(db, "accept_tags", rows=as_json(tags))
     if events:
         run(db, "write_events", rows=as_json(events))
     if ready:
-        run(db, "put_ready", ids=as_json(ready))
+        run(db, "put_ready", numbers=as_json(ready))
     if parked:
-        run(db, "put_parked", ids=as_json(parked))
+        run(db, "put_parked", numbers=as_json(parked))
     touch_seats(db, touched)
 
 
 def _message_row(
-    new: NewMessage, recipient: RecipientId | None, *, due: int, expires: int, ttl_ms: int
-) -> list[object]:
-    row: list[object] = [
+    new: NewMessage, recipient: RecipientId | None, *, due: int, now: int
+) -> tuple[object, ...]:
+    ttl_ms = new.ttl // MILLISECOND
+    return (
         new.id,
         new.tenant,
         new.kind,
         new.declares,
-        new.delivery,
+        new.delivery.value,
         new.priority,
         ttl_ms,
         new.request_id,
@@ -223,11 +226,11 @@ def _message_row(
         new.to,
         new.subject,
         due,
-        expires,
-    ]
-    if new.template_type is not None or new.tags:  # most have neither: a shorter row reads faster
-        row += [new.template_type, new.tags or None]
-    return row
+        due + ttl_ms,
+        new.template_type,
+        as_json(new.tags) if new.tags else None,
+        now,
+    )
 
 
 def meet(db: sqlite3.Connection, tenant: TenantId, told: NewRecipient, now: int) -> RecipientId:

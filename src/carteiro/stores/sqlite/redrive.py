@@ -57,7 +57,8 @@ def redrive(
         answers.append(answer)
     changes.save()
     if redriven:
-        run(db, "put_ready", ids=as_json(redriven))
+        numbers = [found[identity].message_no for identity in redriven]
+        run(db, "put_ready", numbers=as_json(numbers))
         run(db, "redrive_mark", ids=as_json(redriven), now=now)
     return answers
 

@@ -1,0 +1,45 @@
+"""What a page shows is compared with what is printed: a difference that matters is seen, one that does not is not."""
+
+import pytest
+
+from support.terminal import assert_printed
+
+SAID = """\
+id                                    status  at
+01a1e1af-1fda-7488-8b8b-a5539457513a  SENT    2027-01-15T08:00:00.123Z
+01a1e1af-3512-76de-addf-d4d61b0477fc  FAILED  2027-01-15T08:00:01.456Z
+2 bytes
+"""
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [
+        SAID,
+        SAID.replace("01a1e1af", "01900000").replace("2027", "2031").replace("    ", " "),
+        "id status at\n...\n2 bytes",
+        "...\n2 bytes",
+        "id status at\n...",
+        "...\n01a1e1af-3512-76de-addf-d4d61b0477fc  FAILED  2027-01-15T08:00:01.456Z\n...",
+    ],
+)
+def test_ids_times_widths_and_lines_left_out_do_not_matter(shown: str) -> None:
+    """They differ each time, or were not worth showing."""
+    assert_printed(SAID, shown, where="page")
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [
+        SAID.replace("FAILED", "SENT"),
+        SAID.replace("2 bytes\n", ""),
+        SAID + "3 bytes\n",
+        "2 bytes",
+        "...\n2 bytes\n...\nid status at",
+        "...\n3 bytes\n...",
+    ],
+)
+def test_what_was_not_printed_must_not_be_shown(shown: str) -> None:
+    """Another word, a line too few or too many, another order."""
+    with pytest.raises(AssertionError, match="page"):
+        assert_printed(SAID, shown, where="page")
