@@ -32,7 +32,7 @@ demo: .venv/ready ## play a few minutes of mixed traffic, beside make run (ARGS=
 
 test: services formatted lint imports types fast-tests slow-tests ## everything that must pass: lint, imports, types, all tests
 
-check: formatted lint imports types fast-tests ## what to run before each commit: as test, without real processes
+check: formatted lint imports types fast-tests ## what to run before each commit: as test, without the slow ones
 
 format: .venv/ready ## write all files as the formatter wants them
 	$(BIN)/ruff check --fix-only --quiet .

@@ -87,6 +87,7 @@ def email_kind(settings: Settings, backend: Backend) -> tuple[Kind, bool]:
         declares=True,
         call_limit=settings.delivery.call_limit,
         close=provider.close if isinstance(provider, SmtpProvider) else None,
+        check=provider.check if isinstance(provider, SmtpProvider) else None,
     )
     return kind, isinstance(provider, SmtpProvider)
 
@@ -125,13 +126,21 @@ def _provider(settings: Settings, backend: Backend) -> Provider:
             raise _unknown("provider", other, settings, "sandbox, smtp or noop")
 
 
+def _password(settings: Settings) -> str:
+    try:
+        return secret(settings.smtp.password)
+    except ConfigError as error:
+        text = f"smtp.password (from {settings.origin('smtp.password')}) = {error}"
+        raise ConfigError(text) from None
+
+
 def _smtp(settings: Settings) -> SmtpProvider:
     asked = settings.smtp
     if asked.username and asked.tls == "none" and asked.host not in _THIS_MACHINE:
         origin = settings.origin("smtp.tls")
         text = f"smtp.tls = 'none' (from {origin}) would send the password in clear: use starttls or implicit"
         raise ConfigError(text)
-    told = asked.model_dump() | {"tls": Tls(asked.tls), "password": secret(asked.password)}
+    told = asked.model_dump() | {"tls": Tls(asked.tls), "password": _password(settings)}
     try:
         return SmtpProvider(SmtpOptions(**told))
     except OSError as error:

@@ -19,7 +19,8 @@ class Kind:
 
     ``confirm`` None: nothing is judged before the attempt. ``declares`` False: an attempt is not
     declared, a redelivery just runs again. ``call_limit`` None: it may take as long as it likes.
-    ``close`` is called once, when its worker has ended its last job.
+    ``close`` is called once, when its worker has ended its last job. ``check`` asks the provider
+    whether it could be used now, and sends nothing; it answers what keeps it from that.
     """
 
     name: KindName
@@ -30,6 +31,7 @@ class Kind:
     declares: bool
     call_limit: timedelta | None
     close: Callable[[], Awaitable[None]] | None = None
+    check: Callable[[], Awaitable[str | None]] | None = None
 
 
 @value

@@ -1,5 +1,6 @@
 """What keeps an installation in order: inbox, stats, doctor, migrate, prune, backup."""
 
+import socket
 import sqlite3
 import time
 from contextlib import closing
@@ -178,8 +179,39 @@ def test_a_full_disk_and_a_wrong_provider_fail(line: CommandLine) -> None:
     wrong = line("doctor", "--json", CARTEIRO_PROVIDER="pigeon")
 
     assert {each["check"] for each in full.documents if each["level"] == "fail"} == {"disk"}
+    assert "provider" in {each["check"] for each in full.documents}
     assert {each["check"] for each in wrong.documents if each["level"] == "fail"} == {"provider"}
     assert (full.code, wrong.code) == (ExitCode.FAILED, ExitCode.FAILED)
+
+
+def test_a_relay_that_is_away_is_a_warning(line: CommandLine) -> None:
+    """Mail waits for it: nothing is lost, and somebody should look."""
+    line.sent()
+    with closing(socket.create_server(("127.0.0.1", 0))) as taken:
+        port = taken.getsockname()[1]
+    relay = {"CARTEIRO_SMTP_HOST": "127.0.0.1", "CARTEIRO_SMTP_PORT": str(port)}
+
+    ran = line("doctor", "--json", CARTEIRO_PROVIDER="smtp", CARTEIRO_SMTP_TLS="none", **relay)
+
+    levels = {each["check"]: each["level"] for each in ran.documents}
+    assert (ran.code, levels["provider"]) == (ExitCode.OK, "warn")
+
+
+def test_a_password_that_is_nowhere_names_its_setting(line: CommandLine) -> None:
+    """The reference is told, and which setting has it."""
+    line.sent()
+
+    ran = line(
+        "doctor",
+        CARTEIRO_PROVIDER="smtp",
+        CARTEIRO_SMTP_HOST="relay.test",
+        CARTEIRO_SMTP_USERNAME="ana",
+        CARTEIRO_SMTP_PASSWORD="env:NOT_SET_ANYWHERE",
+    )
+
+    assert ran.code == ExitCode.FAILED
+    assert "smtp.password" in ran.out
+    assert "NOT_SET_ANYWHERE" in ran.out
 
 
 def test_what_is_no_database_fails(line: CommandLine) -> None:

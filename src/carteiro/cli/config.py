@@ -11,7 +11,7 @@ app = typer.Typer(help="Look at the settings.", no_args_is_help=True)
 
 _COLUMNS: tuple[Column[Given], ...] = (
     Column("setting", lambda row: row.key, is_whole=True),
-    Column("value", lambda row: row.raw),
+    Column("value", lambda row: _as_written(row.raw)),
     Column("from", lambda row: row.origin),
 )
 
@@ -31,3 +31,8 @@ def show(*, config: ConfigFile = None, as_json: AsJson = False) -> None:
         _COLUMNS,
         lambda row: {"key": row.key, "value": row.raw, "origin": row.origin},
     )
+
+
+def _as_written(value: object) -> object:
+    """As a settings file wants it."""
+    return str(value).lower() if isinstance(value, bool) else value

@@ -40,21 +40,26 @@ def doctor(*, config: ConfigFile = None, store: StoreUrl = None, as_json: AsJson
 
 async def _examined(settings: Settings) -> list[Finding]:
     findings = list(examine_store(settings))
-    if any(each.level is Level.FAIL for each in findings):
+    failed = {each.check for each in findings if each.level is Level.FAIL}
+    if failed - {"disk"}:
         return findings  # opening would migrate what is old, and make what is missing
     async with open_backend(settings, governs=False) as backend:
-        provider, is_network = _provider(settings, backend)
+        provider, is_network = await _provider(settings, backend)
         tenants = await _all_tenants(backend)
         findings += [provider, *_senders(tenants, is_network=is_network)]
         findings += await _templates(tenants, backend)
     return findings
 
 
-def _provider(settings: Settings, backend: Backend) -> tuple[Finding, bool]:
+async def _provider(settings: Settings, backend: Backend) -> tuple[Finding, bool]:
     try:
-        _, is_network = email_kind(settings, backend)
+        kind, is_network = email_kind(settings, backend)
     except CarteiroError as error:
         return Finding("provider", Level.FAIL, str(error)), False
+    fault = None if kind.check is None else await kind.check()
+    if fault is not None:
+        advice = "mail waits and is tried again; look at the provider and its settings"
+        return Finding("provider", Level.WARN, f"{settings.provider}: {fault}", advice), is_network
     return Finding("provider", Level.OK, f"{settings.provider} can be used"), is_network
 
 

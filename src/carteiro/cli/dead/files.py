@@ -33,7 +33,7 @@ async def export(
         return
     with _new_file(file) as target:
         count = await _exported(desk, wanted, target)
-    desk.out.answer({"path": file, "exported": count}, f"{count} are in {file}.")
+    desk.out.answer({"path": file, "exported": count}, f"Exported to {file}: {count}.")
 
 
 def _new_file(file: str) -> IO[bytes]:
@@ -77,9 +77,8 @@ async def import_(
             restored += await desk.backend.dead_letters.restore(page)
             tell(restored)
     document = {"entries": len(letters), "restored": restored}
-    desk.out.answer(
-        document, f"{restored} of {len(letters)} are back; the others are not dead now."
-    )
+    others = " The others are not dead now, or were never gone." if restored < len(letters) else ""
+    desk.out.answer(document, f"Back in the index: {restored} of {len(letters)}.{others}")
 
 
 def _read(file: str) -> list[DeadLetter]:

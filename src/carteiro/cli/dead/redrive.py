@@ -92,7 +92,7 @@ async def _redrive_matching(desk: Desk, wanted: DeadFilter, rate: float | None) 
         )
     left = tally.no_content
     past = f" {left} have no content any more: it is past its retention." if left else ""
-    desk.out.answer(document_of(tally), f"{tally.redriven} are on their way again.{past}")
+    desk.out.answer(document_of(tally), f"On their way again: {tally.redriven}.{past}")
 
 
 def who() -> str:

@@ -12,6 +12,10 @@ from carteiro.intake.http.refusal import Refusal, refusal_of
 from carteiro.telemetry.metrics import Tally
 
 NO_ROUTE = "none"
+_REFUSED_BY_ROUTER = {
+    404: "There is nothing at this address: /docs lists what there is",
+    405: "This address does not know that method: /docs lists what it knows",
+}
 _SANE_ID = re.compile(rb"[A-Za-z0-9._-]{1,128}")
 
 
@@ -77,5 +81,6 @@ async def answer_http_error(request: Request, error: Exception) -> Response:
     """Answer what the router refuses: an address or method that there is not."""
     if not isinstance(error, HTTPException):  # registered for no other
         raise error
-    refusal = Refusal(error.status_code, error.detail, headers=error.headers)
+    text = _REFUSED_BY_ROUTER.get(error.status_code, error.detail)
+    refusal = Refusal(error.status_code, text, headers=error.headers)
     return refusal.as_response(request.state.request_id)

@@ -46,6 +46,16 @@ class SmtpProvider:
                 return Unknown(error.failure)
             return Deferred(error.failure) if error.failure.retryable else Rejected(error.failure)
 
+    async def check(self) -> str | None:
+        """What keeps the relay from being used, if anything: greeted, secured and logged in, nothing sent."""
+        try:
+            connection = await self._open()
+        except SmtpError as error:
+            return error.failure.reason
+        connection.quit()
+        await connection.closed()
+        return None
+
     async def close(self) -> None:
         """Take leave of the relay."""
         await self._pool.close()

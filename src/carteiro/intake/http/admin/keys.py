@@ -65,14 +65,14 @@ class KeyDesk:
 
     def endpoints(self) -> Iterable[Endpoint]:
         """All of them, twice: of a tenant, and of administrators."""
-        for path, whose in ((_OF_TENANT, "a tenant's keys"), (_OF_ADMINISTRATORS, "admin tokens")):
+        for path, what in ((_OF_TENANT, "key of a tenant"), (_OF_ADMINISTRATORS, "admin token")):
             missing = (404,) if path == _OF_TENANT else ()
-            yield Endpoint("GET", path, self.list, f"List {whose}", KeyList, refuses=missing)
+            yield Endpoint("GET", path, self.list, f"List each {what}", KeyList, refuses=missing)
             yield Endpoint(
                 "POST",
                 path,
                 self.make,
-                f"Make one of {whose}",
+                f"Make another {what}",
                 MadeKey,
                 status=201,
                 reads=NewKey,
@@ -82,7 +82,7 @@ class KeyDesk:
                 "DELETE",
                 path + "/{key}",
                 self.revoke,
-                f"Revoke one of {whose}",
+                f"Revoke one {what}",
                 None,
                 status=204,
                 refuses=(404, 409),

@@ -1,0 +1,32 @@
+"""Whether a relay could be used: asked before any mail is at stake."""
+
+from carteiro.providers.smtp import SmtpProvider
+from support.smtp_sending import a_relay, options_for
+from support.smtp_server import EXTENSIONS, PASSWORD, USER, Say, an_smtp_server
+
+
+async def test_a_relay_that_lets_us_in_can_be_used() -> None:
+    """Greeted and logged in; no mail is begun."""
+    known = {"username": USER, "password": PASSWORD}
+    async with a_relay(extensions=(*EXTENSIONS, "AUTH PLAIN"), **known) as (server, provider):
+        fault = await provider.check()
+
+    assert fault is None
+    assert not server.said("MAIL")
+
+
+async def test_what_the_relay_says_is_told() -> None:
+    """Whoever looks for the cause gets the relay's own words."""
+    async with a_relay({"greeting": Say("421 4.3.2 closed for the night\r\n")}) as (_, provider):
+        fault = await provider.check()
+
+    assert fault is not None
+    assert "closed for the night" in fault
+
+
+async def test_a_relay_that_is_not_there_is_told() -> None:
+    """Nobody listens."""
+    async with an_smtp_server() as server:
+        options = options_for(server)
+
+    assert await SmtpProvider(options).check()
