@@ -118,7 +118,7 @@ def key_for(name: str, email: Email) -> IdempotencyKey:
 def _external_key(email: Email, tenant: Tenant) -> IdempotencyKey | None:
     if not tenant.external_id_is_key or email.external_id is None:
         return None
-    return key_for(f"externalId:{email.external_id}", email)  # apart from the keys that are given
+    return key_for(f"\x1f{email.external_id}", email)  # no key that is given can begin so
 
 
 def new_recipient(recipient: EmailRecipient) -> NewRecipient:

@@ -7,8 +7,8 @@ from support.smtp_server import EXTENSIONS, PASSWORD, USER, Say, an_smtp_server
 
 async def test_a_relay_that_lets_us_in_can_be_used() -> None:
     """Greeted and logged in; no mail is begun."""
-    known = {"username": USER, "password": PASSWORD}
-    async with a_relay(extensions=(*EXTENSIONS, "AUTH PLAIN"), **known) as (server, provider):
+    offered = (*EXTENSIONS, "AUTH PLAIN")
+    async with a_relay(extensions=offered, username=USER, password=PASSWORD) as (server, provider):
         fault = await provider.check()
 
     assert fault is None

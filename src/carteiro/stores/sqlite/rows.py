@@ -2,8 +2,7 @@
 
 Lists travel into a statement as one JSON text and are unfolded there by ``json_each``: one call for
 many rows, during which SQLite runs without the interpreter's lock. A call per row would give the
-lock up and take it back each time, and wait for the event loop each time. New messages alone go in
-row by row: they are long, and to write and parse them as JSON would cost more than the calls.
+lock up and take it back each time, and wait for the event loop each time.
 """
 
 import sqlite3
@@ -43,13 +42,6 @@ statement = cache(sql)
 def run(db: sqlite3.Connection, operation: str, **parameters: object) -> sqlite3.Cursor:
     """Run the statement of one operation's file."""
     return db.execute(statement(operation), parameters)
-
-
-def run_each(
-    db: sqlite3.Connection, operation: str, rows: Sequence[Sequence[object]]
-) -> sqlite3.Cursor:
-    """Run the statement of one operation's file for each row."""
-    return db.executemany(statement(operation), rows)
 
 
 def as_json(rows: Sequence[object]) -> str:

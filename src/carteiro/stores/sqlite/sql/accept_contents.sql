@@ -1,3 +1,5 @@
--- Adds the content of a new message. Message no, content
+-- Adds the contents of new messages, which have consecutive numbers. Not in rows: a long text inside one is parsed twice.
+-- :contents = [content, …]; :first
 INSERT INTO contents (message_no, content)
-VALUES (?, ?);
+SELECT :first + key, value
+FROM json_each(:contents);
