@@ -89,6 +89,7 @@ def test_what_is_exported_and_purged_comes_back(line: CommandLine, tmp_path: Pat
     again = line.asked("dead", "import", str(file))
 
     assert (exported["exported"], purged["dropped"]) == (1, 1)
+    assert file.stat().st_mode & 0o777 == 0o600
     assert gone.code == ExitCode.NOT_FOUND
     assert (restored, again["restored"]) == ({"entries": 1, "restored": 1}, 0)
     assert line.asked("dead", "show", message) == before

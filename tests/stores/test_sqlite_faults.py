@@ -84,6 +84,25 @@ async def test_a_newer_schema_is_refused_and_left_as_it_is(tmp_path: Path) -> No
         assert db.execute("PRAGMA user_version").fetchone() == (9999,)
 
 
+# --- a new file -------------------------------------------------------------------------------
+
+
+async def test_nobody_but_its_owner_reads_a_new_file(tmp_path: Path) -> None:
+    """Mail is inside, and in the log beside it, and in a copy."""
+    file, copy = tmp_path / "post.db", tmp_path / "copy.db"
+
+    async with open_sqlite(file) as backend:
+        await backend.upkeep.backup(copy, lambda _share: None)
+        modes = _modes(tmp_path)
+
+    assert {"post.db", "post.db-wal", "copy.db"} <= modes.keys()
+    assert set(modes.values()) == {0o600}
+
+
+def _modes(folder: Path) -> dict[str, int]:
+    return {each.name: each.stat().st_mode & 0o777 for each in folder.iterdir()}
+
+
 # --- a damaged file ---------------------------------------------------------------------------
 
 

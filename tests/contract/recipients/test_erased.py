@@ -287,3 +287,17 @@ async def test_a_late_result_brings_nothing_back(backend: Backend) -> None:
     row = await _row(backend, message)
     assert (row.state, row.to, row.subject) == (State.CANCELLED, None, None)
     assert EventType.SENT not in [each.type for each in await backend.reading.events(message)]
+
+
+async def test_a_message_of_another_tenant_that_names_it_is_not_touched(backend: Backend) -> None:
+    """Whoever guesses an id can neither lose its own mail by it nor keep the erasure from its end."""
+    ana, _ = await _known(backend)
+    await attempted(backend.store, sent())
+    guessed = NewRecipient("ana@example.com", recipient_id=ana)
+    [strange] = await accepted(backend.store, a_message(tenant=BRASA, recipient=guessed))
+    before = await everything_about(backend, strange)
+
+    pages = await _erased(backend, ana)
+
+    assert pages[-1].recipients == 1
+    assert await everything_about(backend, strange) == before

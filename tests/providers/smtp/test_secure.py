@@ -230,3 +230,14 @@ async def test_a_password_is_not_shown(tmp_path: Path) -> None:
         options = options_for(server, **KNOWN)
 
     assert PASSWORD not in f"{options!r} {options} {vars(SmtpProvider(options))}"
+
+
+async def test_a_password_that_the_relay_repeats_is_not_told() -> None:
+    """What is said of a log-in reaches logs and timelines by its codes alone."""
+    parrot = Say(f"535 5.7.8 no such credentials {PASSWORD}\r\n")
+    offered = (*EXTENSIONS, "AUTH PLAIN")
+    async with a_relay({"AUTH": parrot}, extensions=offered, **KNOWN) as (_server, provider):
+        failure = failure_of(await sent(provider))
+
+    assert failure.code == "535"
+    assert PASSWORD not in repr(failure)

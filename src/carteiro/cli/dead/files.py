@@ -1,5 +1,6 @@
 """``carteiro dead export | import``: dead letters in files."""
 
+import os
 import sys
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
@@ -38,7 +39,8 @@ async def export(
 
 def _new_file(file: str) -> IO[bytes]:
     try:
-        return Path(file).open("xb")
+        # Mail is inside: nobody but the owner reads it.
+        return open(file, "xb", opener=lambda path, flags: os.open(path, flags, 0o600))
     except FileExistsError:
         raise NotNow(f"{file} is there already: name another file, or move it away") from None
     except OSError as error:

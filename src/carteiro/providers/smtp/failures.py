@@ -4,6 +4,7 @@ Before the end of the mail is sent nothing was handed over, whatever breaks. Aft
 answer and its absence is not.
 """
 
+import re
 from dataclasses import replace
 from enum import StrEnum
 from typing import NamedTuple
@@ -32,6 +33,7 @@ class Stage(StrEnum):
 
 _SESSION = frozenset({Stage.GREETING, Stage.EHLO, Stage.STARTTLS, Stage.RSET})
 _CONTENT = frozenset({Stage.DATA, Stage.BODY, Stage.REPLY})
+_CODES = re.compile(r"\d{3}(?:[ -]\d\.\d{1,3}\.\d{1,3})?", re.ASCII)
 _CLOSING = 421
 
 
@@ -73,9 +75,16 @@ class ConnectionGone(SmtpError):
 
 def said(stage: Stage, reply: Reply) -> SmtpError:
     """The relay refused, or answered what it was not asked."""
-    failure = _at(stage, classify.classify_smtp(reply.text))
+    text = _codes(reply.text) if stage is Stage.AUTH else reply.text
+    failure = _at(stage, classify.classify_smtp(text))
     kind = ConnectionGone if reply.code == _CLOSING else SmtpError
     return kind(stage, failure, reply)
+
+
+def _codes(text: str) -> str:
+    """The codes of a reply without its words: some relays repeat the password that they refuse."""
+    found = _CODES.match(text)
+    return found[0] if found else ""
 
 
 def refusal_of(reply: Reply) -> Failure:

@@ -54,15 +54,12 @@ def _order(row: Row) -> tuple[bool, int, int]:
 
 def _of(tables: Tables, recipient: Recipient) -> list[Row]:
     """The messages to a recipient: those that name it, and those to its address that name nobody."""
+    own = (row for row in tables.rows.values() if row.entry.tenant == recipient.tenant)
     return [
         row
-        for row in tables.rows.values()
+        for row in own
         if row.recipient_id == recipient.id
-        or (
-            row.recipient_id is None
-            and row.entry.tenant == recipient.tenant
-            and row.message.to == recipient.email
-        )
+        or (row.recipient_id is None and row.message.to == recipient.email)
     ]
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from carteiro.errors import CannotBackUp
-from carteiro.stores.sqlite.opening import connect, in_our_words
+from carteiro.stores.sqlite.opening import connect, create_private, in_our_words
 
 _PAGES_A_STEP = 2000  # after each, others get the interpreter and the progress is told
 
@@ -17,6 +17,7 @@ def copy(path: Path, target: Path, progress: Callable[[float], None], *, busy_ms
     """Copy the file as it is now; the copy gets its name when it is whole and on the disk."""
     _refuse_taken(target)
     unfinished = target.with_name(f".{target.name}.{uuid4().hex}.part")
+    create_private(unfinished)
     try:
         with in_our_words(target):
             _copy(path, unfinished, progress, busy_ms=busy_ms)

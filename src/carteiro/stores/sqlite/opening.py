@@ -1,10 +1,11 @@
 """Opens the file: connections, the schema and its migrations, errors in our words."""
 
+import os
 import re
 import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import resources
 from pathlib import Path
 
@@ -31,6 +32,7 @@ def connect(path: Path, *, busy_timeout_ms: int) -> sqlite3.Connection:
             f"SQLite {sqlite3.sqlite_version} is too old: use a Python built with {needed} or newer"
         )
         raise StoreError(text)
+    create_private(path)
     with in_our_words(path):
         connection = sqlite3.connect(
             path,
@@ -51,6 +53,15 @@ def connect(path: Path, *, busy_timeout_ms: int) -> sqlite3.Connection:
             connection.close()
             raise
     return connection
+
+
+def create_private(path: Path) -> None:
+    """Make a missing file that its owner alone can read: mail is inside. SQLite's own files beside it follow suit.
+
+    Where that cannot be done SQLite will say why.
+    """
+    with suppress(OSError):
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
 
 
 def _let_shrink(connection: sqlite3.Connection) -> None:
