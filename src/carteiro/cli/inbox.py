@@ -23,7 +23,6 @@ MailArgument: TypeAlias = Annotated[
     str, typer.Argument(metavar="ID", help="The message; of several deliveries the newest.")
 ]
 
-_MOST_LOOKED_AT = 10_000  # a mailbox is looked at from its newest end
 _COLUMNS: tuple[Column[InboxMail], ...] = (
     Column("message", lambda row: row.message, is_whole=True),
     Column("tenant", lambda row: row.tenant),
@@ -43,8 +42,7 @@ async def ls(
 ) -> None:
     """List what was delivered, newest first."""
     restricted = await desk.tenant_asked_for(tenant)
-    mails = await desk.backend.inbox.list(limit=limit if restricted is None else _MOST_LOOKED_AT)
-    mine = [mail for mail in mails if restricted in {None, mail.tenant}][:limit]
+    mine = await desk.backend.inbox.list(tenant=restricted, limit=limit)
     desk.out.rows(mine, _COLUMNS, lambda mail: _document(mail, content=None))
     if not mine and not desk.out.is_for_programs:
         note("There is none: carteiro send --to ok@sandbox.test makes the first.")

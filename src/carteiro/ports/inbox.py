@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from carteiro.model import InboxMail, MessageId
+from carteiro.model import InboxMail, MessageId, TenantId
 
 
 class Inbox(Protocol):
@@ -13,6 +13,8 @@ class Inbox(Protocol):
         """Take the mails over: this is the sandbox's hand-over."""
         ...
 
-    async def list(self, *, message: MessageId | None = None, limit: int = 100) -> list[InboxMail]:
-        """The newest mails, or all deliveries of one message."""
+    async def list(
+        self, *, message: MessageId | None = None, tenant: TenantId | None = None, limit: int = 100
+    ) -> list[InboxMail]:
+        """The newest mails, of everybody, one message or one tenant."""
         ...

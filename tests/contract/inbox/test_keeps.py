@@ -56,6 +56,18 @@ async def test_each_keep_is_a_delivery_of_its_own(backend: Backend) -> None:
     assert len(await backend.inbox.list()) == 3
 
 
+async def test_a_tenant_sees_its_own(backend: Backend) -> None:
+    """However many others were delivered since; a message of another is none of its."""
+    mine = a_mail()
+    await backend.inbox.keep([mine, *(a_mail(tenant=BRASA) for _ in range(3))])
+    [strange, *_] = await backend.inbox.list(tenant=BRASA)
+
+    assert [mail.message for mail in await backend.inbox.list(tenant=ACME, limit=1)] == [
+        mine.message
+    ]
+    assert await backend.inbox.list(message=strange.message, tenant=ACME) == []
+
+
 async def test_a_message_that_was_not_delivered_has_no_mail(backend: Backend) -> None:
     """An empty inbox, an empty batch and an unknown message are nothing special."""
     await backend.inbox.keep([])

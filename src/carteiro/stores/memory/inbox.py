@@ -4,7 +4,7 @@ import builtins
 from collections.abc import Sequence
 from dataclasses import replace
 
-from carteiro.model import InboxMail, MessageId
+from carteiro.model import InboxMail, MessageId, TenantId
 from carteiro.stores.memory.tables import Tables, to_datetime
 
 
@@ -20,8 +20,9 @@ class MemoryInbox:
         self._tables.mails.extend(replace(mail, at=at) for mail in mails)
 
     async def list(
-        self, *, message: MessageId | None = None, limit: int = 100
+        self, *, message: MessageId | None = None, tenant: TenantId | None = None, limit: int = 100
     ) -> builtins.list[InboxMail]:
-        """The newest mails, or the newest deliveries of one message."""
+        """The newest mails, of everybody, one message or one tenant."""
         newest = reversed(self._tables.mails)
-        return [mail for mail in newest if message in {None, mail.message}][:limit]
+        wanted = (mail for mail in newest if message in {None, mail.message})
+        return [mail for mail in wanted if tenant in {None, mail.tenant}][:limit]

@@ -1,8 +1,9 @@
 """The sandbox's inbox on SQLite."""
 
+import sqlite3
 from collections.abc import Callable, Sequence
 
-from carteiro.model import InboxMail, MessageId
+from carteiro.model import InboxMail, MessageId, TenantId
 from carteiro.stores.sqlite.reading import Reader
 from carteiro.stores.sqlite.rows import as_json, moment, run
 from carteiro.stores.sqlite.writer import Writer
@@ -23,12 +24,24 @@ class SqliteInbox:
         )
         await self._writer.do(lambda db: run(db, "inbox_keep", rows=rows, now=self._clock()))
 
-    async def list(self, *, message: MessageId | None = None, limit: int = 100) -> list[InboxMail]:
-        """The newest mails, or all deliveries of one message."""
-        rows = await self._reader.ask(
-            lambda db: run(db, "inbox_list", message=message, limit=limit).fetchall()
-        )
-        return [
-            InboxMail(message, tenant, to, subject, content, provider_id, moment(at))
-            for message, tenant, to, subject, content, provider_id, at in rows
-        ]
+    async def list(
+        self, *, message: MessageId | None = None, tenant: TenantId | None = None, limit: int = 100
+    ) -> list[InboxMail]:
+        """The newest mails, of everybody, one message or one tenant."""
+        mails = await self._reader.ask(lambda db: _mails(db, message, tenant, limit))
+        return [mail for mail in mails if tenant in {None, mail.tenant}]
+
+
+def _mails(
+    db: sqlite3.Connection, message: MessageId | None, tenant: TenantId | None, limit: int
+) -> list[InboxMail]:
+    if message is not None:
+        rows = run(db, "inbox_list_of_message", message=message, limit=limit)
+    elif tenant is not None:
+        rows = run(db, "inbox_list_of_tenant", tenant=tenant, limit=limit)
+    else:
+        rows = run(db, "inbox_list", limit=limit)
+    return [
+        InboxMail(message, tenant, to, subject, content, provider_id, moment(at))
+        for message, tenant, to, subject, content, provider_id, at in rows
+    ]
