@@ -9,7 +9,7 @@ import pytest
 
 from carteiro.model import EMAIL, SendLimit
 from carteiro.ports import Backend
-from support.builders import ACME, a_message, a_tenant, dead, messages, retry, sent
+from support.builders import ACME, a_message, a_task, a_tenant, dead, messages, retry, sent
 from support.clock import StoreClock, past
 from support.set_ups import Place
 from support.steps import (
@@ -203,3 +203,24 @@ async def test_a_resume_by_another_opener_wakes(place: Place) -> None:
 
         await _assert_wakes(one, lambda: other.tenants.define([a_tenant(ACME)]))
         assert len(await claimed(one.store)) == 1
+
+
+async def test_every_message_of_another_process_wakes(place: Place) -> None:
+    """Not only the first: what was known of the one before is no measure for the next."""
+    async with place.opened() as ours, place.opened() as theirs:
+        for _ in range(3):
+            await _assert_wakes(ours, lambda: accepted(theirs.store, a_message()))
+            await settled(ours.store, await claimed_alone(ours.store), sent())
+            assert await claimed(ours.store) == []
+            place.clock.advance(timedelta(seconds=6))
+
+
+async def test_work_that_nobody_here_does_hides_none_that_somebody_does(place: Place) -> None:
+    """A task whose workers are elsewhere waits for long, and an e-mail wakes all the same."""
+    async with place.opened() as ours, place.opened() as theirs:
+        await accepted(theirs.store, a_task())
+        await _quiet(ours)
+        place.clock.advance(timedelta(seconds=6))
+        assert await claimed(ours.store, kinds=[EMAIL]) == []
+
+        await _assert_wakes(ours, lambda: accepted(theirs.store, a_message()))

@@ -72,7 +72,10 @@ class SqliteStore:
         def take(db: sqlite3.Connection) -> Claimed:
             claim = Claim(db, kinds=wanted, limit=limit, now=options.clock())
             fairness = fairness_now(db, options.fairness)
-            return claim.take(fairness=fairness, claim_id=claim_id, lease=lease)
+            claimed = claim.take(fairness=fairness, claim_id=claim_id, lease=lease)
+            if not claimed.jobs:
+                self._wake.found_nothing(db, wanted)
+            return claimed
 
         return await self._writer.do(take, durable=False)
 

@@ -1,10 +1,11 @@
 """How an idle worker learns that there may be work: a bell in this process, a look at the file for others."""
 
 import sqlite3
+from collections.abc import Collection, Sequence
 from datetime import timedelta
 
 from carteiro.stores.bell import Bell
-from carteiro.stores.sqlite.rows import run
+from carteiro.stores.sqlite.rows import FAR, run
 from carteiro.stores.sqlite.writer import Writer
 
 
@@ -14,7 +15,7 @@ class SqliteWake:
     def __init__(self) -> None:
         self._bell = Bell()
         self._writer: Writer | None = None
-        self._next_alarm: int | None = None
+        self._alarms: dict[str, int] = {}  # of each kind the next, when last looked at
 
     def attach(self, writer: Writer) -> None:
         """The writer looks for changes of other processes while somebody waits."""
@@ -23,12 +24,25 @@ class SqliteWake:
     def has_work(self, db: sqlite3.Connection) -> bool:
         """Tell whether there is work, or will be sooner than we knew, now that another process changed the file."""
         try:
-            is_in_ring, alarm = run(db, "wake_look").fetchone()
+            rows = run(db, "wake_look").fetchall()
         except sqlite3.Error:
             return True  # let the claim find out
-        is_sooner = alarm is not None and (self._next_alarm is None or alarm < self._next_alarm)
-        self._next_alarm = alarm
-        return bool(is_in_ring) or is_sooner
+        return any(is_in_ring for _, is_in_ring, _ in rows) or bool(self._sooner(rows))
+
+    def found_nothing(self, db: sqlite3.Connection, kinds: Collection[str]) -> None:
+        """Remember what a claim of these kinds saw that got no job: what comes sooner than that is news.
+
+        What is news to other kinds is rung now: their turn to look will find it no news any more.
+        """
+        if self._sooner(run(db, "wake_look").fetchall()) - set(kinds):
+            self.ring()
+
+    def _sooner(self, rows: Sequence[tuple[str, int, int | None]]) -> set[str]:
+        """The kinds whose next alarm is sooner than it was when last looked at."""
+        alarms = {kind: FAR if alarm is None else alarm for kind, _, alarm in rows}
+        sooner = {kind for kind, alarm in alarms.items() if alarm < self._alarms.get(kind, FAR)}
+        self._alarms = alarms
+        return sooner
 
     def ring(self) -> None:
         """There may be work."""
