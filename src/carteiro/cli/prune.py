@@ -54,8 +54,9 @@ async def prune(
         "messages": pruned.histories,
         "idempotencyKeys": pruned.keys,
         "deadLetters": letters,
-        "freedBytes": freed,
     }
+    if compact:
+        document["freedBytes"] = freed
     sentence = (
         f"Dropped {pruned.bodies} contents, {pruned.histories} messages, "
         f"{pruned.keys} idempotency keys and {letters} dead letters."

@@ -47,11 +47,17 @@ def _copy(path: Path, target: Path, progress: Callable[[float], None], *, busy_m
 def vacuum(path: Path, *, busy_ms: int) -> int:
     """Write the file anew without its free pages; return how many bytes it had too many."""
     with in_our_words(path), closing(connect(path, busy_timeout_ms=busy_ms)) as connection:
+        before = _size(path)
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-        before = path.stat().st_size
         connection.execute("VACUUM")
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-        return max(0, before - path.stat().st_size)
+        return max(0, before - _size(path))
+
+
+def _size(path: Path) -> int:
+    """Of the file, with what is still in the log beside it."""
+    log = path.with_name(f"{path.name}-wal")
+    return path.stat().st_size + (log.stat().st_size if log.exists() else 0)
 
 
 def _refuse_taken(target: Path) -> None:
