@@ -6,7 +6,8 @@ from typing import Any
 
 from carteiro import Carteiro
 from carteiro.intake.http.api import create_api
-from carteiro.intake.http.docs_page import answer_name, operations_of, schema_name
+from carteiro.intake.http.docs_page import answer_name, operations_of
+from carteiro.intake.http.schema_words import FieldWords, fields_of, name_of, sentence
 
 _INTRODUCTION = """\
 JSON in camelCase; durations in whole milliseconds, moments in ISO 8601 with `Z`. A tenant's key opens `/v1`, an
@@ -39,12 +40,8 @@ def _endpoints(document: Mapping[str, Any]) -> Iterator[str]:
         if operation["tags"][0] != section:
             section = operation["tags"][0]
             yield f"\n## {section.capitalize()}\n"
-        yield f"\n### {method} {path}\n\n{operation['summary']}. {_sentence(operation)}\n\n"
+        yield f"\n### {method} {path}\n\n{operation['summary']}. {sentence(operation['description'])}\n\n"
         yield from _parts(operation)
-
-
-def _sentence(operation: Mapping[str, Any]) -> str:
-    return " ".join(operation["description"].replace("``", "`").split())
 
 
 def _parts(operation: Mapping[str, Any]) -> Iterator[str]:
@@ -54,7 +51,7 @@ def _parts(operation: Mapping[str, Any]) -> Iterator[str]:
     if asked:
         yield f"- asks: {', '.join(asked)}\n"
     for media_type, content in operation.get("requestBody", {}).get("content", {}).items():
-        yield f"- reads: {schema_name(content['schema'])} as `{media_type}`\n"
+        yield f"- reads: {name_of(content['schema'])} as `{media_type}`\n"
     answers = operation["responses"].items()
     good = [f"{status} {answer_name(each)}" for status, each in answers if status < "400"]
     refusals = [status for status, _ in answers if status >= "400"]
@@ -63,22 +60,15 @@ def _parts(operation: Mapping[str, Any]) -> Iterator[str]:
 
 def _documents(document: Mapping[str, Any]) -> Iterator[str]:
     for name, schema in sorted(document["components"]["schemas"].items()):
-        required = schema.get("required", ())
-        says = " ".join(schema.get("description", "").replace("``", "`").split())
-        yield f"\n### {name}\n\n{says}\n"
-        if fields := schema.get("properties"):
-            yield "\n| field | type | required |\n| --- | --- | --- |\n"
-            for field, shape in fields.items():
-                yield f"| `{field}` | {_type(shape)} | {'yes' if field in required else ''} |\n"
+        yield f"\n### {name}\n\n{sentence(schema.get('description', ''))}\n"
+        if rows := [_field_row(each) for each in fields_of(schema)]:
+            yield "\n| field | type | required | limits | |\n| --- | --- | --- | --- | --- |\n"
+            yield from rows
         elif choices := schema.get("enum"):
             yield f"\nOne of {', '.join(f'`{each}`' for each in choices)}.\n"
 
 
-def _type(shape: Mapping[str, Any]) -> str:
-    if "anyOf" in shape:
-        return " or ".join(_type(each) for each in shape["anyOf"])
-    if shape.get("type") == "array":
-        return f"list of {_type(shape.get('items', {}))}"
-    if "enum" in shape:
-        return ", ".join(f"`{each}`" for each in shape["enum"])
-    return schema_name(shape)
+def _field_row(field: FieldWords) -> str:
+    required = "yes" if field.is_required else ""
+    cells = (f"`{field.name}`", field.type, required, field.limits, field.says)
+    return f"| {' | '.join(each.replace('|', chr(92) + '|') for each in cells)} |\n"

@@ -8,6 +8,7 @@ import sys
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
+from datetime import timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple, get_args, get_type_hints
@@ -18,7 +19,9 @@ import carteiro.path
 from api_page import api_page
 from carteiro import cli, config
 from carteiro.cli.exit_codes import MEANINGS, ExitCode
-from carteiro.model import FINISHED, TRANSITIONS, State
+from carteiro.cli.options import in_words
+from carteiro.model import FINISHED, TRANSITIONS, ZERO, State
+from carteiro.policy.retry import PRESETS, RetryPolicy, default_preset
 from carteiro.ports import Backend
 from carteiro.providers import sandbox
 from carteiro.stores.sqlite import opening
@@ -31,6 +34,7 @@ REFERENCE = REPOSITORY / "docs" / "reference"
 CONTRACT = REPOSITORY / "tests" / "contract"
 NOTE = "<!-- Written by `make docs`; change the code it comes from. -->\n"
 
+_MINUTE = timedelta(minutes=1)
 _COMMENTED = re.compile(r"((?:^#.*\n)+)(\w+) = ", re.MULTILINE)
 _SECTION = re.compile(r"^\[(\w+)\]\n", re.MULTILINE)
 
@@ -80,8 +84,32 @@ def settings_page() -> str:
         f"named by `--config` or `{config.ENV_FILE}`), then environment variables, then flags.\n"
         "`carteiro config show` prints each value and where it came from. Unknown keys are errors.\n"
         "Durations are whole milliseconds.\n"
-        f"{sections}"
+        f"{sections}{_presets()}"
     )
+
+
+def _presets() -> str:
+    rows = "".join(_preset_row(name, policy) for name, policy in PRESETS.items())
+    return (
+        "\n## Retry presets\n\n"
+        "What [`retry.preset`](#retrypreset), a tenant and a template can name. A message that fails in\n"
+        "a way that may pass is tried again after these waits; after the last attempt it is a dead letter.\n"
+        "A relay that is away for longer than a preset lasts makes dead letters of all that was due.\n\n"
+        f"Without a name: `{default_preset('production')}` in production,"
+        f" `{default_preset('development')}` in development.\n\n"
+        "| preset | attempts | waits between them | lasts | each wait varies by |\n"
+        "| --- | --- | --- | --- | --- |\n"
+        f"{rows}"
+    )
+
+
+def _preset_row(name: str, policy: RetryPolicy) -> str:
+    # The middle of the dice: the wait as it is before it is spread.
+    waits = [policy.delay(failed, 0.5) for failed in range(1, policy.max_attempts)]
+    told = ", ".join(in_words(wait) for wait in waits)
+    lasts = sum(waits, ZERO)
+    shown = in_words(lasts) if lasts >= _MINUTE else f"{lasts.total_seconds():g}s"
+    return f"| `{name}` | {policy.max_attempts} | {told} | {shown} | {policy.jitter:.0%} |\n"
 
 
 def _sections(text: str) -> Iterator[tuple[str, str]]:

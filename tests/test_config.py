@@ -74,7 +74,9 @@ def test_every_setting_says_why_it_exists(key: str) -> None:
     assert comment_of(key)
 
 
-@pytest.mark.parametrize("section", ["environment", "retry.preset", "retry.charge", "log.level"])
+@pytest.mark.parametrize(
+    "section", ["provider", "environment", "retry.preset", "retry.charge", "log.level"]
+)
 def test_a_choice_is_explained_with_all_its_values(section: str) -> None:
     """What the code enumerates, the comment must enumerate too."""
     model, name = Settings, section
@@ -176,14 +178,14 @@ def test_everything_given_is_listed_in_the_order_of_the_default_file() -> None:
 
 def test_a_named_file_is_read_instead_of_the_one_that_lies_about(tmp_path: Path) -> None:
     """A path given by flag wins over CARTEIRO_CONFIG, which wins over ./carteiro.toml."""
-    a_file("provider = 'lying-about'")
-    by_env = a_file("provider = 'by-env'", "env.toml")
-    by_flag = a_file("provider = 'by-flag'", "flag.toml")
+    a_file("api.host = 'lying-about'")
+    by_env = a_file("api.host = 'by-env'", "env.toml")
+    by_flag = a_file("api.host = 'by-flag'", "flag.toml")
     environ = {"CARTEIRO_CONFIG": str(tmp_path / by_env)}
 
-    assert loaded().provider == "lying-about"
-    assert loaded(environ=environ).provider == "by-env"
-    assert loaded(environ=environ, file=by_flag).provider == "by-flag"
+    assert loaded().api.host == "lying-about"
+    assert loaded(environ=environ).api.host == "by-env"
+    assert loaded(environ=environ, file=by_flag).api.host == "by-flag"
 
 
 def test_a_flag_that_was_not_given_changes_nothing() -> None:
@@ -288,9 +290,19 @@ def test_an_unknown_flag_is_refused() -> None:
         ("[delivery]\ngrace_ms = 1000000000000000000000", "whole milliseconds"),
         ("[delivery]\ngrace_ms = true", "whole milliseconds"),
         ("[fairness]\nmax_jobs_per_tenant_batch = 0", "greater than or equal to 1"),
-        ("[tiers]\ngold = 0", "tiers.gold = 0 (from carteiro.toml): should be greater than 0"),
+        (
+            "[tiers]\ngold = 0",
+            "tiers.gold = 0 (from carteiro.toml): should be greater than or equal",
+        ),
+        ("[tiers]\ngold = 1e7", "less than or equal to 1000000"),
         ("[tiers]\ngold = inf", "should be a finite number"),
-        ("store = ''", "store = '' (from carteiro.toml)"),
+        ("store = ''", "store = '' (from carteiro.toml): should be sqlite:///FILE or memory://"),
+        ("store = 'sqlite:///'", "should be sqlite:///FILE or memory://"),
+        ("store = 'redis://here'", "should be sqlite:///FILE or memory://"),
+        (
+            "provider = 'ses'",
+            "provider = 'ses' (from carteiro.toml): should be 'sandbox', 'smtp' or 'noop'",
+        ),
         ("environment = 'staging'", "should be 'development' or 'production'"),
     ],
 )

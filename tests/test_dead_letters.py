@@ -43,6 +43,11 @@ def refusal(entry: object) -> dict[str, str]:
     return {each.field: each.message for each in caught.value.fields}
 
 
+def nested(levels: int) -> str:
+    """An object inside another, so many times."""
+    return '{"a":' * levels + "1" + "}" * levels
+
+
 # --- writing --------------------------------------------------------------------------------------
 
 
@@ -99,6 +104,16 @@ def test_the_history_comes_along_when_asked() -> None:
 def test_any_content_can_be_written(content: str, data: object) -> None:
     """Content that is gone is null, and what is no JSON stays a text."""
     assert to_json(a_letter(content=content))["originalData"] == data
+
+
+@pytest.mark.parametrize("levels", [200, 250, 252, 254, 1000])
+def test_however_deep_content_is_nested_its_entry_can_be_written_and_read_back(levels: int) -> None:
+    """One that would go too deep is written as the text that it is."""
+    letter, file = a_letter(content=nested(levels)), io.BytesIO()
+
+    export([(letter, ())], file)
+
+    assert [each.content for each in import_(file.getvalue().splitlines())] == [letter.content]
 
 
 # --- reading --------------------------------------------------------------------------------------
@@ -179,6 +194,10 @@ def test_times_are_read_to_the_millisecond() -> None:
         ({"lastFailureReason": " \t"}, "lastFailureReason"),
         ({"lastFailureTimestamp": "yesterday"}, "lastFailureTimestamp"),
         ({"lastFailureTimestamp": 1_800_000_000}, "lastFailureTimestamp"),
+        ({"lastFailureTimestamp": "0001-01-01T00:00:00+14:00"}, "lastFailureTimestamp"),
+        ({"lastFailureTimestamp": "9999-12-31T23:59:59-14:00"}, "lastFailureTimestamp"),
+        ({"enqueuedAt": "1969-12-31T23:59:59.999Z"}, "enqueuedAt"),
+        ({"redrivenAt": "2200-01-01T00:00:00.001Z"}, "redrivenAt"),
         ({"enqueuedAt": "2027-01-15T12:00:00"}, "enqueuedAt"),
         ({"movedToDLQAt": None}, "movedToDLQAt"),
         ({"ttl": 0}, "ttl"),
@@ -186,6 +205,7 @@ def test_times_are_read_to_the_millisecond() -> None:
         ({"reason": "bad luck"}, "reason"),
         ({"category": "ERROR"}, "category"),
         ({"scope": "everywhere"}, "scope"),
+        ({"originalData": orjson.loads(nested(300))}, "originalData"),
     ],
 )
 def test_a_bad_field_is_named(changes: dict[str, Any], field: str) -> None:

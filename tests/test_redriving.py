@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -18,6 +19,7 @@ from carteiro.model import (
     NewTemplate,
     RedriveAnswer,
     Revision,
+    StoredMessage,
 )
 from carteiro.ports import Backend
 from carteiro.redriving import EDITABLE, RedriveTally, redrive_matching, revise
@@ -151,7 +153,15 @@ async def revised(
     async with a_backend() as backend:
         await backend.tenants.define([a_tenant(ACME, from_domains=("example.com",))])
         await backend.templates.define(NewTemplate(ACME, "hello", "Para {{ x }}", text="{{ x }}"))
-        return await revise(content, changes, kind=kind, tenant=ACME, backend=backend)
+        message = await dead_row(backend, content=content, kind=kind)
+        return await revise(message, changes, backend=backend)
+
+
+async def dead_row(backend: Backend, **changes: Any) -> StoredMessage:
+    """A dead message as it is read; ``changes`` are those of `buried`."""
+    row = await backend.reading.message(await buried(backend, **changes))
+    assert row is not None
+    return row
 
 
 async def refusal(changes: dict[str, Any], **options: Any) -> list[str]:
@@ -270,26 +280,38 @@ async def test_nothing_else_of_a_task_can_be_edited(changes: dict[str, Any]) -> 
 async def test_what_is_gone_cannot_be_edited(content: str | None) -> None:
     """A body past its retention leaves nothing to change."""
     async with a_backend() as backend:
+        message = replace(await dead_row(backend), content=content)
+
         with pytest.raises(InvalidMessage, match="retention"):
-            await revise(content, {"to": "a@b.com"}, kind=EMAIL, tenant=ACME, backend=backend)
+            await revise(message, {"to": "a@b.com"}, backend=backend)
 
 
 async def test_an_edited_dead_letter_goes_out_as_it_is_now() -> None:
     """From the stored content through the edit to the next worker."""
     async with a_backend() as backend:
-        message = await buried(backend, content=stored_content(make_email(TO_ANA)))
-        row = await backend.reading.message(message)
-        assert row is not None
-        revision = await revise(
-            row.content, {"subject": "Novo"}, kind=row.kind, tenant=row.tenant, backend=backend
-        )
+        message = await dead_row(backend, content=stored_content(make_email(TO_ANA)))
+        revision = await revise(message, {"subject": "Novo"}, backend=backend)
 
-        answers = await backend.dead_letters.redrive([message], by="ana", revision=revision)
+        answers = await backend.dead_letters.redrive([message.id], by="ana", revision=revision)
 
         [job] = await claimed(backend.store)
         assert answers == [RedriveAnswer.REDRIVEN]
         assert job.content is not None
         assert (restore_email(job.content).subject, job.revision) == ("Novo", 2)
+
+
+@pytest.mark.parametrize(
+    ("kind", "content", "changes"),
+    [(EMAIL, stored_content(make_email(TO_ANA)), {"subject": "Novo"}), (TASK, '{"n":1}', {"n": 2})],
+)
+async def test_an_edit_is_of_the_revision_that_was_read(
+    kind: KindName, content: str, changes: dict[str, Any]
+) -> None:
+    """So that it cannot take the place of what another made of it meanwhile."""
+    async with a_backend() as backend:
+        message = replace(await dead_row(backend, content=content, kind=kind), revision=7)
+
+        assert (await revise(message, changes, backend=backend)).of == 7
 
 
 def test_every_field_that_is_sent_can_be_edited() -> None:

@@ -1,5 +1,6 @@
 """Templates: what they may say, what they become, and what nobody can make them do."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import Any
@@ -23,10 +24,12 @@ from carteiro.rendering import (
     sample_templates,
 )
 from carteiro.stores.memory import open_memory
-from carteiro.template_language import FILTERS, TESTS
+from carteiro.template_runtime import FILTERS, TESTS
+from carteiro.template_work import Allowance
 from support.builders import ACME, BRASA, tenants_named
 
 LONG = 10**9
+TOO_MUCH = "takes too much work"
 SAMPLE_WORDS = {
     "user_data": {"full_name": "Test User"},
     "app_name": "MadenAI",
@@ -248,6 +251,8 @@ def test_what_is_not_reached_is_not_needed() -> None:
     [
         ("{{ o }}", "cannot be printed"),
         ("{{ l }}", "cannot be printed"),
+        ("{{ l | upper }}", "cannot be printed"),
+        ("{{ o | e }}", "cannot be printed"),
         ("{{ s.upper }}", "there is no 'upper'"),
         ("{{ s[0] }}", "there is no 0"),
         ("{% for c in s %}{% endfor %}", "must be over a list"),
@@ -347,6 +352,8 @@ def test_attributes_of_python_are_out_of_reach(source: str) -> None:
         "{{ x | _paid(1) }}",
         "{{ x | default(y()) }}",
         "{{ x | default(**o) }}",
+        "{{ x is in(*l) }}",
+        "{{ x | _searched }}",
         "{{ }}",
         "{{ x",
         "{% if x %}",
@@ -383,13 +390,13 @@ def test_no_sum_grows_without_end(source: str) -> None:
 
 @pytest.mark.parametrize(
     ("body", "depth"),
-    [("", 1), ("", 2), ("", 4), ("{{ i }}", 3), ("{% if i %}{% endif %}" * 500, 1)],
+    [("", 1), ("", 2), ("", 4), ("{{ i }}", 3), ("{% if i %}{% endif %}" * 400, 1)],
 )
 def test_no_loop_turns_without_end(body: str, depth: int) -> None:
     """Loops in loops, empty or long: all turns of all of them together are bounded."""
     loops = "{% for i in items %}" * depth + body + "{% endfor %}" * depth
 
-    assert "turn too often" in refusal(loops, items=[0] * 100_000)["template.variables"]
+    assert TOO_MUCH in refusal(loops, items=[0] * 100_000)["template.variables"]
 
 
 def test_what_comes_out_is_bounded() -> None:
@@ -410,6 +417,11 @@ def test_what_comes_out_is_bounded() -> None:
         "{{ x" + ".x" * 5000 + " }}",
         "{{ x" + "[0" * 5000 + "]" * 5000 + " }}",
         "{{ x" + "|upper" * 5000 + " }}",
+        "{{ x" + "|upper" * 11 + " }}",
+        "x" + ("{% if s" + "|title" * 50 + " == 1 %}{% endif %}") * 6,
+        "{{a}}" * 100_000,
+        "{##}" * 100_000,
+        "{{ " + "'a' " * 100_000 + " }}",
         "{% if x %}" * 5000 + "{% endif %}" * 5000,
         "{% for i in x %}" * 5 + "{% endfor %}" * 5,
         "{{ " + "9" * 5000 + " }}",
@@ -492,7 +504,70 @@ def test_no_turn_of_a_loop_takes_its_time() -> None:
     slow = "{% for i in items %}" + "{% if x | upper | lower | title == '' %}{% endif %}" * 20
     told = refusal(slow + "{% endfor %}", items=[0] * 1000, x="ß" * 100_000)
 
-    assert "takes too long" in told["template.variables"]
+    assert TOO_MUCH in told["template.variables"]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "{% if s | title | title == 1 %}{% endif %}",
+        "{% if s | upper == 1 %}{% endif %}" * 40,
+        "{% if 1 == s | truncate(9, end=t) %}{% endif %}" * 40,
+        "{% if s | e == 1 %}{% endif %}" * 40,
+        "{% if t in s %}{% endif %}" * 40,
+        "{% if t not in s %}{% endif %}" * 40,
+        "{% if t is in s %}{% endif %}" * 40,
+        "{% if t is in(seq=s) %}{% endif %}" * 40,
+        "{% if 2 in list %}{% endif %}" * 100,
+        "{% if list == list %}{% endif %}" * 40,
+    ],
+)
+def test_work_is_bounded_outside_loops_too(source: str) -> None:
+    """Whatever goes through a long text or list is paid for by its length."""
+    told = refusal("x" + source, s="a b " * 40_000, t="c", list=[0] * 20_000)
+
+    assert TOO_MUCH in told["template.variables"]
+
+
+def test_the_parts_of_an_e_mail_share_its_work() -> None:
+    """What each could do alone is too much for all three."""
+    some = "x" + "{% if s | upper == 1 %}{% endif %}" * 12
+    words = {"s": "a" * 200_000}
+
+    assert render(a_template(some), words).html == "x"
+    with pytest.raises(InvalidMessage) as caught:
+        render(a_template(some, subject=some, text=some), words)
+
+    assert faults(caught.value) == {"template.variables": f"text: {TOO_MUCH}"}
+
+
+@pytest.mark.parametrize(
+    ("source", "fault"),
+    [
+        ("{{ (s | int(0, 32)) // (s | int(0, 32)) }}", "too large"),
+        ("{{ s | trim(s) }}", "at most 100 characters"),
+    ],
+)
+def test_nothing_is_slow_by_the_square(source: str, fault: str) -> None:
+    """Division of long numbers and a search for each of many at each place are refused."""
+    assert fault in refusal(source, s="9" * 50_000)["template.variables"]
+
+
+def test_not_all_that_is_missing_is_told_if_it_is_too_much() -> None:
+    """An answer stays short, whatever names a template makes of its variables."""
+    told = refusal(
+        "{% for name in names %}{{ x[name] }}{% endfor %}",
+        names=[f"{number}{'é' * 500}" for number in range(200)],
+        x={},
+    )
+
+    assert len(told) == 100
+    assert max(map(len, told)) < 150
+
+
+def test_numbers_as_large_as_json_holds_can_be_reckoned_with() -> None:
+    """What is given is no sum that grew."""
+    assert text_of("{{ n % 10 }}", n=2**63) == "8"
 
 
 @pytest.mark.parametrize(
@@ -588,6 +663,68 @@ async def test_an_email_gets_the_words_of_its_template() -> None:
     assert (made.template.type, made.template.version) == ("welcome", 2)
     assert "variables" not in stored_content(made)
     assert restore_email(stored_content(made)) == made
+
+
+HEAVY = "x" + "{% if s | upper == 1 %}{% endif %}" * 20
+LONG_WORD = "ß" * 100_000
+
+
+async def test_others_go_on_while_a_template_is_rendered() -> None:
+    """What takes its time takes it elsewhere, when it is first read and when it is known."""
+    email = make_email(
+        {"to": "a@example.com", "template": {"type": "welcome", "variables": {"s": LONG_WORD}}}
+    )
+    async with a_backend(a_template(HEAVY)) as backend:
+        for _ in ("read first", "known"):
+            rendering = asyncio.create_task(
+                render_email(email, tenant=ACME, templates=backend.templates)
+            )
+            turns = 0
+            while not rendering.done():
+                await asyncio.sleep(0)
+                turns += 1
+
+            assert (await rendering).html == "x"
+            assert (
+                turns > 10
+            )  # one to look the template up, one to render it, if others had to wait
+
+
+async def test_the_e_mails_of_a_request_share_an_allowance() -> None:
+    """When it is spent, the others are told to come in another request; one without a template need not."""
+    heavy = {"to": "a@example.com", "template": {"type": "welcome", "variables": {"s": LONG_WORD}}}
+    plain = {"to": "a@example.com", "subject": "Oi", "text": "Oi"}
+    items = [make_email(each) for each in [heavy] * 30 + [plain]]
+    allowance = Allowance()
+    answers: list[str] = []
+    async with a_backend(a_template(HEAVY)) as backend:
+        for email in items:
+            try:
+                await render_email(
+                    email, tenant=ACME, templates=backend.templates, allowance=allowance
+                )
+                answers.append("rendered")
+            except InvalidMessage as error:
+                answers += faults(error)
+
+    first = answers.index("template")
+    assert 20 <= first < 30
+    assert answers == ["rendered"] * first + ["template"] * (30 - first) + ["rendered"]
+
+
+def test_reading_a_template_is_paid_for_by_its_first_e_mail() -> None:
+    """Many long templates in one request cost what they cost to read; later they are cheap."""
+    templates = [a_template(f"<p>{number}</p>" + "{{ x }}" * 400) for number in range(40)]
+    first, later = Allowance(), Allowance()
+
+    with suppress(InvalidMessage):
+        for template in templates:
+            render(template, {"x": 1}, allowance=first)
+    for _ in templates:
+        render(templates[0], {"x": 1}, allowance=later)
+
+    assert first.is_spent
+    assert not later.is_spent
 
 
 async def test_an_email_without_a_template_is_left_alone() -> None:

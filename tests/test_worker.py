@@ -618,7 +618,7 @@ async def test_a_suspect_runs_when_nothing_else_of_its_process_runs() -> None:
         )
         working = asyncio.create_task(office.work(*pools))
         await gate.arrived.wait()
-        await asyncio.sleep(0.002)
+        await asyncio.sleep(0.02)  # until the suspect is claimed, too
         assert suspect not in [message for message, _ in ran]
         after = await office.post()
 
@@ -648,7 +648,7 @@ async def test_two_suspects_run_one_after_the_other() -> None:
         )
         working = asyncio.create_task(office.work(*pools))
         await gate.arrived.wait()
-        await asyncio.sleep(0.002)
+        await asyncio.sleep(0.02)  # until the suspect is claimed, too
 
         gate.open.set()
         await working

@@ -37,7 +37,7 @@ async def open_backend(settings: Settings, *, governs: bool = True) -> AsyncIter
     ttl = settings.dead_letters.ttl
     if settings.store == _MEMORY:
         opened = open_memory(fairness=fairness, dead_letter_ttl=ttl)
-    elif settings.store.startswith(_SQLITE):
+    else:
         opened = open_sqlite(
             _path(settings),
             fairness=fairness,
@@ -45,8 +45,6 @@ async def open_backend(settings: Settings, *, governs: bool = True) -> AsyncIter
             min_free_bytes=settings.sqlite.min_free_bytes,
             busy_timeout_ms=settings.sqlite.busy_timeout // timedelta(milliseconds=1),
         )
-    else:
-        raise _unknown("store", settings.store, settings, "sqlite:///FILE or memory://")
     async with opened as backend:
         if governs:
             await _govern(backend, settings)
@@ -122,8 +120,6 @@ def _provider(settings: Settings, backend: Backend) -> Provider:
             return NoopProvider()
         case "smtp":
             return _smtp(settings)
-        case other:
-            raise _unknown("provider", other, settings, "sandbox, smtp or noop")
 
 
 def _password(settings: Settings) -> str:
@@ -160,13 +156,4 @@ def dead_letter_folder(settings: Settings) -> Path:
 
 
 def _path(settings: Settings) -> Path:
-    path = unquote(settings.store.removeprefix(_SQLITE))
-    if not path:
-        raise _unknown("store", settings.store, settings, "sqlite:///FILE, with a file")
-    return Path(path)
-
-
-def _unknown(key: str, given: str, settings: Settings, allowed: str) -> ConfigError:
-    return ConfigError(
-        f"{key} = {given!r} (from {settings.origin(key)}) is not known: use {allowed}"
-    )
+    return Path(unquote(settings.store.removeprefix(_SQLITE)))

@@ -26,7 +26,7 @@ from pydantic import (
 )
 
 from carteiro.errors import ConfigError
-from carteiro.model import ApiLimits, Fairness, SendLimit, value
+from carteiro.model import HEAVIEST, LIGHTEST, ApiLimits, Fairness, SendLimit, value
 from carteiro.policy.addresses import judge_address
 from carteiro.policy.lifecycle import LONGEST_HOLD
 from carteiro.policy.retry import Charge, Environment, PresetName, default_preset
@@ -36,6 +36,10 @@ ENV_PREFIX = "CARTEIRO_"
 ENV_FILE = "CARTEIRO_CONFIG"
 
 LogLevel: TypeAlias = Literal["debug", "info", "warn", "error"]
+ProviderName: TypeAlias = Literal["sandbox", "smtp", "noop"]
+
+_MEMORY = "memory://"
+_STORE = re.compile(r"sqlite:///.+", re.DOTALL)
 
 _SLOTS_WITH_NETWORK = 5
 _SLOTS_WITHOUT = 200
@@ -66,6 +70,12 @@ def _some_duration(raw: object) -> timedelta:
     if not span:
         raise ValueError("should be whole milliseconds, 1 or more")
     return span
+
+
+def _store(raw: str) -> str:
+    if raw != _MEMORY and not _STORE.fullmatch(raw):
+        raise ValueError("should be sqlite:///FILE or memory://")
+    return raw
 
 
 def _networks(raw: str) -> str:
@@ -103,13 +113,14 @@ HoldDuration: TypeAlias = Annotated[
 ]
 DurationOrNone: TypeAlias = Annotated[timedelta | None, BeforeValidator(_duration_or_none)]
 Text: TypeAlias = Annotated[str, Field(min_length=1)]
+StoreUrl: TypeAlias = Annotated[str, AfterValidator(_store)]
 Networks: TypeAlias = Annotated[str, AfterValidator(_networks)]
 Count: TypeAlias = Annotated[int, Field(ge=0)]
 Limit: TypeAlias = Annotated[int, Field(ge=0, le=1_000_000_000)]
 SomeCount: TypeAlias = Annotated[int, Field(ge=1)]
 SecretReference: TypeAlias = Annotated[str, BeforeValidator(_secret_reference)]
 AddressOrNone: TypeAlias = Annotated[str, BeforeValidator(_address_or_none)]
-Weight: TypeAlias = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Weight: TypeAlias = Annotated[float, Field(ge=LIGHTEST, le=HEAVIEST, allow_inf_nan=False)]
 
 
 class _Section(BaseModel):
@@ -266,8 +277,8 @@ class Given:
 class Settings(_Section):
     """All settings, checked."""
 
-    store: Text
-    provider: Text
+    store: StoreUrl
+    provider: ProviderName
     environment: Environment
     delivery: DeliverySettings
     retry: RetrySettings

@@ -6,6 +6,7 @@ twice: whoever reads it back puts each entry back once.
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import IO, Annotated, Any
 
 import orjson
@@ -24,6 +25,7 @@ from carteiro.email import only_time_as_text, plainly
 from carteiro.errors import FieldError, InvalidMessage
 from carteiro.model import (
     EMAIL,
+    LATEST,
     Category,
     DeadLetter,
     DeadReason,
@@ -36,6 +38,7 @@ from carteiro.model import (
 )
 
 _MILLISECOND = timedelta(milliseconds=1)
+_EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
 _LONGEST_TTL = timedelta(days=36_500)
 _MOST_FAULTS = 20  # told at once: a file that is something else altogether has one on each line
 
@@ -55,9 +58,9 @@ def to_json(letter: DeadLetter, events: Sequence[TimelineEvent] | None = None) -
         "failedAttempts": letter.failed_attempts,
         "lastFailureReason": failure.reason,
         "lastFailureCode": failure.code,
-        "lastFailureTimestamp": _iso(letter.failed_at),
-        "enqueuedAt": _iso(letter.enqueued_at),
-        "movedToDLQAt": _iso(letter.moved_at),
+        "lastFailureTimestamp": in_iso(letter.failed_at),
+        "enqueuedAt": in_iso(letter.enqueued_at),
+        "movedToDLQAt": in_iso(letter.moved_at),
         "ttl": letter.ttl // _MILLISECOND,
         "reason": letter.reason.value,
         "category": failure.category.value,
@@ -65,7 +68,7 @@ def to_json(letter: DeadLetter, events: Sequence[TimelineEvent] | None = None) -
         "retryable": failure.retryable,
         "scope": failure.scope.value,
         "rule": failure.rule,
-        "redrivenAt": None if letter.redriven_at is None else _iso(letter.redriven_at),
+        "redrivenAt": None if letter.redriven_at is None else in_iso(letter.redriven_at),
     }
     if events is not None:
         entry["events"] = [_event(each) for each in events]
@@ -84,7 +87,7 @@ def export(
 
 
 def _event(event: TimelineEvent) -> dict[str, Any]:
-    return {"type": event.type.value, "metadata": event.metadata, "createdAt": _iso(event.at)}
+    return {"type": event.type.value, "metadata": event.metadata, "createdAt": in_iso(event.at)}
 
 
 def _original_data(content: str) -> Any:  # noqa: ANN401 - whatever the message was made of
@@ -92,20 +95,24 @@ def _original_data(content: str) -> Any:  # noqa: ANN401 - whatever the message 
     if not content:
         return None
     try:
-        return orjson.loads(content)
-    except ValueError:
+        data = orjson.loads(content)
+        _json([[[[data]]]])  # what is nested deeper could not be written inside an entry
+    except (ValueError, InvalidMessage):
         return content
+    return data
 
 
-def _iso(moment: datetime) -> str:
-    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+@lru_cache(maxsize=256)  # what is committed together has one moment, and a list says it often
+def in_iso(moment: datetime) -> str:
+    """The moment as it is written at every edge."""
+    return moment.astimezone(UTC).isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"
 
 
 # --- reading ----------------------------------------------------------------------------------
 
 _Name = Annotated[str, StringConstraints(strict=True, min_length=1, max_length=255)]
 _Said = Annotated[str, StringConstraints(strict=True, pattern=r"\S")]
-_Time = Annotated[AwareDatetime, BeforeValidator(only_time_as_text)]
+_Time = Annotated[AwareDatetime, Field(ge=_EARLIEST, le=LATEST), BeforeValidator(only_time_as_text)]
 
 
 class _Entry(BaseModel):
@@ -208,7 +215,14 @@ def _failure(given: _Entry) -> Failure:
 def _content(original_data: object) -> str:
     if original_data is None:
         return ""
-    return original_data if isinstance(original_data, str) else orjson.dumps(original_data).decode()
+    return original_data if isinstance(original_data, str) else _json(original_data).decode()
+
+
+def _json(data: object) -> bytes:
+    try:
+        return orjson.dumps(data)
+    except orjson.JSONEncodeError:  # it reads deeper nests than it writes
+        raise InvalidMessage([FieldError("originalData", "is nested too deep")]) from None
 
 
 def _whole(moment: datetime) -> datetime:

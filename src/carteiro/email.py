@@ -23,6 +23,7 @@ from pydantic import (
     ValidationInfo,
 )
 from pydantic.alias_generators import to_camel
+from pydantic.json_schema import SkipJsonSchema
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from carteiro.errors import FieldError, InvalidMessage
@@ -39,6 +40,8 @@ _LONGEST_UTF8 = 4  # bytes of a character
 _CONTROL = r"\x00-\x1f\x7f-\x9f\u2028\u2029"
 _CONTROL_CHARACTER = re.compile(f"[{_CONTROL}]")
 _TOKEN = r"[A-Za-z0-9!#$&^_.+-]+"  # noqa: S105 - the RFC 2045 word for it
+_NO_ADDRESS = "is not an e-mail address"
+_PATH_CHARACTER = re.compile(r"[/\\]")
 _PLAIN_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}", re.ASCII)
 
 _BARE_NUMBER = re.compile(r"\s*[+-]?[0-9._]+([eE][+-]?[0-9]+)?\s*")
@@ -92,16 +95,18 @@ class _Document(BaseModel):
 class Attachment(_Document):
     """A file that goes with an e-mail; ``content`` is base64."""
 
-    filename: Line
-    content_type: ContentType
-    content: Annotated[str, StringConstraints(strict=True)]
-    content_id: ContentId | None = None
+    filename: Line = Field(description="A file name, without a path.")
+    content_type: ContentType = Field(description="A media type, such as application/pdf.")
+    content: Annotated[str, StringConstraints(strict=True)] = Field(description="In base64.")
+    content_id: ContentId | None = Field(
+        default=None, description="What html calls it by, as in ``cid:logo``."
+    )
 
 
 class EmailRecipient(_Document):
-    """Who the tenant says it writes to."""
+    """Who the tenant says it writes to; it has one of recipientId, externalId and cpfCnpjHash at least."""
 
-    email: Address
+    email: Address = Field(description="The address in ``to``.")
     recipient_id: Line | None = None
     external_id: Line | None = None
     cpf_cnpj_hash: Line | None = None
@@ -115,11 +120,14 @@ class EmailRecipient(_Document):
 
 
 class EmailTemplate(_Document):
-    """Which template says it, with which words; once they are in place, which version of it did."""
+    """Which template says it, with which words."""
 
-    type: Line
-    variables: dict[str, Any] = Field(default_factory=dict)
-    version: int | None = Field(default=None, ge=1, strict=True)
+    type: Line = Field(description="The name of a template; its newest version is meant.")
+    variables: dict[str, Any] = Field(
+        default_factory=dict, description="What stands in its places, by name."
+    )
+    # Which version said it, once the words are in place: we write it, no request may.
+    version: SkipJsonSchema[int | None] = Field(default=None, ge=1, strict=True)
 
 
 def _without_default(schema: dict[str, Any]) -> None:
@@ -138,28 +146,74 @@ def _subject_unless_template(given: object, info: ValidationInfo) -> object:
 class Email(_Document):
     """One e-mail as a tenant asks for it: a subject of 1 to 150 characters and html or text or both, or a template."""
 
-    to: Address
-    template: EmailTemplate | None = None
+    to: Address = Field(description="An address alone, without a display name.")
+    template: EmailTemplate | None = Field(
+        default=None, description="Says subject and body; none of them is given beside it."
+    )
     subject: Annotated[Body, BeforeValidator(_subject_unless_template)] = Field(
-        default=None, validate_default=True, json_schema_extra=_without_default
+        default=None,
+        validate_default=True,
+        json_schema_extra=_without_default,
+        description=f"1 to {MAX_SUBJECT_CHARS} characters; required unless a template says it.",
     )
-    html: Body | None = None
-    text: Body | None = None
-    from_: Address | None = Field(default=None, alias="from")
-    cc: tuple[Address, ...] = Field(default=(), max_length=5)
-    bcc: tuple[Address, ...] = Field(default=(), max_length=5)
-    reply_to: Address | None = None
-    headers: dict[HeaderName, HeaderValue] = Field(default_factory=dict, max_length=10)
-    tags: tuple[Line, ...] = Field(default=(), max_length=5)
-    attachments: tuple[Attachment, ...] = ()
-    recipient: EmailRecipient | None = None
-    external_id: Line | None = None
-    scheduled_at: Annotated[AwareDatetime, BeforeValidator(only_time_as_text)] | None = None
-    priority: int = Field(default=5, ge=1, le=10, strict=True)
+    html: Body | None = Field(
+        default=None,
+        description="At most 512 KiB; no script elements, no event handlers, no ``javascript:`` URLs."
+        " Judged before sending: what has them is accepted, and becomes a dead letter.",
+    )
+    text: Body | None = Field(
+        default=None, description="The body as plain text, beside html or instead of it."
+    )
+    from_: Address | None = Field(
+        default=None,
+        alias="from",
+        description="An address alone, of a domain that the tenant may send from; without it the"
+        " tenant's default.",
+    )
+    cc: tuple[Address, ...] = Field(default=(), max_length=5, description="At most 5 addresses.")
+    bcc: tuple[Address, ...] = Field(default=(), max_length=5, description="At most 5 addresses.")
+    reply_to: Address | None = Field(
+        default=None, description="An address alone, without a display name."
+    )
+    headers: dict[HeaderName, HeaderValue] = Field(
+        default_factory=dict,
+        max_length=10,
+        description="At most 10: ``X-*``, ``List-Unsubscribe*``, References and In-Reply-To.",
+    )
+    tags: tuple[Line, ...] = Field(
+        default=(), max_length=5, description="At most 5 words to find it by."
+    )
+    attachments: tuple[Attachment, ...] = Field(
+        default=(), description="Files in base64; the whole request has at most 1 MiB."
+    )
+    recipient: EmailRecipient | None = Field(
+        default=None,
+        description="Who stands behind the address in ``to``, by an id of the tenant's.",
+    )
+    external_id: Line | None = Field(
+        default=None, description="The tenant's own id of the e-mail, to find it by."
+    )
+    scheduled_at: Annotated[AwareDatetime, BeforeValidator(only_time_as_text)] | None = Field(
+        default=None, description="Not sent before: ISO 8601 with a time zone."
+    )
+    priority: int = Field(
+        default=5,
+        ge=1,
+        le=10,
+        strict=True,
+        description="1 is the most urgent, 10 the least, among the tenant's own.",
+    )
     ttl: int | None = Field(
-        default=None, ge=1, le=MAX_TTL // timedelta(milliseconds=1), strict=True
+        default=None,
+        ge=1,
+        le=MAX_TTL // timedelta(milliseconds=1),
+        strict=True,
+        description="In milliseconds, from when it is due: what is not sent by then expires.",
     )
-    delivery: Delivery = Delivery.AT_LEAST_ONCE
+    delivery: Delivery = Field(
+        default=Delivery.AT_LEAST_ONCE,
+        description="Whether it is sent again when nobody knows if it was sent.",
+    )
 
 
 _VALIDATOR = Email.__pydantic_validator__
@@ -286,7 +340,9 @@ def _judge_addresses(email: Email, faults: list[FieldError], changes: dict[str, 
 def _judge_one(address: str, path: str, faults: list[FieldError]) -> str:
     normal = judge_address(address)
     if normal is None:
-        faults.append(FieldError(path, "is not an e-mail address"))
+        is_named = "<" in address
+        text = "must be an address alone, without a display name" if is_named else _NO_ADDRESS
+        faults.append(FieldError(path, text))
         return address
     return normal
 
@@ -313,6 +369,9 @@ def _header_faults(headers: Mapping[str, str]) -> Iterator[FieldError]:
 
 def _attachment_faults(attachments: tuple[Attachment, ...]) -> Iterator[FieldError]:
     for index, attachment in enumerate(attachments):
+        # Not a pattern of the field: what was accepted before must still be restored.
+        if _PATH_CHARACTER.search(attachment.filename) or attachment.filename in {".", ".."}:
+            yield FieldError(f"attachments.{index}.filename", "must be a file name, without a path")
         try:
             binascii.a2b_base64(attachment.content, strict_mode=True)
         except ValueError:

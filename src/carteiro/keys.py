@@ -1,16 +1,24 @@
-"""API keys: made here, shown once, known afterwards by their hash alone."""
+"""API keys and admin tokens: made here, shown once, known afterwards by their hash alone."""
 
 import hashlib
 import secrets
 
-PREFIX = "ck_"  # so that people and secret scanners know one when they see it
+# So that people and secret scanners know one when they see it; what it opens is up to the store,
+# so that a token of before, which began as a key does, still opens.
+PREFIX = "ck_"
+TOKEN_PREFIX = "ca_"  # noqa: S105 - how one begins, not one
 _RANDOM_BYTES = 24
 _HINT_CHARS = 6
 
 
 def make_key() -> str:
-    """A new key that nobody can guess."""
+    """A new key of a tenant, that nobody can guess."""
     return PREFIX + secrets.token_urlsafe(_RANDOM_BYTES)
+
+
+def make_token() -> str:
+    """A new token of administrators, that nobody can guess."""
+    return TOKEN_PREFIX + secrets.token_urlsafe(_RANDOM_BYTES)
 
 
 def hint_of(key: str) -> str:

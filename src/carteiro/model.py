@@ -617,6 +617,7 @@ class Revision:
     to: str | None
     subject: str | None
     recipient: NewRecipient | None = None  # who it is for now; None: nobody that is known
+    of: int | None = None  # the revision that it was made of; None: of whichever it finds
 
 
 class RedriveAnswer(StrEnum):
@@ -626,11 +627,14 @@ class RedriveAnswer(StrEnum):
     ALREADY = "already_redriven"
     NOT_FOUND = "not_found"
     NO_CONTENT = "no_content"  # its body is past its retention
+    CHANGED = "changed"  # it is another revision by now than the one that was edited
 
 
 # --- tenants ----------------------------------------------------------------------------------
 
 
+LIGHTEST, HEAVIEST = 1e-6, 1e6  # weights
+LARGEST_CAP = 1_000_000
 _SLOWEST, _FASTEST = 1e-6, 1e6  # jobs a second
 _MOST_SENDS, _LONGEST_WINDOW = 1_000_000_000, timedelta(days=366)
 _LONGEST_DOMAIN = 253
@@ -663,16 +667,20 @@ class Tenant:
 
     def check(self) -> None:
         """Raise ValueError on a tenant that makes no sense; its text begins with the field."""
-        if self.weight is not None and not 0 < self.weight < float("inf"):
-            raise ValueError("weight must be above 0")
-        if self.cap is not None and (not isinstance(self.cap, int) or self.cap < 1):
-            raise ValueError("cap must be a whole number of at least 1")
+        if self.weight is not None and not LIGHTEST <= self.weight <= HEAVIEST:
+            raise ValueError(f"weight must be {LIGHTEST:g} to {HEAVIEST:g}")
+        if self.cap is not None and not self._is_cap(self.cap):
+            raise ValueError(f"cap must be a whole number from 1 to {LARGEST_CAP}")
         if self.rate_per_second is not None and not _SLOWEST <= self.rate_per_second <= _FASTEST:
             raise ValueError(f"rate_per_second must be {_SLOWEST:g} to {_FASTEST:g}")
         if self.limits is not None:
             self.limits.check()
         self._check_senders()
         self._check_networks()
+
+    @staticmethod
+    def _is_cap(given: object) -> bool:
+        return isinstance(given, int) and 1 <= given <= LARGEST_CAP
 
     def _check_senders(self) -> None:
         if self.default_from is not None:

@@ -85,6 +85,7 @@ class Carteiro:
     async def send(self, *, tenant: str, **fields: Any) -> Accepted | Replayed:  # noqa: ANN401 - the fields of an e-mail
         """Accept one e-mail, durably; an unknown tenant is created. Raises `InvalidMessage` on bad input.
 
+        A tenant with a ``/`` in its name can send, but no address of the API can name it.
         With an ``idempotency_key`` it is accepted once within a day, however often it is sent;
         `KeyReused` if the key stands for another e-mail.
         """
@@ -109,7 +110,7 @@ class Carteiro:
         """
         return await self._sending.many(items)
 
-    async def accept_email(  # noqa: PLR0913 - what is known of a request, each by its name
+    async def accept_email(
         self,
         email: Email,
         *,
@@ -117,13 +118,13 @@ class Carteiro:
         request_id: str,
         key: IdempotencyKey | None = None,
         limits: ApiLimits | None = None,
-        template_type: str | None = None,
     ) -> PostAnswer:
         """Accept one judged e-mail of a known tenant, gathered with what others send at the same time.
 
-        Raises `InvalidMessage` on a From that is not the tenant's, `TenantMissing` if it may not send.
+        Raises `InvalidMessage` on a template that cannot be rendered or a From that is not the
+        tenant's, `TenantMissing` if it may not send.
         """
-        posting = Posting(email, tenant, request_id, key, limits, template_type)
+        posting = Posting(email, tenant, request_id, key, limits)
         return await self._sending.one_posting(posting)
 
     async def accept_emails(self, postings: Sequence[Posting]) -> list[PostAnswer | NotAccepted]:

@@ -14,9 +14,9 @@ from carteiro.model import (
     EMAIL,
     Cursor,
     DeadFilter,
-    KindName,
     RedriveAnswer,
     Revision,
+    StoredMessage,
     TenantId,
     value,
 )
@@ -98,27 +98,24 @@ async def redrive_matching(  # noqa: PLR0913 - what to send, on whose word, and 
 
 
 async def revise(
-    content: str | None,
-    changes: Mapping[str, Any],
-    *,
-    kind: KindName,
-    tenant: TenantId,
-    backend: Backend,
+    message: StoredMessage, changes: Mapping[str, Any], *, backend: Backend
 ) -> Revision:
     """What a message is to become with these changes, by their JSON names; raises `InvalidMessage`.
 
     Of an e-mail any part of what is sent may change (null takes it away), and all of it is judged
-    again; of a task only the arguments that it has.
+    again; of a task only the arguments that it has. It is for the message as it was read: a redrive
+    refuses it once the message is another revision.
     """
+    content, of = message.content, message.revision
     if not content:
         raise _wrong("body", "is past its retention: there is nothing to edit")
     if not changes:
         raise _wrong("body", "changes nothing")
-    if kind != EMAIL:
-        return Revision(_arguments(content, changes), None, None)
-    email = await _revised(restore_email(content), changes, tenant, backend)
+    if message.kind != EMAIL:
+        return Revision(_arguments(content, changes), None, None, of=of)
+    email = await _revised(restore_email(content), changes, message.tenant, backend)
     recipient = None if email.recipient is None else new_recipient(email.recipient)
-    return Revision(stored_content(email), email.to, email.subject, recipient)
+    return Revision(stored_content(email), email.to, email.subject, recipient, of=of)
 
 
 async def _revised(

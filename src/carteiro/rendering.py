@@ -1,10 +1,13 @@
 """Templates with their words in place: judged when they are written, rendered when an e-mail is accepted."""
 
+import asyncio
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from importlib import resources
-from typing import Any
+from typing import Any, TypeVar
 
 from carteiro.email import MAX_SUBJECT_CHARS, Email, EmailTemplate, subject_fault
 from carteiro.errors import FieldError, InvalidMessage
@@ -13,16 +16,26 @@ from carteiro.policy.retry import PRESETS
 from carteiro.ports.templates import Templates
 from carteiro.template_language import (
     MAX_SOURCE_CHARS,
+    Program,
+    Readable,
     TemplateFault,
     VariablesMissing,
+    is_read,
     program,
     readable,
 )
+from carteiro.template_work import STEPS_AT_ONCE, Allowance, Work
 
 MAX_BODY_BYTES = 512 * 1024
 _TYPE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}", re.ASCII)
 _MOST_SUBJECT_SOURCE = 2000
 _VARIABLES = "template.variables"
+_SPENT = "there is too much to render in one request: send this in another"
+
+# One thread, for all that a tenant can make slow: requests take turns in it, e-mail by e-mail, and the
+# threads in which names are resolved and stores are read stay free.
+_RENDERER = ThreadPoolExecutor(max_workers=1, thread_name_prefix="carteiro-renderer")
+_T = TypeVar("_T")
 
 
 @value
@@ -85,18 +98,47 @@ def _source_fault(source: str, *, escapes: bool) -> str | None:
 # --- rendering it -------------------------------------------------------------------------------
 
 
-def render(template: NewTemplate | Template, variables: Mapping[str, Any]) -> Rendered:
-    """The template with these variables; `InvalidMessage` names all that are missing, or what is wrong."""
+def render(
+    template: NewTemplate | Template,
+    variables: Mapping[str, Any],
+    *,
+    allowance: Allowance | None = None,
+) -> Rendered:
+    """The template with these variables; `InvalidMessage` names all that are missing, or what is wrong.
+
+    What it costs is taken off the allowance; if nothing is left of it, nothing is rendered.
+    """
+    return _render(template, variables, Work(), allowance)
+
+
+def _render(
+    template: NewTemplate | Template,
+    variables: Mapping[str, Any],
+    work: Work,
+    allowance: Allowance | None,
+) -> Rendered:
+    if allowance is not None and allowance.is_spent:
+        raise InvalidMessage([FieldError("template", _SPENT)])
     try:
         words = readable(variables)
     except TemplateFault as error:
         raise InvalidMessage([FieldError(_VARIABLES, str(error))]) from None
+    try:
+        rendered = _rendered(template, words, work)
+    finally:
+        if allowance is not None:
+            allowance.take(work.done)
+    _judge(rendered)
+    return rendered
+
+
+def _rendered(template: NewTemplate | Template, words: Readable, work: Work) -> Rendered:
     made: dict[str, str] = {}
     faults: dict[str, FieldError] = {}
-    for part, source, escapes in _parts(template):
+    for part, each in _programs(template).items():
         most = MAX_SUBJECT_CHARS * 2 if part == "subject" else MAX_BODY_BYTES
         try:
-            made[part] = program(source, escapes=escapes).run(words, most_chars=most)
+            made[part] = each.run(words, most_chars=most, work=work)
         except VariablesMissing as error:
             for path in error.paths:
                 field = f"{_VARIABLES}.{path}"
@@ -105,9 +147,19 @@ def render(template: NewTemplate | Template, variables: Mapping[str, Any]) -> Re
             faults[part] = FieldError(_VARIABLES, f"{part}: {error}")
     if faults:
         raise InvalidMessage(list(faults.values()))
-    rendered = Rendered(made["subject"].strip(), made.get("html"), made.get("text"))
-    _judge(rendered)
-    return rendered
+    return Rendered(made["subject"].strip(), made.get("html"), made.get("text"))
+
+
+def _programs(template: NewTemplate | Template) -> dict[str, Program]:
+    """The parts, read; one that was written before it became forbidden is told of as a fault."""
+    part = ""
+    programs: dict[str, Program] = {}
+    try:
+        for part, source, escapes in _parts(template):
+            programs[part] = program(source, escapes=escapes)
+    except TemplateFault as error:
+        raise InvalidMessage([FieldError("template", f"{part}: {error}")]) from None
+    return programs
 
 
 def _judge(rendered: Rendered) -> None:
@@ -125,17 +177,44 @@ def _judge(rendered: Rendered) -> None:
         raise InvalidMessage(faults)
 
 
-async def render_email(email: Email, *, tenant: TenantId, templates: Templates) -> Email:
+async def off_the_loop(work: Callable[[], _T]) -> _T:
+    """Read or render where others need not wait for it."""
+    return await asyncio.get_running_loop().run_in_executor(_RENDERER, work)
+
+
+def _rendered_at_once(
+    template: Template, variables: Mapping[str, Any], allowance: Allowance | None
+) -> Rendered | None:
+    """What is rendered in less time than a thread takes to start with it; none if it is not."""
+    if not all(is_read(source, escapes=escapes) for _, source, escapes in _parts(template)):
+        return None
+    work = Work(STEPS_AT_ONCE)
+    try:
+        return _render(template, variables, work, allowance)
+    except InvalidMessage:
+        if work.is_too_much:
+            return None
+        raise
+
+
+async def render_email(
+    email: Email, *, tenant: TenantId, templates: Templates, allowance: Allowance | None = None
+) -> Email:
     """The e-mail with the words of its template, and which version they are of; any other as it is.
 
-    From then on it stands for itself: what becomes of the template does not change it.
+    From then on it stands for itself: what becomes of the template does not change it. E-mails of
+    one request share an allowance; those that come when it is spent are refused.
     """
     if email.template is None or email.template.version is not None:
         return email
     template = await templates.find(tenant, email.template.type)
     if template is None:
         raise InvalidMessage([FieldError("template.type", "there is no such template")])
-    rendered = render(template, email.template.variables)
+    variables = email.template.variables
+    await asyncio.sleep(0)  # others have their turn between the e-mails of one request
+    rendered = _rendered_at_once(template, variables, allowance)
+    if rendered is None:
+        rendered = await off_the_loop(partial(render, template, variables, allowance=allowance))
     return email.model_copy(
         update={
             "subject": rendered.subject,

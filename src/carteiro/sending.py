@@ -12,7 +12,6 @@ from carteiro.gather import Gatherer
 from carteiro.model import (
     AcceptAnswer,
     Accepted,
-    IdempotencyKey,
     KeyConflict,
     NewMessage,
     NotStored,
@@ -24,10 +23,11 @@ from carteiro.model import (
     TenantId,
     TenantUnknown,
 )
-from carteiro.path.accept import Posting, accept_each, key_for, posted
+from carteiro.path.accept import Posting, accept_each, key_for, key_of, posted
 from carteiro.policy.names import KEY_RULE, NAME_RULE, is_key, is_name
 from carteiro.ports import Backend
 from carteiro.rendering import render_email
+from carteiro.template_work import Allowance
 from carteiro.tenant_book import TenantBook
 
 _MOST_WAITING = 10_000  # messages not yet committed: beyond it a sender is told to come again
@@ -51,6 +51,7 @@ class Sending:
     def __init__(self, backend: Backend, *, default_ttl: timedelta) -> None:
         self._store = backend.store
         self._templates = backend.templates
+        self._reading = backend.reading
         self._default_ttl = default_ttl
         self._tenants = TenantBook(backend.tenants)
         self._accept: Gatherer[NewMessage, AcceptAnswer] = Gatherer(
@@ -62,25 +63,26 @@ class Sending:
         wanted = [_read(item) for item in items]
         names = {each.tenant for each in wanted if isinstance(each, _Wanted)}
         tenants = await self._tenants.settings(names)
-        postings = [
+        made = [
             each
             if isinstance(each, NotAccepted)
-            else await self._posting(each, tenants[each.tenant])
+            else await self._made_or_not(_posting(each, tenants[each.tenant]))
             for each in wanted
         ]
-        return await accept_each([self._made(each) for each in postings], self.commit)
+        return await accept_each(made, self.commit)
 
     async def one_posting(self, posting: Posting) -> PostAnswer:
         """Accept one e-mail, gathered with what others send at the same time."""
-        message = posted(posting, default_ttl=self._default_ttl)
-        return _known(await self._accept(message))
+        made = await self._made(posting)
+        return made if isinstance(made, Replayed) else _known(await self._accept(made))
 
     async def postings(self, postings: Sequence[Posting]) -> list[PostAnswer | NotAccepted]:
         """Accept many e-mails in one commit; an answer for each, in order."""
-        made = [self._made(each) for each in postings]
+        allowance = Allowance()
+        made = [await self._made_or_not(each, allowance) for each in postings]
         new = [each for each in made if isinstance(each, NewMessage)]
-        answers = iter([_known(each) for each in await self._store.accept(new)])
-        return [each if isinstance(each, NotAccepted) else next(answers) for each in made]
+        answers = iter([_known(each) for each in await self._store.accept(new)] if new else ())
+        return [next(answers) if isinstance(each, NewMessage) else each for each in made]
 
     async def commit(self, messages: Sequence[NewMessage]) -> list[SendAnswer]:
         """Commit in lists of a bearable size; tenants that are new here are created first."""
@@ -95,25 +97,44 @@ class Sending:
             answers += [NotStored(str(error))] * (len(messages) - len(answers))
         return answers
 
-    async def _posting(self, wanted: _Wanted, tenant: Tenant) -> Posting | NotAccepted:
-        # The key is of what was asked, not of what a template made of it: that may change meanwhile.
-        request_id, key = str(uuid7()), _key(wanted)
-        if wanted.email.template is None:
-            return Posting(wanted.email, tenant, request_id, key)
+    async def _made_or_not(
+        self, posting: Posting, allowance: Allowance | None = None
+    ) -> NewMessage | Replayed | NotAccepted:
         try:
-            email = await render_email(wanted.email, tenant=tenant.id, templates=self._templates)
+            return await self._made(posting, allowance)
         except InvalidMessage as error:
             return NotAccepted(tuple(error.fields))
-        type = wanted.email.template.type
-        return Posting(email, tenant, request_id, key, template_type=type)
 
-    def _made(self, posting: Posting | NotAccepted) -> NewMessage | NotAccepted:
-        if isinstance(posting, NotAccepted):
-            return posting
+    async def _made(
+        self, posting: Posting, allowance: Allowance | None = None
+    ) -> NewMessage | Replayed:
+        """The message that a posting becomes.
+
+        What would not be accepted now may have been: whoever asks again, because the answer was
+        lost, must hear of it although the template or the tenant's domains are others by now.
+        """
         try:
-            return posted(posting, default_ttl=self._default_ttl)
-        except InvalidMessage as error:
-            return NotAccepted(tuple(error.fields))
+            rendered = await self._rendered(posting, allowance)
+            return posted(posting, rendered=rendered, default_ttl=self._default_ttl)
+        except InvalidMessage:
+            first = await self._first(posting)
+            if first is None:
+                raise
+            return first
+
+    async def _rendered(self, posting: Posting, allowance: Allowance | None) -> Email | None:
+        if posting.email.template is None:
+            return None
+        return await render_email(
+            posting.email,
+            tenant=posting.tenant.id,
+            templates=self._templates,
+            allowance=allowance,
+        )
+
+    async def _first(self, posting: Posting) -> Replayed | None:
+        key = key_of(posting)
+        return None if key is None else await self._reading.first(key, tenant=posting.tenant.id)
 
     def _told(self, answer: AcceptAnswer) -> SendAnswer:
         """The answer to one of many: what is wrong with its tenant must not hide what became of the others."""
@@ -141,8 +162,9 @@ def _read(item: Mapping[str, Any]) -> _Wanted | NotAccepted:
         return NotAccepted(tuple(error.fields))
 
 
-def _key(wanted: _Wanted) -> IdempotencyKey | None:
-    return None if wanted.key is None else key_for(wanted.key, wanted.email)
+def _posting(wanted: _Wanted, tenant: Tenant) -> Posting:
+    key = None if wanted.key is None else key_for(wanted.key, wanted.email)
+    return Posting(wanted.email, tenant, str(uuid7()), key)
 
 
 def _bearable(messages: Sequence[NewMessage]) -> Iterator[list[NewMessage]]:

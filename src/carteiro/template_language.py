@@ -3,34 +3,49 @@
 Variables with their parts (``{{ user_data.full_name }}``), if, for over a given list, a few filters
 and tests, sums of numbers. No calls, no assignments, no other templates, no attributes of Python
 objects. Whatever could be made long or slow by a template or by its variables is bounded: what is
-written, the number of its parts, how deep they nest, how often a loop turns, how much comes out.
+written, the number of its parts, how deep they nest, how much work it is, how much comes out.
 """
 
-import operator
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
-from time import thread_time
-from typing import Any, NewType
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from threading import Lock
+from typing import Any, NamedTuple
 
 import orjson
-from jinja2 import StrictUndefined, TemplateSyntaxError, nodes
 from jinja2 import Template as Compiled
+from jinja2 import TemplateSyntaxError, nodes
 from jinja2.exceptions import TemplateRuntimeError
+from jinja2.ext import Extension
+from jinja2.lexer import Token, TokenStream
 from jinja2.meta import find_undeclared_variables
-from jinja2.runtime import Context, LoopContext, Undefined
-from jinja2.sandbox import ImmutableSandboxedEnvironment
-from jinja2.utils import pass_context
+
+from carteiro.template_runtime import (
+    FILTERS,
+    PAID_LOOP,
+    PAID_SEARCH,
+    SCOPE,
+    TESTS,
+    Environment,
+    Scope,
+    part,
+)
+from carteiro.template_work import Work
 
 MAX_SOURCE_CHARS = 512 * 1024
-_MOST_NODES = 2_000  # reading takes longest: a quarter of a millisecond each
 MAX_VARIABLES_BYTES = 256 * 1024
+# Tags and signs are counted before and while a template is parsed, for parsing takes longest.
+_MOST_TAGS = 1_000
+_MOST_SIGNS = 6_000
+_MOST_NODES = 1_500
 _DEEPEST = 60  # nodes inside nodes
 _DEEPEST_LOOPS = 4
-_MOST_STEPS = 200_000  # nodes that all turns of all loops may visit
-_MOST_SECONDS = 0.5  # of the processor
-_LARGEST_NUMBER = 10**15
-_MOST_PLACES = 10
+_DEEPEST_FILTERS = 10
+_STEPS_OF_READING = 4_000  # a node
+_STEPS_OF_READING_CHAR = 10
+_STEPS_OF_NODE = 100
+_CHARS_OF_STEP = 4  # of what comes out
+_MOST_PROGRAMS = 256  # that are kept
 
 _ALLOWED_NODES = (
     nodes.Template,
@@ -59,61 +74,9 @@ _ALLOWED_NODES = (
     nodes.FloorDiv,
     nodes.Mod,
 )
-FILTERS = frozenset(
-    {
-        "capitalize",
-        "count",
-        "d",
-        "default",
-        "e",
-        "escape",
-        "first",
-        "float",
-        "int",
-        "last",
-        "length",
-        "lower",
-        "round",
-        "title",
-        "trim",
-        "truncate",
-        "upper",
-    }
-)
-TESTS = frozenset(
-    {
-        "boolean",
-        "defined",
-        "eq",
-        "false",
-        "float",
-        "ge",
-        "gt",
-        "in",
-        "integer",
-        "le",
-        "lt",
-        "mapping",
-        "ne",
-        "none",
-        "number",
-        "string",
-        "true",
-        "undefined",
-    }
-)
 _TAKEN_NAMES = frozenset({"caller", "self", "super"})  # Jinja puts objects of its own there
-_LOOP_PARTS = frozenset({"first", "index", "index0", "last", "length", "revindex", "revindex0"})
-_ARITHMETIC: Mapping[str, Callable[[Any, Any], Any]] = {
-    "+": operator.add,
-    "-": operator.sub,
-    "*": operator.mul,
-    "/": operator.truediv,
-    "//": operator.floordiv,
-    "%": operator.mod,
-}
-_SCOPE = "_scope"  # templates cannot name what starts with an underscore
 _NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
+_TOO_MANY = "has too many parts"
 
 
 class TemplateFault(Exception):
@@ -121,16 +84,18 @@ class TemplateFault(Exception):
 
 
 class VariablesMissing(Exception):
-    """A template uses variables that were not given; ``paths`` are all that were met."""
+    """A template uses variables that were not given; ``paths`` are those that were met, if not too many."""
 
     def __init__(self, paths: Sequence[str]) -> None:
         self.paths = list(paths)
         super().__init__(", ".join(paths))
 
 
-# --- reading ----------------------------------------------------------------------------------
+class Readable(NamedTuple):
+    """Variables as plain data, and how many bytes they are."""
 
-Readable = NewType("Readable", dict[str, Any])
+    words: dict[str, Any]
+    size: int
 
 
 def readable(variables: Mapping[str, Any]) -> Readable:
@@ -144,7 +109,7 @@ def readable(variables: Mapping[str, Any]) -> Readable:
         raise TemplateFault(fault)
     if _NUL.search(text):
         raise TemplateFault("must not contain U+0000")
-    return Readable(orjson.loads(text))
+    return Readable(orjson.loads(text), len(text))
 
 
 class Program:
@@ -153,19 +118,24 @@ class Program:
     def __init__(self, source: str, *, escapes: bool) -> None:
         environment = _ESCAPING if escapes else _PLAIN
         tree = _parsed(environment, source)
-        _judge(tree)
+        count = _judge(tree)
         self._names = find_undeclared_variables(tree)
-        _count_loops(tree)
+        self._steps = count * _STEPS_OF_NODE
+        self._unpaid = count * _STEPS_OF_READING + len(source) * _STEPS_OF_READING_CHAR
+        _set_prices(tree)
         code = environment.compile(tree)
         self._template = Compiled.from_code(environment, code, {})
 
-    def run(self, variables: Readable, *, most_chars: int) -> str:
+    def run(self, variables: Readable, *, most_chars: int, work: Work) -> str:
         """The text with its words in place; raises `TemplateFault` or `VariablesMissing` alone."""
-        scope = _Scope()
-        words = {name: _part(variables, name, name, scope) for name in self._names}
+        self._let_pay(work)
+        scope = Scope(work, size=variables.size)
+        words = {name: part(variables.words, name, name, scope) for name in self._names}
         made, fault = "", None
         try:
-            made = _bounded(self._template.generate(words | {_SCOPE: scope}), most_chars)
+            work.pay(self._steps)
+            pieces = self._template.generate(words | {SCOPE: scope})
+            made = _bounded(pieces, most_chars, work)
         except (TemplateRuntimeError, TemplateFault) as error:
             fault = str(error)
         except Exception as error:  # noqa: BLE001 - what a template does with variables is for its writers to mend
@@ -176,17 +146,87 @@ class Program:
             raise TemplateFault(fault)
         return made
 
+    def _let_pay(self, work: Work) -> None:
+        """Let the first who runs it pay for its reading, which the others are spared."""
+        steps, self._unpaid = self._unpaid, 0
+        work.note(steps)
 
-@lru_cache(maxsize=256)
+
+class _Shelf:
+    """The programs that were run last, for every thread."""
+
+    def __init__(self) -> None:
+        self._programs: OrderedDict[tuple[str, bool], Program] = OrderedDict()
+        self._lock = Lock()
+
+    def find(self, source: str, *, escapes: bool) -> Program | None:
+        with self._lock:
+            found = self._programs.get((source, escapes))
+            if found is not None:
+                self._programs.move_to_end((source, escapes))
+            return found
+
+    def keep(self, source: str, *, escapes: bool, program: Program) -> None:
+        with self._lock:
+            self._programs[source, escapes] = program
+            if len(self._programs) > _MOST_PROGRAMS:
+                self._programs.popitem(last=False)
+
+
+_SHELF = _Shelf()
+
+
+def is_read(source: str, *, escapes: bool) -> bool:
+    """Whether `program` has it at hand."""
+    return _SHELF.find(source, escapes=escapes) is not None
+
+
 def program(source: str, *, escapes: bool) -> Program:
     """The program of a text, read once; raises `TemplateFault` if it may not be said."""
-    return Program(source, escapes=escapes)
+    found = _SHELF.find(source, escapes=escapes)
+    if found is None:
+        found = Program(source, escapes=escapes)
+        _SHELF.keep(source, escapes=escapes, program=found)
+    return found
 
 
-def _parsed(environment: "_Environment", source: str) -> nodes.Template:
+def _bounded(pieces: Iterable[str], most_chars: int, work: Work) -> str:
+    made: list[str] = []
+    left = most_chars
+    for piece in pieces:
+        left -= len(piece)
+        if left < 0:
+            text = f"must not become longer than {most_chars} characters"
+            raise TemplateFault(text)
+        made.append(piece)
+    work.note((most_chars - left) // _CHARS_OF_STEP)
+    return "".join(made)
+
+
+# --- reading ----------------------------------------------------------------------------------
+
+
+class _Counted(Extension):
+    """Stops the parser at what has too many signs, where it is, not when all of it is read."""
+
+    def filter_stream(self, stream: TokenStream) -> Iterator[Token]:
+        """The same signs, if they are not too many."""
+        for count, token in enumerate(stream):
+            if count > _MOST_SIGNS:
+                raise TemplateSyntaxError(_TOO_MANY, token.lineno)
+            yield token
+
+
+_ESCAPING = Environment(escapes=True, reader=_Counted)
+_PLAIN = Environment(escapes=False, reader=_Counted)
+
+
+def _parsed(environment: Environment, source: str) -> nodes.Template:
     if len(source) > MAX_SOURCE_CHARS:
         text = f"must have at most {MAX_SOURCE_CHARS} characters"
         raise TemplateFault(text)
+    if sum(source.count(start) for start in ("{{", "{%", "{#")) > _MOST_TAGS:
+        raise TemplateFault(_TOO_MANY)
     try:
         return environment.parse(source)
     except TemplateSyntaxError as error:
@@ -196,21 +236,43 @@ def _parsed(environment: "_Environment", source: str) -> nodes.Template:
         raise TemplateFault("is nested too deeply or has a number that is too long") from None
 
 
-def _judge(tree: nodes.Template) -> None:
-    """Walk without recursion: what is judged may be nested as deep as its writer likes."""
-    waiting: list[tuple[nodes.Node, int, int]] = [(tree, 0, 0)]
+class _Place(NamedTuple):
+    """How deep a node stands."""
+
+    depth: int = 0
+    loops: int = 0
+    filters: int = 0
+
+    def at(self, node: nodes.Node) -> "_Place":
+        return _Place(
+            self.depth + 1,
+            self.loops + isinstance(node, nodes.For),
+            self.filters + isinstance(node, nodes.Filter),
+        )
+
+    @property
+    def is_too_deep(self) -> bool:
+        return (
+            self.depth > _DEEPEST or self.loops > _DEEPEST_LOOPS or self.filters > _DEEPEST_FILTERS
+        )
+
+
+def _judge(tree: nodes.Template) -> int:
+    """The number of nodes, if all are good; walks without recursion, for they may be nested as deep as they like."""
+    waiting: list[tuple[nodes.Node, _Place]] = [(tree, _Place())]
     count = 0
     while waiting:
-        node, depth, loops = waiting.pop()
+        node, above = waiting.pop()
+        place = above.at(node)
         count += 1
-        loops += isinstance(node, nodes.For)
         if count > _MOST_NODES:
-            raise TemplateFault("has too many parts")
-        if depth > _DEEPEST or loops > _DEEPEST_LOOPS:
+            raise TemplateFault(_TOO_MANY)
+        if place.is_too_deep:
             raise TemplateFault(_at(node, "is nested too deeply"))
         if (fault := _fault(node)) is not None:
             raise TemplateFault(_at(node, fault))
-        waiting += [(child, depth + 1, loops) for child in node.iter_child_nodes()]
+        waiting += [(child, place) for child in node.iter_child_nodes()]
+    return count
 
 
 def _fault(  # noqa: PLR0911 - a list of faults, the first that holds is told
@@ -221,8 +283,8 @@ def _fault(  # noqa: PLR0911 - a list of faults, the first that holds is told
     match node:
         case nodes.Filter(name=name) if name not in FILTERS:
             return f"the filter {name!r} is not allowed"
-        case nodes.Filter(dyn_args=args, dyn_kwargs=named) if args or named:
-            return "'*' before what a filter is given is not allowed"
+        case nodes.Filter() | nodes.Test() if node.dyn_args or node.dyn_kwargs:
+            return "'*' before what a filter or a test is given is not allowed"
         case nodes.Test(name=name) if name not in TESTS:
             return f"the test {name!r} is not allowed"
         case nodes.Name(name=name) if name.startswith("_") or name in _TAKEN_NAMES:
@@ -246,248 +308,23 @@ def _at(node: nodes.Node, fault: str) -> str:
     return f"line {node.lineno}: {fault}" if node.lineno else fault
 
 
-def _count_loops(tree: nodes.Template) -> None:
-    """Let each loop pay for its turns before it starts."""
-    for loop in tree.find_all(nodes.For):
-        cost = 1 + sum(1 for _ in loop.find_all(nodes.Node))
-        price = nodes.Const(cost, lineno=loop.lineno)
-        loop.iter = nodes.Filter(loop.iter, "_paid", [price], [], None, None, lineno=loop.lineno)
+# --- prices -----------------------------------------------------------------------------------
 
 
-# --- running ----------------------------------------------------------------------------------
+def _set_prices(tree: nodes.Template) -> None:
+    """Let each loop pay for its turns, and each search for what it looks through, before it starts."""
+    for loop in list(tree.find_all(nodes.For)):
+        count = 1 + sum(1 for _ in loop.find_all(nodes.Node))
+        loop.iter = _through(PAID_LOOP, loop.iter, nodes.Const(count * _STEPS_OF_NODE))
+    for operand in list(tree.find_all(nodes.Operand)):
+        if operand.op in {"in", "notin"}:
+            operand.expr = _through(PAID_SEARCH, operand.expr)
+    for test in list(tree.find_all(nodes.Test)):
+        if test.name == "in":
+            test.args = [_through(PAID_SEARCH, each) for each in test.args]
+            for named in test.kwargs:
+                named.value = _through(PAID_SEARCH, named.value)
 
 
-def _bounded(pieces: Iterable[str], most_chars: int) -> str:
-    made: list[str] = []
-    left = most_chars
-    for piece in pieces:
-        left -= len(piece)
-        if left < 0:
-            text = f"must not become longer than {most_chars} characters"
-            raise TemplateFault(text)
-        made.append(piece)
-    return "".join(made)
-
-
-class _Scope:
-    """What one rendering has used: variables that are not there, turns of loops, time of the processor."""
-
-    __slots__ = ("_steps", "_until", "missing")
-
-    def __init__(self) -> None:
-        self.missing: dict[str, None] = {}
-        self._steps = _MOST_STEPS
-        self._until = thread_time() + _MOST_SECONDS
-
-    def pay(self, steps: int) -> None:
-        """Take so many steps off the budget."""
-        self._steps -= steps
-        if self._steps < 0:
-            raise TemplateRuntimeError("its loops turn too often")
-
-    def watch(self) -> None:
-        """Stop what takes too long, whatever it does in its turns."""
-        if thread_time() > self._until:
-            raise TemplateRuntimeError("takes too long")
-
-
-class _Missing(Undefined):
-    """A variable that was not given: notes itself when it is used, and lets the others be found too."""
-
-    __slots__ = ("path", "scope")
-
-    def __init__(self, path: str, scope: _Scope) -> None:
-        super().__init__(name=path)
-        self.path = path
-        self.scope = scope
-
-    @property
-    def _undefined_message(self) -> str:
-        self._note()
-        return f"{self.path} is required"
-
-    def _note(self) -> None:
-        self.scope.missing[self.path] = None
-
-    def __str__(self) -> str:
-        self._note()
-        return ""
-
-    def __bool__(self) -> bool:
-        self._note()
-        return False
-
-    def __len__(self) -> int:
-        self._note()
-        return 0
-
-    def __iter__(self) -> Iterator[Any]:
-        self._note()
-        return iter(())
-
-    def __eq__(self, other: object) -> bool:
-        self._note()
-        return False
-
-    def __ne__(self, other: object) -> bool:
-        self._note()
-        return True
-
-    def __hash__(self) -> int:
-        return hash(self.path)
-
-
-class _Parts(Sequence[Any]):
-    """An object or a list among the variables; knows its place, to say what is missing in it."""
-
-    __slots__ = ("path", "raw", "scope")
-
-    def __init__(self, raw: Any, path: str, scope: _Scope) -> None:  # noqa: ANN401 - a dict or a list
-        self.raw = raw
-        self.path = path
-        self.scope = scope
-
-    def __len__(self) -> int:
-        return len(self.raw)
-
-    def __getitem__(self, name: Any) -> Any:  # noqa: ANN401 - whatever a template holds
-        """A part of it, by name or number."""
-        return _part(self.raw, name, f"{self.path}.{name}", self.scope)
-
-    def __iter__(self) -> Iterator[Any]:
-        """The names of an object, the items of a list."""
-        for index, each in enumerate(self.raw):
-            yield _seen(each, f"{self.path}.{index}", self.scope)
-
-    def __contains__(self, each: object) -> bool:
-        return not isinstance(each, _Parts) and each in self.raw
-
-    def __eq__(self, other: object) -> bool:
-        return bool(self.raw == (other.raw if isinstance(other, _Parts) else other))
-
-    def __hash__(self) -> int:
-        return hash(self.path)
-
-
-def _part(raw: Any, name: Any, path: str, scope: _Scope) -> Any:  # noqa: ANN401 - whatever a template holds
-    is_name = isinstance(raw, dict) and isinstance(name, str) and name in raw
-    is_number = isinstance(raw, list) and isinstance(name, int) and -len(raw) <= name < len(raw)
-    return _seen(raw[name], path, scope) if is_name or is_number else _Missing(path, scope)
-
-
-def _seen(each: object, path: str, scope: _Scope) -> object:
-    return _Parts(each, path, scope) if isinstance(each, dict | list) else each
-
-
-class _Turns(list[Any]):
-    """The items of a loop; each turn looks at the clock."""
-
-    __slots__ = ("scope",)
-    scope: _Scope
-
-    def __iter__(self) -> Iterator[Any]:
-        for each in super().__iter__():
-            self.scope.watch()
-            yield each
-
-
-class _Environment(ImmutableSandboxedEnvironment):
-    """Jinja without anything that reaches out of the variables."""
-
-    intercepted_binops = frozenset(_ARITHMETIC)
-
-    def __init__(self, *, escapes: bool) -> None:
-        super().__init__(
-            autoescape=escapes,
-            undefined=StrictUndefined,
-            finalize=_printed,
-            keep_trailing_newline=False,
-        )
-        self.globals.clear()
-        self.filters = {name: self.filters[name] for name in FILTERS}
-        self.filters |= {"round": _round, "_paid": _paid}
-        self.tests = {name: self.tests[name] for name in TESTS}
-
-    def getattr(self, obj: Any, attribute: str) -> Any:  # noqa: ANN401 - whatever a template holds
-        """As `getitem`: a dot leads to a part of the variables, never to an attribute."""
-        return self.getitem(obj, attribute)
-
-    def getitem(self, obj: Any, argument: Any) -> Any:  # noqa: ANN401 - whatever a template holds
-        """A part of an object, a list or a text, or what a loop knows of its turn."""
-        match obj:
-            case _Missing():
-                return _Missing(f"{obj.path}.{argument}", obj.scope)
-            case _Parts():
-                return obj[argument]
-            case LoopContext() if argument in _LOOP_PARTS:
-                return getattr(obj, argument)
-        return StrictUndefined(hint=f"there is no {argument!r} in what is no object and no list")
-
-    def call_binop(
-        self,
-        context: Context,
-        operator: str,
-        left: Any,  # noqa: ANN401 - whatever a template holds
-        right: Any,  # noqa: ANN401 - whatever a template holds
-    ) -> Any:  # noqa: ANN401 - a number
-        """Sums of numbers; text is neither multiplied nor formatted."""
-        del context
-        for side in (left, right):
-            if isinstance(side, Undefined):
-                str(side)  # notes that it is missing
-        if not (_is_number(left) and _is_number(right)):
-            text = f"{operator!r} is for numbers"
-            raise TemplateRuntimeError(text)
-        return _small(_ARITHMETIC[operator](left, right))
-
-
-def _is_number(each: object) -> bool:
-    return isinstance(each, int | float) and not isinstance(each, bool)
-
-
-def _small(number: float) -> float:
-    if not abs(number) <= _LARGEST_NUMBER:
-        raise TemplateRuntimeError("a sum became too large")
-    return number
-
-
-def _printed(each: object) -> object:
-    """What may stand in a text: no list and no object, for nobody wants to read Python."""
-    if each is None:
-        return ""
-    if isinstance(each, bool):
-        return "true" if each else "false"
-    if isinstance(each, str | int | float | Undefined):
-        return each
-    raise TemplateRuntimeError("a list or an object cannot be printed: name a part of it")
-
-
-def _round(number: object, places: object = 0) -> float:
-    """Numbers with so many places; Jinja's own takes powers of what it is given."""
-    if isinstance(number, Undefined):
-        str(number)
-        return 0
-    if not isinstance(number, int | float):
-        raise TemplateRuntimeError("'round' is for numbers")
-    if not isinstance(places, int) or not 0 <= places <= _MOST_PLACES:
-        text = f"'round' takes 0 to {_MOST_PLACES} places"
-        raise TemplateRuntimeError(text)
-    return round(number, places)
-
-
-@pass_context
-def _paid(context: Context, items: object, cost: int) -> Sequence[object]:
-    """The items of a loop, once its turns are paid for."""
-    if isinstance(items, Undefined):
-        return list(items)
-    if not isinstance(items, _Parts):
-        raise TemplateRuntimeError("a loop must be over a list")
-    scope: _Scope = context[_SCOPE]
-    scope.pay(cost * len(items))
-    turns = _Turns(items)
-    turns.scope = scope
-    return turns
-
-
-_ESCAPING = _Environment(escapes=True)
-_PLAIN = _Environment(escapes=False)
+def _through(name: str, node: nodes.Node, *given: nodes.Expr) -> nodes.Filter:
+    return nodes.Filter(node, name, list(given), [], None, None, lineno=node.lineno)

@@ -1,5 +1,6 @@
 """What keeps an installation in order: inbox, stats, doctor, migrate, prune, backup."""
 
+import json
 import socket
 import sqlite3
 import time
@@ -33,6 +34,34 @@ def test_the_inbox_has_what_was_delivered(line: CommandLine) -> None:
     assert [row["outboxId"] for row in line.listed("inbox", "ls", "--tenant", "acme")] == [mine]
     assert line.asked("inbox", "show", mine)["content"]["text"] == "Olá"
     assert line("inbox", "show", other, "--tenant", "acme").code == ExitCode.NOT_FOUND
+
+
+def test_a_mail_is_shown_with_all_that_is_beside_its_text(line: CommandLine) -> None:
+    """Copies, where answers go, headers of its own, and what is attached."""
+    document = {
+        "to": "ok@sandbox.test",
+        "subject": "S",
+        "text": "Olá",
+        "cc": ["c1@example.com", "c2@example.com"],
+        "bcc": ["b@example.com"],
+        "replyTo": "r@example.com",
+        "headers": {"X-Order": "17"},
+        "attachments": [
+            {"filename": "a.txt", "contentType": "text/plain", "content": "YWJjZA=="},
+        ],
+    }
+    sent = line("send", "--file", "-", "--json", stdin=json.dumps(document)).document
+    line.worked_off()
+
+    shown = line.done("inbox", "show", sent["outboxId"]).splitlines()
+
+    assert {
+        "cc c1@example.com, c2@example.com",
+        "bcc b@example.com",
+        "reply to r@example.com",
+        "X-Order 17",
+        "attachments a.txt (4 bytes)",
+    } <= {" ".join(row.split()) for row in shown}
 
 
 def test_a_mail_is_written_to_be_looked_at(line: CommandLine) -> None:
@@ -171,12 +200,13 @@ def test_a_message_from_the_future_fails(line: CommandLine) -> None:
     assert levels(line)["clock"] == "fail"
 
 
-def test_a_full_disk_and_a_wrong_provider_fail(line: CommandLine) -> None:
+def test_a_full_disk_and_a_provider_that_cannot_be_made_fail(line: CommandLine) -> None:
     """Whatever the settings ask for must be there."""
     line.sent()
 
     full = line("doctor", "--json", CARTEIRO_SQLITE_MIN_FREE_BYTES=str(2**62))
-    wrong = line("doctor", "--json", CARTEIRO_PROVIDER="pigeon")
+    relay = {"CARTEIRO_PROVIDER": "smtp", "CARTEIRO_SMTP_PASSWORD": "env:NOBODY_SET_THIS"}
+    wrong = line("doctor", "--json", **relay)
 
     assert {each["check"] for each in full.documents if each["level"] == "fail"} == {"disk"}
     assert "provider" in {each["check"] for each in full.documents}

@@ -1,11 +1,17 @@
 """Dead letters from the command line."""
 
+import asyncio
 import json
+import os
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
 from carteiro.cli.exit_codes import ExitCode
+from carteiro.model import MessageId
+from carteiro.post import Carteiro
+from carteiro.redriving import revise
 from support.command_line import CommandLine
 
 
@@ -33,6 +39,16 @@ def test_dead_letters_are_listed_shown_and_grouped(line: CommandLine) -> None:
     assert line.asked("dead", "show", mine)["events"][-1]["type"] == "FAILED"
     assert line.listed("dead", "group", "--by", "tenant", "--tenant", "acme")[0]["count"] == 1
     assert [group["key"] for group in line.listed("dead", "group")] == ["550"]
+
+
+def test_a_letter_is_shown_with_what_it_said(line: CommandLine) -> None:
+    """To whom, about what, and how it began: whoever mends it must know what it is."""
+    message = line.dead("--text", f"Olá,\n{'a' * 300}")
+
+    shown = [" ".join(row.split()) for row in line.done("dead", "show", message).splitlines()]
+
+    assert {"to bounce-550@sandbox.test", "subject Bom dia"} <= set(shown)
+    assert f"text Olá, {'a' * 195}…" in shown
 
 
 def test_a_redriven_letter_is_sent_once(line: CommandLine) -> None:
@@ -74,6 +90,84 @@ def test_an_edited_letter_goes_to_the_new_address(line: CommandLine) -> None:
     assert (shown["status"], shown["to"], shown["subject"]) == ("SENT", "ok@sandbox.test", "Again")
     assert shown["revision"] == 2
     assert line("dead", "show", message).code == ExitCode.NOT_FOUND
+
+
+def test_an_edit_takes_words_or_files(line: CommandLine, tmp_path: Path) -> None:
+    """As send does: --text is the text, --html-file a file."""
+    message, file = line.dead(), tmp_path / "words.html"
+    file.write_text("<p>New</p>")
+
+    line.done(
+        *("dead", "edit", message, "--to", "ok@sandbox.test"),
+        *("--text", "New", "--html-file", str(file)),
+    )
+    line.worked_off()
+
+    content = line.asked("inbox", "show", message)["content"]
+    assert (content["text"], content["html"]) == ("New", "<p>New</p>")
+
+
+def test_an_edit_of_what_somebody_else_edited_meanwhile_is_refused(
+    line: CommandLine, tmp_path: Path
+) -> None:
+    """Theirs stays; exit code 4 says that it can be tried again as things stand now."""
+    message, changes = line.dead(), tmp_path / "changes.json"
+    os.mkfifo(changes)  # opened by the command once it has read the letter
+    other = Thread(target=_edit_and_bury, args=(line, message, changes))
+    other.start()
+
+    ran = line("dead", "edit", message, "--file", str(changes))
+    other.join()
+
+    assert (ran.code, "meanwhile" in ran.err) == (ExitCode.REFUSED, True)
+    shown = line.asked("show", message)
+    assert (shown["subject"], shown["revision"], shown["status"]) == ("Theirs", 2, "FAILED")
+
+
+def _edit_and_bury(line: CommandLine, message: str, changes: Path) -> None:
+    """Edit a dead letter while a command waits for its changes, let it die again, and then give them."""
+    with changes.open("w") as waiting:
+        asyncio.run(_edited_and_buried(line, MessageId(message)))
+        waiting.write('{"subject": "Mine"}')
+
+
+async def _edited_and_buried(line: CommandLine, message: MessageId) -> None:
+    async with Carteiro.open(f"sqlite:///{line.file}") as post:
+        row = await post.backend.reading.message(message)
+        assert row is not None
+        revision = await revise(row, {"subject": "Theirs"}, backend=post.backend)
+        await post.backend.dead_letters.redrive([message], by="rui", revision=revision)
+        await post.work_off()
+
+
+@pytest.mark.parametrize("rate", ["inf", "nan", "0", "100001", "fast"])
+def test_a_rate_that_is_none_is_refused(line: CommandLine, rate: str) -> None:
+    """Nothing is redriven."""
+    message = line.dead()
+
+    ran = line("dead", "redrive", "--all", "--yes", "--rate", rate)
+
+    assert (ran.code, ran.out) == (ExitCode.WRONG_USE, "")
+    assert line.asked("show", message)["status"] == "FAILED"
+
+
+def test_a_file_that_is_nested_too_deep_is_told_by_its_line(
+    line: CommandLine, tmp_path: Path
+) -> None:
+    """It changes nothing, as any file with a wrong line."""
+    line.dead()
+    [entry] = line.listed("dead", "ls")
+    deep = '{"a":' * 300 + "1" + "}" * 300
+    text = json.dumps(entry | {"originalData": None}).replace(
+        '"originalData": null', f'"originalData": {deep}'
+    )
+    file = tmp_path / "dead.jsonl"
+    file.write_text(text)
+
+    ran = line("dead", "import", str(file))
+
+    assert (ran.code, ran.out) == (ExitCode.WRONG_USE, "")
+    assert "line 1: originalData" in ran.err
 
 
 def test_what_is_exported_and_purged_comes_back(line: CommandLine, tmp_path: Path) -> None:

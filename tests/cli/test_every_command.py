@@ -26,7 +26,7 @@ NAMED = {
 SERVERS = {"up", "api", "worker"}  # they print a log, not data
 DESTRUCTIVE = {
     *("tenant erase", "recipient delete", "recipient erase", "erase", "key revoke"),
-    *("template delete", "dead purge", "prune", "dead redrive"),
+    *("template delete", "dead purge", "prune", "dead redrive", "admin-token rotate"),
 }
 SOME_ID = "0190a0a0-0000-7000-8000-000000000000"
 
@@ -211,3 +211,28 @@ def test_looking_in_does_not_govern(line: CommandLine) -> None:
 def test_every_exit_code_has_a_meaning() -> None:
     """The table is what scripts are written against."""
     assert list(MEANINGS) == list(ExitCode)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("ls", "--to", "\udcff"),
+        ("ls", "--tenant", "\udcff"),
+        ("ls", "--store", "sqlite:///\udcff.db"),
+        ("worker", "--store", "sqlite:///\udcff.db"),
+        ("send", "--tenant", "a\udcff", "--to", "ok@sandbox.test", "--subject", "Oi"),
+        ("send", "--to", "ok@sandbox.test", "--subject", "Oi", "--tag", "a", "--tag", "\udcff"),
+        ("tenant", "add", "\udcff"),
+        ("tenant", "set", "acme", "--name", "\udcff"),
+        ("recipient", "ls", "--tenant", "acme", "--email", "\udcff"),
+    ],
+)
+def test_what_is_no_utf_8_is_refused(line: CommandLine, arguments: tuple[str, ...]) -> None:
+    """Broken bytes come as surrogates; the message says where, and nothing is changed."""
+    line.tenant("acme")
+
+    ran = line(*arguments)
+
+    assert (ran.code, ran.out) == (ExitCode.WRONG_USE, "")
+    assert "is not valid UTF-8" in ran.err
+    assert [each["companyId"] for each in line.listed("tenant", "ls")] == ["acme"]

@@ -56,6 +56,23 @@ def test_an_e_mail_can_be_one_document(line: CommandLine, tmp_path: Path) -> Non
     assert line.asked("show", other["outboxId"])["externalId"] == "7"
 
 
+def test_words_are_typed_or_read_from_files(line: CommandLine, tmp_path: Path) -> None:
+    """--text and --html are the words themselves; a file is named as such, and only one of both."""
+    file = tmp_path / "words.html"
+    file.write_text("<p>Olá</p>", "utf-8")
+    given = ("send", "--to", "ok@sandbox.test", "--subject", "S")
+
+    message = line.asked(*given, "--text", "T", "--html-file", str(file))["outboxId"]
+    both = line(*given, "--html", "<p>", "--html-file", str(file))
+    missing = line(*given, "--text-file", str(tmp_path / "missing"))
+    line.worked_off()
+
+    content = line.asked("inbox", "show", message)["content"]
+    assert (content["text"], content["html"]) == ("T", "<p>Olá</p>")
+    assert (both.code, "--html-file" in both.err) == (ExitCode.WRONG_USE, True)
+    assert missing.code == ExitCode.NOT_FOUND
+
+
 def test_a_key_sends_once(line: CommandLine) -> None:
     """The same again is the first one; something else under the key is refused."""
     first = line.asked(
@@ -150,6 +167,22 @@ def test_a_table_has_what_people_look_for(line: CommandLine) -> None:
 
     assert heading.split()[:4] == ["id", "tenant", "status", "to"]
     assert row.split()[:4] == [message, "default", "ENQUEUED", "ana@example.com"]
+
+
+def test_an_erased_message_is_listed_as_such(line: CommandLine) -> None:
+    """Its kind in place of the address would look like an address."""
+    line.tenant("acme")
+    document = (
+        '{"to":"ana@example.com","subject":"S","text":"T",'
+        '"recipient":{"externalId":"r-1","email":"ana@example.com"}}'
+    )
+    assert line("send", "--tenant", "acme", "--file", "-", stdin=document).code == ExitCode.OK
+    [recipient] = line.listed("recipient", "ls", "--tenant", "acme")
+    line.done("erase", "--recipient", recipient["recipientId"], "--tenant", "acme", "--yes")
+
+    [_, row] = line.done("ls").splitlines()
+
+    assert row.split()[2:4] == ["CANCELLED", "(erased)"]
 
 
 def test_what_others_wrote_does_not_steer_the_terminal(line: CommandLine) -> None:

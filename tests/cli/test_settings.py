@@ -31,6 +31,13 @@ def test_no_two_settings_share_a_variable() -> None:
     [
         ("CARTEIRO_API_PORT", "x", "api.port = 'x' (from environment variable CARTEIRO_API_PORT)"),
         ("CARTEIRO_RETRY_PRESET", "never", "'gateway', 'classic'"),
+        (
+            "CARTEIRO_PROVIDER",
+            "ses",
+            "provider = 'ses' (from environment variable CARTEIRO_PROVIDER)",
+        ),
+        ("CARTEIRO_PROVIDER", "ses", "should be 'sandbox', 'smtp' or 'noop'"),
+        ("CARTEIRO_STORE", "redis://here", "should be sqlite:///FILE or memory://"),
         ("CARTEIRO_DELIVERY_LEASE_MS", "0", "whole milliseconds, 1 or more"),
         ("CARTEIRO_DELIVERY_LEASE", "5", "did you mean CARTEIRO_DELIVERY_LEASE_MS?"),
         ("CARTEIRO_NOTHING_LIKE_IT", "5", "no such setting"),

@@ -1,10 +1,14 @@
 """Tenants, their keys and recipients, from the command line."""
 
+import asyncio
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from carteiro.cli.exit_codes import ExitCode
+from carteiro.model import Key
+from carteiro.post import Carteiro
 from support.command_line import CommandLine
 
 EVERYTHING = (
@@ -64,12 +68,16 @@ def test_tenants_are_listed_by_name(line: CommandLine) -> None:
     [
         (("--weight", "0"), "weight"),
         (("--cap", "0"), "cap"),
+        (("--cap", "99999999999999999999"), "cap"),
+        (("--weight", "1e7"), "weight"),
+        (("--name", "\t"), "name"),
         (("--rate", "-1"), "rate_per_second"),
         (("--network", "here"), "allowed_networks"),
         (("--retry-preset", "never"), "retry_preset"),
         (("--from-domain", "not a domain"), "from_domains"),
         (("--from", "x@example.org", "--from-domain", "example.com"), "default_from"),
         (("--per-hour", "-1"), "per_hour"),
+        (("--cap", "5", "--clear", "cap"), "cap: is to be set and cleared"),
         ((), "nothing to change"),
     ],
 )
@@ -85,6 +93,28 @@ def test_a_tenant_that_makes_no_sense_is_refused(
     assert (ran.code, ran.out) == (ExitCode.WRONG_USE, "")
     assert says in ran.err
     assert line.asked("tenant", "show", "acme") == before
+
+
+@pytest.mark.parametrize("command", [("add", "new"), ("set", "acme")])
+def test_a_tier_without_a_weight_is_warned_of(line: CommandLine, command: tuple[str, ...]) -> None:
+    """It is done as asked; a mistyped tier is noticed. One with a weight is not spoken of."""
+    line.tenant("acme")
+
+    unknown = line("tenant", *command, "--tier", "gold")
+    known = line("tenant", "set", "acme", "--tier", "gold", CARTEIRO_TIERS_GOLD="4")
+    own = line("tenant", "set", "acme", "--tier", "gold", "--weight", "2")
+
+    assert (unknown.code, "'gold' has no weight" in unknown.err) == (ExitCode.OK, True)
+    assert (known.code, known.err) == (own.code, own.err) == (ExitCode.OK, "")
+
+
+def test_a_tenant_that_no_address_could_name_is_not_added(line: CommandLine) -> None:
+    """Nobody could reach it over HTTP."""
+    ran = line("tenant", "add", "acme/brasil")
+
+    assert (ran.code, ran.out) == (ExitCode.WRONG_USE, "")
+    assert "/" in ran.err
+    assert line.listed("tenant", "ls") == []
 
 
 def test_a_tenant_is_added_once(line: CommandLine) -> None:
@@ -215,12 +245,33 @@ def test_the_admin_token_is_rotated(line: CommandLine) -> None:
 
     first = line.asked("admin-token", "rotate")
     second = line.asked("admin-token", "rotate", "--keep-old")
-    third = line.asked("admin-token", "rotate", "--keep-old")
-    fourth = line.asked("admin-token", "rotate")
+    third = line.asked("admin-token", "rotate", "--keep-old", "--yes")
+    fourth = line.asked("admin-token", "rotate", "--yes")
 
     tokens = {each["token"] for each in (first, second, third, fourth)}
     assert len(tokens) == 4
     assert fourth["companyId"] is None
+
+
+@pytest.mark.parametrize("flags", [(), ("--keep-old",)])
+def test_a_token_does_not_end_unasked(line: CommandLine, flags: tuple[str, ...]) -> None:
+    """Where nobody can be asked, no token is made and none ends: whoever holds one is not locked out."""
+    line.tenant("acme")
+    line.done("admin-token", "rotate")
+    line.done("admin-token", "rotate", "--keep-old")
+    before = asyncio.run(tokens_of(line))
+
+    ran = line("admin-token", "rotate", *flags)
+
+    assert (ran.code, ran.out) == (ExitCode.REFUSED, "")
+    assert "--yes" in ran.err
+    assert asyncio.run(tokens_of(line)) == before
+
+
+async def tokens_of(line: CommandLine) -> Sequence[Key]:
+    """What the store knows of the administrators' tokens."""
+    async with Carteiro.open(f"sqlite:///{line.file}") as post:
+        return await post.backend.keys.list(None)
 
 
 # --- recipients ---------------------------------------------------------------------------------
@@ -262,6 +313,24 @@ def test_a_recipient_is_deleted_once(line: CommandLine) -> None:
 
     assert again.code == ExitCode.REFUSED
     assert line.asked("recipient", "show", recipient, "--tenant", "acme")["deletedAt"]
+
+
+def test_a_deleted_recipient_is_refused_by_its_id_alone(line: CommandLine) -> None:
+    """Deleting is no suppression list: the same address without the id is written to."""
+    recipient = a_recipient_of(line, line.tenant("acme"))
+    line.worked_off()
+    line.done("recipient", "delete", recipient, "--tenant", "acme", "--yes")
+    document = (
+        '{"to":"ana@example.com","subject":"S","text":"T",'
+        f'"recipient":{{"recipientId":"{recipient}","email":"ana@example.com"}}}}'
+    )
+    named = line("send", "--tenant", "acme", "--file", "-", "--json", stdin=document).document
+    unnamed = line.sent("ana@example.com", "--tenant", "acme")
+    line.worked_off()
+
+    refused = line.asked("show", named["outboxId"])
+    assert (refused["status"], refused["errorCode"]) == ("FAILED", "RECIPIENT_NOT_FOUND")
+    assert line.asked("show", unnamed)["status"] == "SENT"
 
 
 @pytest.mark.parametrize("command", [("recipient", "erase"), ("erase", "--recipient")])

@@ -8,13 +8,16 @@ import pytest
 import errors_page
 import generate
 from carteiro.config import load
+from carteiro.email import MAX_REQUEST_BYTES
 from carteiro.intake.http.batch import MOST_IN_A_BATCH
-from carteiro.model import MOST_LIVE_KEYS
+from carteiro.intake.http.body import MAX_BATCH_BYTES
+from carteiro.model import MOST_LIVE_KEYS, ZERO
 from carteiro.path.judge import MOST_CLAIMS
 from carteiro.policy.fairness import LEAST_WEIGHT, MOST_WEIGHT, SCALE, SUSPECT_CLAIMS
 from carteiro.policy.html import _LARGEST_PARSED
 from carteiro.policy.lifecycle import LONGEST_HOLD_MS
 from carteiro.policy.quota import KEY_LIFE_MS
+from carteiro.policy.retry import PRESETS, RetryPolicy
 from carteiro.stores.sqlite.opening import _OLDEST_SQLITE
 from carteiro.telemetry.metrics.definitions import METRICS
 from support.pages import REPOSITORY, pages, text_of
@@ -34,6 +37,16 @@ SETTINGS = load(environ={})
 LEASES = "docs/explanation/leases-holds-and-fencing.md"
 FAIRNESS = "docs/explanation/fairness.md"
 RETENTION = "docs/reference/retention.md"
+TUTORIAL = "docs/tutorial/first-message.md"
+SMTP = "docs/how-to/send-through-smtp.md"
+DEPLOYED = "deploy/carteiro.toml"
+MIB = 1024 * 1024
+DEFAULT_PRESET = PRESETS[SETTINGS.retry_preset]
+
+
+def lasting(policy: RetryPolicy) -> timedelta:
+    """From the first attempt to the last, if none takes any time."""
+    return sum((policy.delay(failed, 0.5) for failed in range(1, policy.max_attempts)), ZERO)
 
 
 @pytest.mark.parametrize(
@@ -48,7 +61,16 @@ RETENTION = "docs/reference/retention.md"
         (FAIRNESS, f"costs {SCALE:,}"),
         (FAIRNESS, f"from {LEAST_WEIGHT:g} to {MOST_WEIGHT:g}"),
         ("docs/how-to/send-over-http.md", f"Up to {MOST_IN_A_BATCH:,}, in one commit"),
+        ("docs/how-to/send-over-http.md", f"at most {MAX_BATCH_BYTES // MIB} MiB"),
+        ("docs/how-to/send-over-http.md", f"({MAX_REQUEST_BYTES:,} bytes)"),
+        ("docs/how-to/send-over-http.md", f"are {SETTINGS.api.per_minute} a minute"),
         ("docs/how-to/send-over-http.md", f"within {DAYS[KEY_LIFE]}"),
+        (TUTORIAL, f"{NUMBERS[DEFAULT_PRESET.max_attempts]} attempts within about"),
+        (TUTORIAL, f"about {lasting(DEFAULT_PRESET).seconds} seconds"),
+        (SMTP, f"gives up after about {lasting(DEFAULT_PRESET).seconds} seconds"),
+        (SMTP, f"goes on for {lasting(PRESETS['transactional']).seconds // 60} minutes"),
+        (DEPLOYED, f"within {lasting(PRESETS['transactional']).seconds // 60} minutes"),
+        (DEPLOYED, f"gives up after about {lasting(DEFAULT_PRESET).seconds} seconds"),
         ("docs/how-to/rotate-keys.md", f"at most {NUMBERS[MOST_LIVE_KEYS]} live keys"),
         (RETENTION, f"| an idempotency key | {DAYS[KEY_LIFE]} |"),
         (RETENTION, f"by default {SETTINGS.dead_letters.ttl.days} days"),

@@ -109,6 +109,31 @@ async def test_each_kind_of_key_opens_its_own_half(post: Carteiro, key: str, pat
     assert response.status_code == (404 if path.endswith("nowhere") else 401)
 
 
+@pytest.mark.parametrize("key", [None, "ca_nobody", KEY_OF_ACME])
+@pytest.mark.parametrize("path", ["/admin/v1/tenants", f"/admin/v1/tenants/{ACME}", "/metrics"])
+async def test_whoever_is_no_administrator_is_told_what_is_needed(
+    post: Carteiro, key: str | None, path: str
+) -> None:
+    """A tenant's key is valid, and the wrong one: it is not said that a valid key is needed."""
+    async with a_client(post, key=key) as client:
+        error = error_in(await client.get(path), 401, "UNAUTHORIZED")
+
+    assert error["message"] == "An admin token is needed, as X-API-Key or Authorization: Bearer"
+
+
+async def test_a_token_opens_however_it_begins(post: Carteiro) -> None:
+    """Tokens began as keys do, once; those still open, and a new one is told from a key."""
+    [other] = await post.backend.keys.list(None)
+    await post.backend.keys.revoke([other.id], tenant=None)
+    await let_in(post, None, "ck_token_of_before")
+
+    async with a_client(post, key="ck_token_of_before") as admin:
+        token = answer_in(await admin.post("/admin/v1/keys", json={}), 201)["key"]
+        key = answer_in(await admin.post(f"/admin/v1/tenants/{ACME}/keys", json={}), 201)["key"]
+
+    assert (token[:3], key[:3]) == ("ca_", "ck_")
+
+
 async def test_the_use_of_a_key_is_noted_after_the_answer(post: Carteiro) -> None:
     """Once, and not again within the minute."""
     api = create_api(post)

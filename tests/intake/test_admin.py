@@ -82,12 +82,25 @@ async def test_a_change_leaves_the_rest(post: Carteiro) -> None:
     assert (changed["weight"], changed["tier"]) == (None, "gold")
 
 
+async def test_a_tenant_that_no_address_could_name_is_not_made(post: Carteiro) -> None:
+    """A slash parts addresses, however it is written."""
+    async with a_client(post, key=ADMIN_TOKEN) as client:
+        response = await client.put(f"{TENANTS}/acme%2Fbrasil", json={})
+
+    error_in(response, 404, "NOT_FOUND")
+    assert await post.backend.tenants.find([TenantId("acme/brasil")]) == [None]
+
+
 @pytest.mark.parametrize(
     ("given", "field"),
     [
         ({"weight": 0}, "weight"),
         ({"cap": 0}, "cap"),
         ({"cap": 10**30}, "cap"),
+        ({"cap": 1_000_001}, "cap"),
+        ({"weight": 1e7}, "weight"),
+        ({"name": "\0"}, "name"),
+        ({"tier": "\0"}, "tier"),
         ({"ratePerSecond": -1}, "ratePerSecond"),
         ({"fromDomains": ["no domain"]}, "fromDomains"),
         ({"allowedNetworks": ["here"]}, "allowedNetworks"),
@@ -271,6 +284,27 @@ async def test_an_unknown_message_is_not_found(post: Carteiro, path: str) -> Non
             error_in(response, 404, "NOT_FOUND")
 
 
+async def test_a_message_of_any_tenant_is_cancelled(post: Carteiro) -> None:
+    """As the tenant itself would: once, and not after it was sent."""
+    async with a_client(post, key=KEY_OF_BRASA) as client:
+        done = (await sent(client, to="ok@sandbox.test"))["outboxId"]
+        await work(post)
+        waiting = (await sent(client, scheduledAt="2199-01-01T00:00:00Z"))["outboxId"]
+
+    async with a_client(post, key=ADMIN_TOKEN) as admin:
+        cancelled = answer_in(await admin.post(f"/admin/v1/messages/{waiting}/cancel"))
+        shown = answer_in(await admin.get(f"/admin/v1/messages/{waiting}"))
+        again = await admin.post(f"/admin/v1/messages/{waiting}/cancel")
+        late = await admin.post(f"/admin/v1/messages/{done}/cancel")
+        unknown = await admin.post(f"/admin/v1/messages/{ACME}/cancel")
+
+    assert cancelled == {"outboxId": waiting, "status": "CANCELLED", "cancelRequested": False}
+    assert shown["status"] == "CANCELLED"
+    error_in(again, 409, "CONFLICT")
+    error_in(late, 409, "CONFLICT")
+    error_in(unknown, 404, "NOT_FOUND")
+
+
 # --- figures ------------------------------------------------------------------------------------
 
 
@@ -289,10 +323,35 @@ async def test_the_figures_are_those_of_the_store(post: Carteiro) -> None:
     Stats.model_validate(stats)
     Standings.model_validate(standings)
     assert stats["states"] == {"SENT": 1, "FAILED": 1, "ENQUEUED": 1}
-    assert stats["deadLetters"] == {"total": 1, "byCompany": [{"companyId": ACME, "count": 1}]}
+    assert stats["deadLetters"] == {
+        "total": 1,
+        "byReason": {"permanent_error": 1},
+        "byCompany": [{"companyId": ACME, "count": 1}],
+    }
     assert [each["unfinished"] for each in stats["depths"]] == [1]
     [acme] = [each for each in standings["items"] if each["companyId"] == ACME]
     assert (acme["totalProcessed"], acme["inFlight"]) == (2, 0)
+
+
+async def test_the_turns_in_force_are_shown(post: Carteiro) -> None:
+    """With whether they were changed at run time, or are as configured."""
+    async with a_client(post, key=ADMIN_TOKEN) as admin:
+        configured = answer_in(await admin.get("/admin/v1/fairness"))
+        await admin.put("/admin/v1/fairness", json={"maxJobsPerTenantBatch": 7})
+        tuned = answer_in(await admin.get("/admin/v1/fairness"))
+        await admin.delete("/admin/v1/fairness")
+        back = answer_in(await admin.get("/admin/v1/fairness"))
+
+    assert configured == back
+    assert configured == {
+        "enableRoundRobin": True,
+        "maxJobsPerTenantBatch": 3,
+        "roundRobinBasePriority": 5,
+        "priorityIncrementPerRound": 1,
+        "maxRoundRobinPriority": 1,
+        "isOverride": False,
+    }
+    assert tuned == configured | {"maxJobsPerTenantBatch": 7, "isOverride": True}
 
 
 async def test_turns_are_changed_at_run_time(post: Carteiro) -> None:

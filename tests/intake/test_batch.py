@@ -46,6 +46,23 @@ async def test_each_e_mail_has_its_result_in_its_place(post: Carteiro) -> None:
     assert await stored(post) == 2
 
 
+async def test_an_e_mail_that_is_nested_too_deep_spoils_no_other(post: Carteiro) -> None:
+    """It is refused in its place."""
+    deep = '{"a":' * 300 + "1" + "}" * 300
+    strange = '{"to":"ana@example.com","template":{"type":"welcome","variables":' + deep + "}}"
+    body = f'{{"messages":[{json.dumps(an_email())},{strange}]}}'
+
+    async with a_client(post) as client:
+        response = await client.post(
+            "/v1/email/batch", content=body, headers={"Content-Type": "application/json"}
+        )
+
+    [fine, refused] = answer_in(response)["results"]
+    assert (fine["status"], refused["status"]) == (202, 400)
+    assert fields_in(refused["error"]) == ["body"]
+    assert await stored(post) == 1
+
+
 async def test_a_thousand_are_taken_and_one_more_is_refused(post: Carteiro) -> None:
     """The bound is on the number, and a batch beyond it leaves nothing behind."""
     await post.backend.tenants.define([Tenant(ACME, limits=ApiLimits(None, None, None))])

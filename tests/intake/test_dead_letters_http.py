@@ -1,6 +1,8 @@
 """Dead letters over HTTP: found, looked at, sent round again, kept and dropped."""
 
 import json
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import httpx
@@ -12,8 +14,9 @@ from carteiro.intake.http.admin.dead_letter_documents import (
     Groups,
     RedriveResults,
 )
-from carteiro.model import MessageId, State
+from carteiro.model import MessageId, RedriveAnswer, Revision, State
 from carteiro.post import Carteiro
+from carteiro.redriving import revise
 from support.builders import ACME, BRASA
 from support.http import (
     ADMIN_TOKEN,
@@ -127,6 +130,44 @@ async def test_an_edited_dead_letter_says_something_else(post: Carteiro) -> None
     [mail] = await post.backend.inbox.list()
     assert mail.to == "ok@sandbox.test"
     assert "Olá" in mail.content
+
+
+async def test_an_edit_of_what_was_edited_meanwhile_is_409(post: Carteiro) -> None:
+    """What the other made of it stays."""
+    [dead] = await died(post)
+    letters = _EditedMeanwhile(post)
+    office = Carteiro(
+        replace(post.backend, dead_letters=letters), post.settings, threads=post._threads
+    )
+
+    async with a_client(office, key=ADMIN_TOKEN) as admin:
+        response = await admin.post(f"{PATH}/{dead}/edit", json={"subject": "Mine"})
+
+    error_in(response, 409, "CONFLICT")
+    after = await row_of(post, MessageId(dead))
+    assert (after.state, after.revision, after.subject) == (State.FAILED, 2, "Theirs")
+
+
+class _EditedMeanwhile:
+    """Dead letters that somebody else edits, and that die again, just before they are redriven."""
+
+    def __init__(self, post: Carteiro) -> None:
+        self._post = post
+        self._letters = post.backend.dead_letters
+
+    def __getattr__(self, name: str) -> Any:
+        """All else is as it is."""
+        return getattr(self._letters, name)
+
+    async def redrive(
+        self, ids: Sequence[MessageId], *, by: str, revision: Revision | None = None
+    ) -> list[RedriveAnswer]:
+        """The other comes first."""
+        row = await row_of(self._post, ids[0])
+        theirs = await revise(row, {"subject": "Theirs"}, backend=self._post.backend)
+        await self._letters.redrive(ids, by="rui", revision=theirs)
+        await work(self._post)
+        return await self._letters.redrive(ids, by=by, revision=revision)
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from carteiro.intake.http.api import create_api
 from carteiro.intake.http.docs_page import operations_of
 from carteiro.intake.http.email_documents import EmailAccepted, EmailView
 from carteiro.intake.http.lean import LeanRoute
-from carteiro.keys import PREFIX, hash_key, make_key
+from carteiro.keys import hash_key, make_key, make_token
 from carteiro.model import Accepted, MessageId, State, TenantId
 from carteiro.post import Carteiro
 from support.builders import ACME
@@ -138,13 +138,14 @@ async def test_another_request_id_is_replaced(post: Carteiro, given: bytes) -> N
     assert response.headers["X-Request-Id"] == response.json()["requestId"]
 
 
-def test_keys_are_long_and_told_by_their_prefix() -> None:
+@pytest.mark.parametrize(("make", "prefix"), [(make_key, "ck_"), (make_token, "ca_")])
+def test_keys_are_long_and_told_by_their_prefix(make: Callable[[], str], prefix: str) -> None:
     """Each key is new and has at least 128 random bits; its hash is another text."""
-    first, second = make_key(), make_key()
+    first, second = make(), make()
 
     assert first != second
-    assert first.startswith(PREFIX)
-    assert len(first) - len(PREFIX) >= 128 / 6
+    assert first.startswith(prefix)
+    assert len(first) - len(prefix) >= 128 / 6
     assert re.fullmatch(r"[0-9a-f]{64}", hash_key(first))
 
 
@@ -478,13 +479,54 @@ async def test_everything_is_documented() -> None:
         for method in route.methods or ()
     }
     documented = {(path, method) for path, method, _ in operations_of(document)}
-    assert documented == routes - {("/docs", "GET")}
+    assert documented == routes - {("/docs", "GET"), ("/docs", "HEAD")}
     for path, _, operation in operations_of(document):
         assert operation["summary"]
         assert operation["description"]
         assert bool(operation.get("security")) != path.startswith("/health/")
     for name in re.findall(r'"#/components/schemas/([^"]+)"', json.dumps(document)):
         assert name in document["components"]["schemas"]
+
+
+async def test_the_schema_knows_no_version_of_a_template() -> None:
+    """No request may name one, so none is offered."""
+    async with opened("memory://") as post:
+        schemas = create_api(post).openapi()["components"]["schemas"]
+
+    assert set(schemas["EmailTemplate"]["properties"]) == {"type", "variables"}
+    assert schemas["Email"]["properties"]["template"]["anyOf"][0] == {
+        "$ref": "#/components/schemas/EmailTemplate"
+    }
+
+
+async def test_whoever_comes_without_an_address_is_sent_to_the_docs(post: Carteiro) -> None:
+    """They are there for whoever only asks whether they are, too."""
+    async with a_client(post, key=None) as client:
+        lost = await client.get("/")
+        page = await client.head("/docs")
+
+    assert "/docs" in error_in(lost, 404, "NOT_FOUND")["message"]
+    assert page.status_code == 200
+    assert page.headers["Content-Type"].startswith("text/html")
+
+
+async def test_the_page_for_people_tells_of_every_field() -> None:
+    """Whoever writes an e-mail finds what it can have, how much of it, and what it means."""
+    async with opened("memory://") as post, a_client(post, key=None) as client:
+        page = (await client.get("/docs")).text
+        document = (await client.get("/openapi.json")).json()
+
+    for name, schema in document["components"]["schemas"].items():
+        assert f'<h3 id="{name}">' in page
+        for field in schema.get("properties", ()):
+            assert f"<code>{field}</code>" in page
+    for told in (
+        "<code>priority</code></td><td>integer</td><td></td><td>1 to 10; default 5</td>",
+        "<code>cc</code></td><td>list of string</td><td></td><td>at most 5 items; each 1 to 320",
+        "1 is the most urgent",
+        "no <code>javascript:</code> URLs",
+    ):
+        assert told in page
 
 
 async def test_the_page_for_people_loads_nothing() -> None:

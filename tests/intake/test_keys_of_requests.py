@@ -88,6 +88,26 @@ async def test_an_external_id_is_a_key_where_the_tenant_wants_it(post: Carteiro)
     assert first == again
 
 
+async def test_what_was_accepted_is_replayed_after_its_from_was_taken_away(post: Carteiro) -> None:
+    """Under a key of its own or that of its externalId; without one it is refused as a new one is."""
+    from_acme: dict[str, Any] = {"from": "post@acme.example"}
+    await post.backend.tenants.define([Tenant(ACME, external_id_is_key=True)])
+    async with a_client(post) as client:
+        first = await sent(client, headers=KEY, **from_acme)
+        second = await sent(client, externalId="nf-1", **from_acme)
+    await post.backend.tenants.define(
+        [Tenant(ACME, external_id_is_key=True, from_domains=("brasa.example",))]
+    )
+
+    async with a_client(post) as client:
+        assert await sent(client, headers=KEY, **from_acme) == first
+        assert await sent(client, externalId="nf-1", **from_acme) == second
+        refused = await client.post("/v1/email/send", json=an_email(**from_acme))
+
+    assert fields_in(error_in(refused, 422, "INVALID_VALUE")) == ["from"]
+    assert await stored(post) == 2
+
+
 async def test_sixty_four_equal_requests_at_once_are_one_message(post: Carteiro) -> None:
     """Over as many connections: all get the same answer."""
     async with served(post) as port:

@@ -162,6 +162,31 @@ async def test_a_key_stands_for_what_was_asked_whatever_the_template_became(
     assert first == again
 
 
+async def test_what_was_accepted_is_replayed_after_its_template_is_gone(post: Carteiro) -> None:
+    """Whoever lost the answer hears it again, single or in a batch; what was never accepted is refused."""
+    email = {"to": "ana@example.com", "template": {"type": "welcome", "variables": ANA}}
+    key, keyed = {"Idempotency-Key": "once"}, email | {"idempotencyKey": "once"}
+    other = email | {"to": "rui@example.com", "idempotencyKey": "once"}
+
+    async with a_client(post) as client:
+        await written(client)
+        first = answer_in(await client.post("/v1/email/send", json=email, headers=key), 202)
+        assert (await client.delete(f"{OWN}/welcome")).is_success
+        again = answer_in(await client.post("/v1/email/send", json=email, headers=key), 202)
+        batch = answer_in(
+            await client.post("/v1/email/batch", json={"messages": [keyed, email, other]})
+        )
+        unknown = await client.post(
+            "/v1/email/send", json=email, headers={"Idempotency-Key": "twice"}
+        )
+
+    assert again == first
+    assert [each["status"] for each in batch["results"]] == [202, 422, 422]
+    assert batch["results"][0]["accepted"] == first
+    error_in(unknown, 422, "INVALID_VALUE")
+    assert await stored(post) == 1
+
+
 async def test_a_template_is_its_tenants_own(post: Carteiro) -> None:
     """Another tenant neither sees it nor sends with it."""
     email = {"to": "ana@example.com", "template": {"type": "welcome", "variables": ANA}}
@@ -170,3 +195,22 @@ async def test_a_template_is_its_tenants_own(post: Carteiro) -> None:
         await written(client)
         error_in(await other.get(f"{OWN}/welcome"), 404, "NOT_FOUND")
         error_in(await other.post("/v1/email/send", json=email), 422, "INVALID_VALUE")
+
+
+async def test_the_e_mails_of_a_batch_share_the_work_of_their_templates(post: Carteiro) -> None:
+    """Those that come when it is used up are refused, by name; in another batch they are taken."""
+    heavy = {"type": "welcome", "variables": {"s": "a" * 150_000}}
+    email = {"to": "ana@example.com", "template": heavy}
+    source = "x" + "{% if s | upper == 1 %}{% endif %}" * 32
+
+    async with a_client(post) as client:
+        await written(client, subject="Oi", html=source, text=None)
+        batch = answer_in(await client.post("/v1/email/batch", json={"messages": [email] * 14}))
+        again = answer_in(await client.post("/v1/email/batch", json={"messages": [email]}))
+
+    statuses = [each["status"] for each in batch["results"]]
+    taken = statuses.count(202)
+    assert statuses == [202] * taken + [422] * (14 - taken)
+    assert 10 <= taken < 14
+    assert fields_in(batch["results"][-1]["error"]) == ["template"]
+    assert again["results"][0]["status"] == 202

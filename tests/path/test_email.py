@@ -200,6 +200,26 @@ def test_what_is_no_json_object_is_refused(body: bytes | str) -> None:
     assert faults(body)
 
 
+@pytest.mark.parametrize("field", ["to", "from", "replyTo"])
+def test_a_display_name_is_told_from_nonsense(field: str) -> None:
+    """Whoever writes one is told to leave it out."""
+    [named] = faults_of(**{field: "Shop <shop@acme.example>"})
+    [nonsense] = faults_of(**{field: "Shop"})
+
+    assert named == FieldError(field, "must be an address alone, without a display name")
+    assert nonsense == FieldError(field, "is not an e-mail address")
+
+
+@pytest.mark.parametrize("path", ["../nota.pdf", "/etc/passwd", "a\\nota.pdf", "C:\\", ".", ".."])
+def test_an_attachment_has_a_name_and_no_path(path: str) -> None:
+    """Some reader may save it where its name says; what was accepted before is still restored."""
+    [fault] = faults_of(attachments=[PDF, {**PDF, "filename": path}])
+    kept = json.dumps(a_body(attachments=[{**PDF, "filename": path}]))
+
+    assert fault == FieldError("attachments.1.filename", "must be a file name, without a path")
+    assert restore_email(kept).attachments[0].filename == path
+
+
 def test_a_fault_repeats_nothing_that_was_sent() -> None:
     """Neither values nor made-up names reach the error: they may be anybody's."""
     bad = a_body(to="secret", html=5, cc=["secret@"], headers={"secret@x.org": "secret"})

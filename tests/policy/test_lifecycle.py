@@ -700,6 +700,17 @@ def test_what_has_no_content_is_not_redriven(state: State) -> None:
     assert entry == before
 
 
+def test_what_has_changed_since_it_was_read_is_not_redriven() -> None:
+    """What somebody else made of it meanwhile must not be lost."""
+    entry = an_entry(State.FAILED)
+    before = deepcopy(entry)
+
+    answer = redrive(entry, by="ana", has_content=True, now=NOW, revision=3, has_changed=True)
+
+    assert answer == (RedriveAnswer.CHANGED, None)
+    assert entry == before
+
+
 def test_a_redrive_with_new_content_says_which_revision() -> None:
     """Whoever reads the timeline knows where the content changed."""
     entry = an_entry(State.FAILED)

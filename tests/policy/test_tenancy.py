@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from carteiro.model import ApiLimits
-from carteiro.policy.tenancy import judge_tenant
+from carteiro.policy.tenancy import judge_new_tenant, judge_tenant
 from support.builders import a_tenant
 
 
@@ -30,7 +30,17 @@ def test_a_tenant_that_makes_sense_has_no_faults(fields: dict[str, Any]) -> None
     ("field", "fields"),
     [
         ("id", {"id": ""}),
+        ("name", {"name": "\0"}),
+        ("name", {"name": "x" * 256}),
+        ("tier", {"tier": "\0"}),
+        ("tier", {"tier": ""}),
         ("weight", {"weight": 0.0}),
+        ("weight", {"weight": 9e-7}),
+        ("weight", {"weight": 1_000_001.0}),
+        ("weight", {"weight": float("nan")}),
+        ("cap", {"cap": 0}),
+        ("cap", {"cap": 1_000_001}),
+        ("cap", {"cap": 1.5}),
         ("per_hour", {"limits": ApiLimits(per_hour=-1)}),
         ("retry_preset", {"retry_preset": "unheard of"}),
         ("from_domains", {"from_domains": ("acme..example",)}),
@@ -46,3 +56,12 @@ def test_a_tenant_that_makes_sense_has_no_faults(fields: dict[str, Any]) -> None
 def test_a_fault_is_told_by_its_field(field: str, fields: dict[str, Any]) -> None:
     """So that a form can show it where it belongs."""
     assert [fault.field for fault in judge_tenant(a_tenant(**fields))] == [field]
+
+
+def test_people_give_new_tenants_ids_that_fit_into_an_address() -> None:
+    """What the library called so before can still be changed."""
+    odd = a_tenant("acme/brasil")
+
+    assert judge_tenant(odd) == []
+    assert [fault.field for fault in judge_new_tenant(odd)] == ["id"]
+    assert judge_new_tenant(a_tenant()) == []

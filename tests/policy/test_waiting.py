@@ -74,6 +74,25 @@ def test_what_is_finished_waits_for_nothing(state: State) -> None:
     assert state in waiting.text
 
 
+@pytest.mark.parametrize("state", [State.FAILED, State.EXPIRED])
+def test_what_was_not_delivered_says_why_and_what_can_be_done(state: State) -> None:
+    """Code and reason of the failure, and the command that sends it again."""
+    failed = _a_message(state, failure=a_failure(), content="{}")
+
+    text = _explained(failed, None).text
+
+    assert f"({a_failure().code}: {a_failure().reason})" in text
+    assert "carteiro dead redrive m " in text
+
+
+def test_what_has_no_content_any_more_is_not_said_to_be_redrivable() -> None:
+    """Past its retention, or erased, there is nothing to send."""
+    text = _explained(_a_message(State.FAILED), None).text
+
+    assert "redrive" not in text
+    assert "cannot be sent again" in text
+
+
 def test_what_changed_between_two_looks_is_to_be_looked_at_again() -> None:
     """Unfinished a moment ago, and without a job now."""
     assert _explained(_a_message(), None).why is Why.MOVING

@@ -9,7 +9,16 @@ import pytest
 
 from carteiro.email import make_email, restore_email
 from carteiro.errors import StoreUnavailable
-from carteiro.model import Category, Deferred, InboxMail, MessageId, Outcome, Rejected, Taken
+from carteiro.model import (
+    Category,
+    Deferred,
+    InboxMail,
+    MessageId,
+    Outcome,
+    Rejected,
+    Taken,
+    TenantId,
+)
 from carteiro.ports import Handover, Inbox, Parcel
 from carteiro.providers.sandbox import DOMAIN, REPLIES, SandboxProvider
 from support.working import A_MOMENT, a_parcel
@@ -32,9 +41,12 @@ class Box:
         """Take the mails over."""
         self.lists.append(list(mails))
 
-    async def list(self, *, message: MessageId | None = None, limit: int = 100) -> list[InboxMail]:
+    async def list(
+        self, *, message: MessageId | None = None, tenant: TenantId | None = None, limit: int = 100
+    ) -> list[InboxMail]:
         """All mails."""
-        return [mail for mail in self.mails if message in {None, mail.message}][:limit]
+        asked = [mail for mail in self.mails if message in {None, mail.message}]
+        return [mail for mail in asked if tenant in {None, mail.tenant}][:limit]
 
 
 def to(local: str, *, attempt: int = 1, domain: str = DOMAIN, **fields: Any) -> Parcel:

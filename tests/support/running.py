@@ -44,7 +44,7 @@ class Running:
     @property
     def keys(self) -> list[str]:
         """All that it showed: the API key, then the admin token."""
-        return re.findall(r"^\s+(ck_\S+)$", self.announced, re.MULTILINE)
+        return re.findall(r"^\s+(c[ak]_\S+)$", self.announced, re.MULTILINE)
 
     @property
     def curl(self) -> list[str]:

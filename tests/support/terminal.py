@@ -27,7 +27,7 @@ _ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _MASKS = (
     (_ID, "ID"),
     (re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z"), "TIME"),
-    (re.compile(r"ck_[\w-]{6,}"), "SECRET"),
+    (re.compile(r"\bc[ak]_[\w-]{6,}"), "SECRET"),
     (re.compile(r"(durationMs\W+)\d+"), r"\1N"),
     (re.compile(r"(redrivenBy\W+)\w+"), r"\1SOMEBODY"),
     (re.compile(r"\b\d{1,3}(?:,\d{3})+\b"), "N"),

@@ -4,11 +4,12 @@ from typing import Annotated
 
 import typer
 
-from carteiro.cli.desk import Desk, at_a_desk
+from carteiro.cli.desk import Desk, at_a_desk, confirm
 from carteiro.cli.documents import document_of
 from carteiro.cli.exit_codes import NotNow
 from carteiro.cli.key import state_of
-from carteiro.keys import hash_key, hint_of, make_key
+from carteiro.cli.options import Yes
+from carteiro.keys import hash_key, hint_of, make_token
 from carteiro.model import Key
 from carteiro.ports import Keys
 
@@ -29,12 +30,15 @@ async def rotate(
         bool,
         typer.Option("--keep-old", help="The newest old token stays valid beside the new one."),
     ] = False,
+    yes: Yes = False,
 ) -> None:
     """Make another token, show it this once, and end the old ones."""
     keys = desk.backend.keys
     live = [each for each in await keys.list(None) if state_of(each) == "live"]
+    if ending := live[1:] if keep_old else live:
+        confirm(f"End the admin token {' and '.join(each.hint for each in ending)}?", yes=yes)
     await keys.revoke([each.id for each in live[1:]], tenant=None)
-    secret = make_key()
+    secret = make_token()
     made = await _added(keys, secret)
     if made is None:
         raise NotNow("others are making tokens at this moment: try again")
@@ -51,7 +55,7 @@ async def first_admin_token(keys: Keys) -> str | None:
     """A token, if there has never been one; afterwards nobody can know it."""
     if await keys.list(None):
         return None
-    secret = make_key()
+    secret = make_token()
     return None if await _added(keys, secret) is None else secret
 
 

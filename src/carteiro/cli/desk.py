@@ -3,6 +3,7 @@
 import asyncio
 import functools
 import inspect
+import re
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, is_dataclass
@@ -11,7 +12,7 @@ from typing import Any, TypeAlias, TypeVar
 import typer
 
 from carteiro.app import open_backend, store_exists
-from carteiro.cli.exit_codes import ExitCode, NotFound, NotNow, exit_code_of
+from carteiro.cli.exit_codes import ExitCode, NotFound, NotNow, WrongUse, exit_code_of
 from carteiro.cli.options import AsJson, ConfigFile, StoreUrl
 from carteiro.cli.printing import Printer, printable
 from carteiro.config import Settings, load
@@ -23,6 +24,8 @@ Work: TypeAlias = Callable[..., Awaitable[None]]
 Command: TypeAlias = Callable[..., None]
 Function = TypeVar("Function", bound=Command)
 Group = TypeVar("Group")
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True)
@@ -121,11 +124,12 @@ def _with_parameters(command: Command, parameters: Sequence[inspect.Parameter]) 
 
 
 def told(command: Function) -> Function:
-    """The same command; an error of ours is one line on stderr and an exit code, not a traceback."""
+    """The same command; what is wrong is one line on stderr and an exit code, not a traceback."""
 
     @functools.wraps(command)
     def safe(*arguments: Any, **options: Any) -> None:  # noqa: ANN401 - those of the command
         try:
+            _refuse_broken(options)
             command(*arguments, **options)
         except CarteiroError as error:
             lines = str(error).splitlines()
@@ -133,6 +137,14 @@ def told(command: Function) -> Function:
             raise typer.Exit(exit_code_of(error)) from error
 
     return safe  # type: ignore[return-value]
+
+
+def _refuse_broken(options: Mapping[str, object]) -> None:
+    """Bytes of the command line that are no UTF-8 come as surrogates, which no store can hold."""
+    for name, given in options.items():
+        for each in given if isinstance(given, list) else [given]:
+            if isinstance(each, str) and _SURROGATE.search(each):
+                raise WrongUse(f"{name.replace('_', '-')} is not valid UTF-8: {each!r}")
 
 
 def refuse_memory(settings: Settings) -> None:

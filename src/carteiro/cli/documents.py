@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 from pydantic.alias_generators import to_camel
 
-from carteiro.intake.http.documents import in_iso
+from carteiro.dead_letters import in_iso
 from carteiro.model import Recipient, Tenant
 from carteiro.policy.lifecycle import MILLISECOND
 

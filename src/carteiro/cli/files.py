@@ -23,6 +23,13 @@ def read_text(file: Path | None) -> str | None:
         raise WrongUse(f"{file} is not UTF-8") from error
 
 
+def read_words(typed: str | None, file: Path | None, *, flag: str) -> str | None:
+    """What was typed as the value of a flag, or stands in a file; ``-`` is stdin either way, None is nothing."""
+    if typed is not None and file is not None:
+        raise WrongUse(f"{flag} and {flag}-file are the same field: give one of them")
+    return sys.stdin.read() if typed == _STDIN else typed if file is None else read_text(file)
+
+
 def read_document(file: Path) -> dict[str, Any]:
     """The JSON object in a file; ``-`` is stdin."""
     try:

@@ -1,5 +1,6 @@
 """``carteiro inbox``: what the sandbox took over."""
 
+import base64
 import html
 import tempfile
 import webbrowser
@@ -51,7 +52,7 @@ async def ls(
 @app.command()
 @at_a_desk
 async def show(desk: Desk, message: MailArgument, *, tenant: OfTenant = None) -> None:
-    """Show one mail: its headers and its text."""
+    """Show one mail: its headers, the names and sizes of its attachments, and its text."""
     mail = await _delivered(desk, message, tenant)
     content = orjson.loads(mail.content)
     facts = {
@@ -59,7 +60,12 @@ async def show(desk: Desk, message: MailArgument, *, tenant: OfTenant = None) ->
         "tenant": mail.tenant,
         "from": content.get("from"),
         "to": mail.to,
+        "cc": tuple(content.get("cc", ())),
+        "bcc": tuple(content.get("bcc", ())),
+        "reply to": content.get("replyTo"),
         "subject": mail.subject,
+        **content.get("headers", {}),
+        "attachments": tuple(_attached(each) for each in content.get("attachments", ())),
         "at": mail.at,
         "provider's id": mail.provider_id,
     }
@@ -85,6 +91,11 @@ async def open_(
     is_open = browser and not desk.out.is_for_programs and webbrowser.open(path.as_uri())
     sentence = f"Opened {path}" if is_open else f"Written to {path}"
     desk.out.answer({"outboxId": mail.message, "path": str(path)}, sentence)
+
+
+def _attached(attachment: dict[str, str]) -> str:
+    size = len(base64.b64decode(attachment["content"]))
+    return f"{attachment['filename']} ({size:,} bytes)"
 
 
 async def _delivered(desk: Desk, message: str, tenant: str | None) -> InboxMail:

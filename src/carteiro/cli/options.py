@@ -18,6 +18,7 @@ _UNITS = {
 }
 _DURATION = re.compile(r"([0-9]{1,12})(ms|s|m|h|d)")
 _LONGEST = timedelta(days=36_500)
+_SLOWEST, _FASTEST = 0.001, 100_000
 
 
 def a_duration(text: str) -> timedelta:
@@ -43,6 +44,17 @@ def a_time(text: str) -> datetime:
     except (ValueError, OverflowError):
         hint = "write it as 2026-10-01T12:00:00Z; where the past is meant also as 2h: so long ago"
         raise typer.BadParameter(f"{text!r} is no moment: {hint}") from None
+
+
+def a_rate(text: str) -> float:
+    """So many a second."""
+    try:
+        rate = float(text)
+    except ValueError:
+        rate = 0.0
+    if not _SLOWEST <= rate <= _FASTEST:  # nor is what is no number
+        raise typer.BadParameter(f"{text!r} is no rate: {_SLOWEST:g} to {_FASTEST} a second")
+    return rate
 
 
 def in_words(span: timedelta) -> str:
@@ -76,6 +88,18 @@ OfTenant: TypeAlias = Annotated[
 TenantName: TypeAlias = Annotated[str, typer.Option("--tenant", help="Whose it is.")]
 TenantArgument: TypeAlias = Annotated[str, typer.Argument(metavar="TENANT", help="Its name.")]
 MessageArgument: TypeAlias = Annotated[str, typer.Argument(metavar="ID", help="The message.")]
+Words: TypeAlias = Annotated[
+    str | None, typer.Option("--text", help="The text; - reads it from stdin.")
+]
+Html: TypeAlias = Annotated[
+    str | None, typer.Option("--html", help="The HTML; - reads it from stdin.")
+]
+TextFile: TypeAlias = Annotated[
+    Path | None, typer.Option("--text-file", help="File with the text; - reads stdin.")
+]
+HtmlFile: TypeAlias = Annotated[
+    Path | None, typer.Option("--html-file", help="File with the HTML; - reads stdin.")
+]
 Limit: TypeAlias = Annotated[
     int, typer.Option("--limit", min=0, help="At most so many, the newest first; 0 is all.")
 ]

@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from carteiro.cli.options import in_words
-from carteiro.intake.http.documents import in_iso
+from carteiro.dead_letters import in_iso
 
 Row = TypeVar("Row")
 
@@ -60,7 +60,7 @@ class Printer:
         table.add_column(no_wrap=True, style="dim")
         table.add_column(overflow="fold")
         for name, fact in facts.items():
-            if fact not in {None, ""}:
+            if fact not in {None, "", ()}:
                 table.add_row(name, cell(fact))
         self._console.print(table)
 

@@ -78,7 +78,10 @@ async def show(desk: Desk, recipient: RecipientArgument, *, tenant: TenantName) 
 async def delete(
     desk: Desk, recipient: RecipientArgument, *, tenant: TenantName, yes: Yes = False
 ) -> None:
-    """Delete a recipient: it stays to be seen, and nothing is sent to it any more."""
+    """Delete a recipient: it stays to be seen, and e-mails that name its recipientId are not sent.
+
+    It is no suppression list: an e-mail to the same address that does not name its recipientId is sent.
+    """
     found = await _known(desk, recipient, tenant)
     confirm(f"Delete recipient {recipient} of tenant {tenant!r}?", yes=yes)
     if not await desk.backend.recipients.delete(found.id, tenant=found.tenant):

@@ -1,6 +1,5 @@
 """``carteiro send``: hand in one e-mail."""
 
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -11,8 +10,8 @@ import typer
 from carteiro.cli.desk import Desk, at_a_new_desk
 from carteiro.cli.documents import plain
 from carteiro.cli.exit_codes import NotNow, WrongUse
-from carteiro.cli.files import read_document
-from carteiro.cli.options import a_duration, a_time
+from carteiro.cli.files import read_document, read_words
+from carteiro.cli.options import Html, HtmlFile, TextFile, Words, a_duration, a_time
 from carteiro.cli.template import variables_of
 from carteiro.cli.up import FIRST_TENANT
 from carteiro.model import Replayed, State, TenantId
@@ -27,8 +26,10 @@ async def send(  # noqa: PLR0913 - a parameter per flag
     tenant: Annotated[str, typer.Option(help="Who sends.")] = FIRST_TENANT,
     to: Annotated[str | None, typer.Option(help="To whom.")] = None,
     subject: Annotated[str | None, typer.Option(help="The subject.")] = None,
-    text: Annotated[str | None, typer.Option(help="The text; - reads it from stdin.")] = None,
-    html: Annotated[str | None, typer.Option(help="The HTML; - reads it from stdin.")] = None,
+    text: Words = None,
+    html: Html = None,
+    text_file: TextFile = None,
+    html_file: HtmlFile = None,
     sender: Annotated[str | None, typer.Option("--from", help="From whom.")] = None,
     cc: Annotated[list[str] | None, typer.Option(help="Also to; repeat it for more.")] = None,
     bcc: Annotated[list[str] | None, typer.Option(help="Also to, unseen; repeat it.")] = None,
@@ -63,8 +64,8 @@ async def send(  # noqa: PLR0913 - a parameter per flag
     fields |= _given(
         to=to,
         subject=subject,
-        text=_typed(text),
-        html=_typed(html),
+        text=read_words(text, text_file, flag="--text"),
+        html=read_words(html, html_file, flag="--html"),
         **{"from": sender},
         cc=cc,
         bcc=bcc,
@@ -110,7 +111,3 @@ def _given(**fields: Any) -> dict[str, Any]:  # noqa: ANN401 - the fields of an 
         for name, each in fields.items()
         if each is not None
     }
-
-
-def _typed(text: str | None) -> str | None:
-    return sys.stdin.read() if text == "-" else text

@@ -1,7 +1,7 @@
 """``carteiro tenant``: who sends, what they may, and how they fare."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Annotated, Any
@@ -13,11 +13,12 @@ from carteiro.cli.documents import document_of, plain
 from carteiro.cli.exit_codes import NotNow, WrongUse
 from carteiro.cli.options import Limit, OfTenant, TenantArgument, Yes
 from carteiro.cli.paging import print_pages
-from carteiro.cli.printing import Column
+from carteiro.cli.printing import Column, note
 from carteiro.cli.progress import count_done
+from carteiro.errors import FieldError
 from carteiro.model import EMAIL, ApiLimits, Erased, KindName, Standing, Tenant, TenantId
 from carteiro.policy.retry import PRESETS
-from carteiro.policy.tenancy import judge_tenant
+from carteiro.policy.tenancy import judge_new_tenant, judge_tenant
 
 app = typer.Typer(help="Look at tenants and change them.", no_args_is_help=True)
 
@@ -203,12 +204,24 @@ def _facts(tenant: Tenant) -> dict[str, object]:
 @app.command()
 @at_a_new_desk
 async def add(desk: Desk, tenant: TenantArgument, *, fields: Fields) -> None:
-    """Add a tenant; carteiro key add then makes a key for it."""
+    """Add a tenant; carteiro key add then makes a key for it.
+
+    Its name is part of the API's addresses: there can be no / in it.
+    """
     [known] = await desk.backend.tenants.find([TenantId(tenant)])
     if known is not None:
         raise NotNow(f"there is a tenant {tenant!r} already: carteiro tenant set changes it")
     new = Tenant(TenantId(tenant))
-    await _define(desk, replace(new, **fields.changes_of(new)), f"Added {tenant}.")
+    made = replace(new, **fields.changes_of(new))
+    await _define(desk, made, judge_new_tenant(made), f"Added {tenant}.")
+    _warn_of_tier(desk, made, named=fields.tier)
+
+
+def _warn_of_tier(desk: Desk, tenant: Tenant, *, named: str | None) -> None:
+    """A mistyped tier is none that is known, and would share as if there were no tiers."""
+    if named is not None and tenant.weight is None and named not in desk.settings.tiers:
+        known = ", ".join(desk.settings.tiers)
+        note(f"Tier {named!r} has no weight in [tiers] (there are {known}): it counts as weight 1.")
 
 
 @app.command("set")
@@ -229,11 +242,14 @@ async def set_(
     changes = fields.changes_of(base)
     if not changes and not cleared:
         raise WrongUse("nothing to change: carteiro tenant set --help lists what can be set")
-    await _define(desk, replace(base, **changes), f"Changed {tenant}.")
+    if both := cleared.keys() & changes.keys():
+        raise WrongUse(f"{', '.join(sorted(both))}: is to be set and cleared: say one of them")
+    changed = replace(base, **changes)
+    await _define(desk, changed, judge_tenant(changed), f"Changed {tenant}.")
+    _warn_of_tier(desk, changed, named=fields.tier)
 
 
-async def _define(desk: Desk, tenant: Tenant, sentence: str) -> None:
-    faults = judge_tenant(tenant)
+async def _define(desk: Desk, tenant: Tenant, faults: Sequence[FieldError], sentence: str) -> None:
     if faults:
         raise WrongUse("; ".join(f"{fault.field}: {fault.message}" for fault in faults))
     await desk.backend.tenants.define([tenant])

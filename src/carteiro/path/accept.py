@@ -24,6 +24,7 @@ from carteiro.model import (
     NewMessage,
     NewRecipient,
     RecipientId,
+    Replayed,
     StoreAnswer,
     Tenant,
     TenantId,
@@ -38,7 +39,7 @@ DEFAULT_TTL = timedelta(hours=24)
 
 @value
 class Posting:
-    """One judged e-mail of a tenant, as it is handed in.
+    """One judged e-mail of a tenant, as it is handed in: the words of its template are still to come.
 
     ``key`` set: it is accepted once under it. ``limits`` set: it is counted against them.
     """
@@ -48,21 +49,33 @@ class Posting:
     request_id: str
     key: IdempotencyKey | None = None
     limits: ApiLimits | None = None
-    template_type: str | None = None
 
 
-def posted(posting: Posting, *, default_ttl: timedelta = DEFAULT_TTL) -> NewMessage:
-    """The message that a posting becomes, as its tenant's settings have it; may raise `InvalidMessage`."""
-    tenant = posting.tenant
+def posted(
+    posting: Posting, *, rendered: Email | None = None, default_ttl: timedelta = DEFAULT_TTL
+) -> NewMessage:
+    """The message that a posting becomes, as its tenant's settings have it; may raise `InvalidMessage`.
+
+    ``rendered`` is its e-mail with the words of its template.
+    """
+    tenant, template = posting.tenant, posting.email.template
     return email_message(
-        from_tenant(posting.email, tenant),
+        from_tenant(rendered or posting.email, tenant),
         tenant=tenant.id,
         request_id=posting.request_id,
         default_ttl=default_ttl,
-        template_type=posting.template_type,
-        key=posting.key or _external_key(posting.email, tenant),
+        template_type=None if template is None else template.type,
+        key=key_of(posting),
         limits=posting.limits,
     )
+
+
+def key_of(posting: Posting) -> IdempotencyKey | None:
+    """The key that a posting is accepted once under: the one that was given, else its external id's.
+
+    It is of what was asked, not of what a template made of it: that may change meanwhile.
+    """
+    return posting.key or _external_key(posting.email, posting.tenant)
 
 
 def email_message(  # noqa: PLR0913 - what a message is made of, each by its name
@@ -135,8 +148,8 @@ def new_recipient(recipient: EmailRecipient) -> NewRecipient:
 
 
 async def accept_each(
-    made: Sequence[NewMessage | NotAccepted], commit: Commit
+    made: Sequence[NewMessage | Replayed | NotAccepted], commit: Commit
 ) -> list[StoreAnswer | NotAccepted]:
     """Commit what is well-formed in one go; an answer for each item, in its place."""
     stored = iter(await commit([each for each in made if isinstance(each, NewMessage)]))
-    return [each if isinstance(each, NotAccepted) else next(stored) for each in made]
+    return [next(stored) if isinstance(each, NewMessage) else each for each in made]

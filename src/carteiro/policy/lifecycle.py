@@ -199,14 +199,25 @@ def is_redriven(entry: Entry) -> bool:
     return entry.round > 1 and entry.state not in FINISHED
 
 
-def redrive(
-    entry: Entry, *, by: str, has_content: bool, now: int, revision: int | None = None
+def redrive(  # noqa: PLR0913 - what is known of the message, each by its name
+    entry: Entry,
+    *,
+    by: str,
+    has_content: bool,
+    now: int,
+    revision: int | None = None,
+    has_changed: bool = False,
 ) -> tuple[RedriveAnswer, Change | None]:
-    """Start a new round of attempts and a new ttl; ``revision`` is the number of new content, if there is any."""
+    """Start a new round of attempts and a new ttl; ``revision`` is the number of new content, if there is any.
+
+    ``has_changed``: that content was made of another revision than the message now is.
+    """
     if is_redriven(entry):
         return RedriveAnswer.ALREADY, None
     if entry.state not in DEAD:
         return RedriveAnswer.NOT_FOUND, None
+    if has_changed:
+        return RedriveAnswer.CHANGED, None
     if not has_content:
         return RedriveAnswer.NO_CONTENT, None
     entry.state = State.ENQUEUED

@@ -1,10 +1,12 @@
-"""What may be the name of a tenant or of a task, and what the key of a request."""
+"""What may be the name of a tenant or of a task, what people may call it, and what the key of a request."""
 
 import re
 from typing import TypeGuard
 
 LONGEST_NAME = 255
 NAME_RULE = f"must be a name of 1 to {LONGEST_NAME} printable characters"
+
+LABEL_RULE = f"must have at most {LONGEST_NAME} characters, all printable"
 
 LONGEST_KEY = 128
 KEY_RULE = f"must be 1 to {LONGEST_KEY} printable ASCII characters"
@@ -14,6 +16,11 @@ _KEY = re.compile(f"[ -~]{{1,{LONGEST_KEY}}}")
 def is_name(given: object) -> TypeGuard[str]:
     """Whether it can be stored, printed and told from others."""
     return isinstance(given, str) and 0 < len(given) <= LONGEST_NAME and given.isprintable()
+
+
+def is_label(given: str) -> bool:
+    """Whether people may call something so beside its name; it may be empty."""
+    return len(given) <= LONGEST_NAME and given.isprintable()
 
 
 def is_key(given: object) -> TypeGuard[str]:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from carteiro.errors import FieldError
 from carteiro.model import Tenant
 from carteiro.policy.addresses import judge_address
-from carteiro.policy.names import NAME_RULE, is_name
+from carteiro.policy.names import LABEL_RULE, NAME_RULE, is_label, is_name
 from carteiro.policy.retry import PRESETS
 
 
@@ -17,6 +17,12 @@ def judge_tenant(tenant: Tenant) -> list[FieldError]:
         field, _, fault = str(error).partition(" ")
         return [FieldError(field, fault)]
     return list(_faults(tenant))
+
+
+def judge_new_tenant(tenant: Tenant) -> list[FieldError]:
+    """As `judge_tenant`, for one that a person makes up: its id must fit into an address of the API."""
+    in_address = [] if "/" not in tenant.id else [FieldError("id", "must not have a / in it")]
+    return in_address + judge_tenant(tenant)
 
 
 def domain_of(address: str) -> str:
@@ -34,6 +40,10 @@ def may_send_as(tenant: Tenant, address: str) -> bool:
 def _faults(tenant: Tenant) -> Iterator[FieldError]:
     if not is_name(tenant.id):
         yield FieldError("id", NAME_RULE)
+    if not is_label(tenant.name):
+        yield FieldError("name", LABEL_RULE)
+    if tenant.tier is not None and not is_name(tenant.tier):
+        yield FieldError("tier", NAME_RULE)
     if tenant.retry_preset is not None and tenant.retry_preset not in PRESETS:
         yield FieldError("retry_preset", f"must be one of {', '.join(PRESETS)}")
     for domain in tenant.from_domains:

@@ -8,6 +8,8 @@ from enum import StrEnum
 
 from carteiro.model import FINISHED, QueuePlace, State, StoredMessage, Tenant, value
 
+_UNDELIVERED = frozenset({State.FAILED, State.EXPIRED})
+
 
 class Why(StrEnum):
     """What a message waits for."""
@@ -41,7 +43,7 @@ def explain(
 ) -> Waiting:
     """Why the message is not sent yet, as things stand; ``place`` None: it has no job."""
     if message.state in FINISHED:
-        return Waiting(Why.FINISHED, None, f"It ended as {message.state} and waits for nothing.")
+        return Waiting(Why.FINISHED, None, _ended(message))
     if place is None:
         return Waiting(Why.MOVING, None, "It changed while it was looked at: look again.")
     if place.is_claimed:
@@ -53,6 +55,18 @@ def explain(
         or _limited(place, tenant)
         or Waiting(Why.TURN, None, "It is ready, and waits for its tenant's turn and for a worker.")
     )
+
+
+def _ended(message: StoredMessage) -> str:
+    """How it ended; of what was not delivered also why, and what can be done."""
+    if message.state not in _UNDELIVERED:
+        return f"It ended as {message.state} and waits for nothing."
+    failure = message.failure
+    why = f" ({failure.code}: {failure.reason})" if failure else ""
+    if message.content is None:
+        return f"It ended as {message.state}{why}. Its content is gone: it cannot be sent again."
+    redrive = f"carteiro dead redrive {message.id} sends it again"
+    return f"It ended as {message.state}{why} and waits for you: {redrive}."
 
 
 def _in_flight(message: StoredMessage, place: QueuePlace) -> Waiting:

@@ -26,7 +26,8 @@ class DeadLetters(Protocol):
     kept       Every message that ends FAILED or EXPIRED has exactly one entry that says why, until it is dropped.
     listed     Pages follow each other without a gap or a twin; every part of a filter counts.
     redriven   `redrive` starts a new round of attempts and a new ttl, once; refused while already redriven.
-    revised    A redrive with a revision sends the new content under a new revision, and only if it is redriven.
+    revised    A redrive with a revision sends the new content under a new revision, and only if it is redriven
+               and still the revision that was edited.
     dropped    What is dropped or outlived leaves the index and nothing else; what is on its way is never dropped.
     """
 
@@ -57,7 +58,8 @@ class DeadLetters(Protocol):
     ) -> list[RedriveAnswer]:
         """Send them round again; ``by`` says on whose word. A dead message without an entry is redriven too.
 
-        ``revision`` is for one message: its content from now on, one revision further.
+        ``revision`` is for one message: its content from now on, one revision further. It is
+        refused if it was made of another revision than the message now is.
         """
         ...
 

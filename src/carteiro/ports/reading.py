@@ -6,10 +6,12 @@ from typing import Protocol
 from carteiro.model import (
     Cursor,
     Depth,
+    IdempotencyKey,
     MessageFilter,
     MessageId,
     Page,
     QueuePlace,
+    Replayed,
     State,
     StoredMessage,
     TenantId,
@@ -32,6 +34,13 @@ class Reading(Protocol):
         self, message: MessageId, *, tenant: TenantId | None = None
     ) -> StoredMessage | None:
         """One message with its content; ``tenant`` restricts it to that tenant's."""
+        ...
+
+    async def first(self, key: IdempotencyKey, *, tenant: TenantId) -> Replayed | None:
+        """The acceptance that a key of the tenant still stands for, if it was of this very request.
+
+        For what would not be accepted now, and was: `Store.accept` looks by itself.
+        """
         ...
 
     async def messages(

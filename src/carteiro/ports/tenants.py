@@ -48,6 +48,10 @@ class Tenants(Protocol):
         """Change the fairness settings of all workers now; None goes back to the configured ones."""
         ...
 
+    async def fairness(self) -> tuple[Fairness, bool]:
+        """The fairness settings in force here, and whether `tune` gave them."""
+        ...
+
     async def limit(self, kind: KindName, limit: SendLimit | None) -> None:
         """Set or lift the limit that all claims of a kind share."""
         ...

@@ -1,4 +1,6 @@
-"""Dead letters, revised: a redrive with a revision sends the new content, and only if it is redriven."""
+"""Dead letters, revised: a redrive with a revision sends the new content, if it is redriven and as it was read."""
+
+from dataclasses import replace
 
 import pytest
 
@@ -71,6 +73,23 @@ async def test_what_is_not_redriven_is_not_revised(backend: Backend) -> None:
 
     assert answers == [RedriveAnswer.NOT_FOUND, RedriveAnswer.ALREADY]
     assert [await everything_about(backend, each) for each in (done, redriven)] == before
+
+
+async def test_a_revision_of_what_has_changed_since_is_refused(backend: Backend) -> None:
+    """Two edit the same letter: the second, who has not seen what the first made of it, changes nothing."""
+    message = await buried(backend)
+    first, second = replace(NEW, of=1), Revision("{}", "ana@example.com", "Oi", of=1)
+    await backend.dead_letters.redrive([message], by="ana", revision=first)
+    await attempted(backend.store, dead())
+    before = await everything_about(backend, message)
+
+    refused = await backend.dead_letters.redrive([message], by="rui", revision=second)
+    after = await everything_about(backend, message)
+    seen = await backend.dead_letters.redrive([message], by="rui", revision=replace(second, of=2))
+
+    assert (refused, seen) == ([RedriveAnswer.CHANGED], [RedriveAnswer.REDRIVEN])
+    assert after == before
+    assert (await claimed_alone(backend.store)).revision == 3
 
 
 async def test_a_revision_is_for_one_message(backend: Backend) -> None:

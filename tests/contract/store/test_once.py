@@ -12,6 +12,7 @@ from carteiro.model import (
     NewMessage,
     NewRecipient,
     Replayed,
+    State,
     TenantDisabled,
     TenantUnknown,
 )
@@ -168,6 +169,28 @@ async def test_many_equal_requests_at_once_are_one_message(store: Store) -> None
     assert Counter(type(each) for each in answers) == {Accepted: 1, Replayed: 63}
     [first] = await claimed_ids(store)
     assert {each.id for each in answers if isinstance(each, Accepted | Replayed)} == {first}
+
+
+async def test_what_a_key_stands_for_can_be_asked(backend: Backend, clock: StoreClock) -> None:
+    """Of the same tenant and request alone, as long as it stands for it; asking writes nothing."""
+    recipient = NewRecipient("ana@example.com", external_id="ana")
+    [taken] = await backend.store.accept([keyed(request_id="first", recipient=recipient)])
+    key = IdempotencyKey("order-1", "digest-1")
+
+    clock.advance(KEPT_FOR - MILLISECOND)
+    found = await backend.reading.first(key, tenant=ACME)
+    others = [
+        await backend.reading.first(key, tenant=BRASA),
+        await backend.reading.first(IdempotencyKey("order-2", "digest-1"), tenant=ACME),
+        await backend.reading.first(IdempotencyKey("order-1", "digest-2"), tenant=ACME),
+    ]
+    clock.advance(MILLISECOND)
+    late = await backend.reading.first(key, tenant=ACME)
+
+    assert isinstance(taken, Accepted)
+    assert found == Replayed(taken.id, taken.received_at, taken.recipient_id, "first")
+    assert [*others, late] == [None] * 4
+    assert await backend.reading.states() == {State.ENQUEUED: 1}
 
 
 async def test_a_key_is_known_to_every_opener(place: Place) -> None:

@@ -153,6 +153,20 @@ async def test_tuned_fairness_acts_at_once_and_goes_back(backend: Backend) -> No
     assert configured == [ACME] * 3 + [BRASA] * 3
 
 
+async def test_the_fairness_in_force_says_whether_it_was_tuned(backend: Backend) -> None:
+    """Configured until it is tuned, and again once that is taken back."""
+    tuned = Fairness(enable_round_robin=False, max_jobs_per_tenant_batch=1)
+    configured = await backend.tenants.fairness()
+
+    await backend.tenants.tune(tuned)
+    changed = await backend.tenants.fairness()
+    await backend.tenants.tune(None)
+
+    assert configured == (Fairness(), False)
+    assert changed == (tuned, True)
+    assert await backend.tenants.fairness() == configured
+
+
 @pytest.mark.parametrize(
     "bad",
     [
@@ -191,7 +205,7 @@ async def test_a_tier_that_makes_no_sense_is_refused(backend: Backend, weight: f
 
 async def test_extreme_weights_starve_nobody(backend: Backend) -> None:
     """Weights are bounded: the heaviest leaves the lightest its turn, in time."""
-    await backend.tenants.define([a_tenant(weight=1e9), a_tenant(BRASA, weight=1e-9)])
+    await backend.tenants.define([a_tenant(weight=1e6), a_tenant(BRASA, weight=1e-6)])
     await accepted(backend.store, *messages(20, ACME), *messages(20, BRASA))
 
     served = Counter(await claimed_tenants(backend.store, limit=40))

@@ -10,8 +10,9 @@ from carteiro.cli.dead.letters import known_letter
 from carteiro.cli.dead.redrive import who
 from carteiro.cli.desk import Desk, at_a_desk
 from carteiro.cli.exit_codes import NotNow, WrongUse
-from carteiro.cli.files import read_document, read_text
-from carteiro.cli.options import MessageArgument, OfTenant
+from carteiro.cli.files import read_document, read_words
+from carteiro.cli.messages import known_message
+from carteiro.cli.options import Html, HtmlFile, MessageArgument, OfTenant, TextFile, Words
 from carteiro.model import RedriveAnswer
 from carteiro.redriving import revise
 
@@ -19,6 +20,7 @@ _REFUSED = {
     RedriveAnswer.ALREADY: "is on its way again already",
     RedriveAnswer.NOT_FOUND: "is no dead letter any more",
     RedriveAnswer.NO_CONTENT: "has no content any more: it is past its retention",
+    RedriveAnswer.CHANGED: "was edited by somebody else meanwhile: look at it, and edit it again",
 }
 
 
@@ -28,8 +30,10 @@ class Changes:
 
     to: Annotated[str | None, typer.Option(help="To whom.")] = None
     subject: Annotated[str | None, typer.Option(help="The subject.")] = None
-    html: Annotated[Path | None, typer.Option(help="File with the HTML; - reads stdin.")] = None
-    text: Annotated[Path | None, typer.Option(help="File with the text; - reads stdin.")] = None
+    text: Words = None
+    html: Html = None
+    text_file: TextFile = None
+    html_file: HtmlFile = None
     sender: Annotated[str | None, typer.Option("--from", help="From whom.")] = None
     reply_to: Annotated[str | None, typer.Option(help="Where answers go.")] = None
     file: Annotated[
@@ -42,8 +46,8 @@ class Changes:
         given = {
             "to": self.to,
             "subject": self.subject,
-            "html": read_text(self.html),
-            "text": read_text(self.text),
+            "text": read_words(self.text, self.text_file, flag="--text"),
+            "html": read_words(self.html, self.html_file, flag="--html"),
             "from": self.sender,
             "replyTo": self.reply_to,
         }
@@ -60,12 +64,11 @@ async def edit(
     It is judged as a new e-mail is. What is not named stays as it was.
     """
     letter = await known_letter(desk, message, tenant=tenant)
+    before = await known_message(desk, message, tenant=tenant)
     fields = changes.as_fields()
     if not fields:
         raise WrongUse("nothing to change: carteiro dead redrive sends it again as it is")
-    revision = await revise(
-        letter.content, fields, kind=letter.kind, tenant=letter.tenant, backend=desk.backend
-    )
+    revision = await revise(before, fields, backend=desk.backend)
     [answer] = await desk.backend.dead_letters.redrive([letter.id], by=who(), revision=revision)
     if answer is not RedriveAnswer.REDRIVEN:
         raise NotNow(f"message {letter.id} {_REFUSED[answer]}")

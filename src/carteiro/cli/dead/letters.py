@@ -1,5 +1,7 @@
 """What the commands about dead letters share: finding one, and how it is shown."""
 
+from typing import Any
+
 import orjson
 
 from carteiro.cli.desk import Desk
@@ -9,14 +11,18 @@ from carteiro.cli.printing import Column
 from carteiro.model import DeadLetter
 
 
-def address_of(letter: DeadLetter) -> str:
-    """To whom it was to go; of a task, its kind."""
+def content_of(letter: DeadLetter) -> dict[str, Any]:
+    """The fields of its content; none if it is past its retention, or a task's that has no fields."""
     try:
         content = orjson.loads(letter.content)
     except ValueError:
-        content = None  # past its retention
-    to = content.get("to") if isinstance(content, dict) else None
-    return str(to or letter.kind)
+        content = None
+    return content if isinstance(content, dict) else {}
+
+
+def address_of(letter: DeadLetter) -> str:
+    """To whom it was to go; of a task, its kind."""
+    return str(content_of(letter).get("to") or letter.kind)
 
 
 COLUMNS: tuple[Column[DeadLetter], ...] = (

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from carteiro.cli.dead.choice import Choice
-from carteiro.cli.dead.letters import COLUMNS, address_of, known_letter
+from carteiro.cli.dead.letters import COLUMNS, address_of, content_of, known_letter
 from carteiro.cli.desk import Desk, at_a_desk
 from carteiro.cli.documents import document_of
 from carteiro.cli.options import Limit, MessageArgument, OfTenant
@@ -13,8 +13,10 @@ from carteiro.cli.paging import print_pages
 from carteiro.cli.printing import Column
 from carteiro.cli.show import TIMELINE
 from carteiro.dead_letters import to_json
-from carteiro.model import DeadGroup, DeadLetter
+from carteiro.model import EMAIL, DeadGroup, DeadLetter
 from carteiro.ports.dead_letters import GroupBy
+
+_BEGINNING = 200
 
 _GROUPS: tuple[Column[DeadGroup], ...] = (
     Column("group", lambda row: row.key, is_whole=True),
@@ -66,12 +68,25 @@ async def group(
     desk.out.rows(groups, _GROUPS, lambda row: {"by": by} | document_of(row))
 
 
+def _beginning(letter: DeadLetter) -> dict[str, object]:
+    """What an e-mail is about, on two lines; its document has all of it."""
+    if letter.kind != EMAIL:
+        return {}
+    content = content_of(letter)
+    words = " ".join(str(content.get("text") or content.get("html") or "").split())
+    return {
+        "subject": content.get("subject"),
+        "text": words if len(words) <= _BEGINNING else f"{words[:_BEGINNING]}…",
+    }
+
+
 def _facts(letter: DeadLetter) -> dict[str, object]:
     failure = letter.failure
     return {
         "id": letter.id,
         "tenant": letter.tenant,
         "to": address_of(letter),
+        **_beginning(letter),
         "reason": letter.reason,
         "error": f"{failure.code}: {failure.reason}",
         "category": failure.category,

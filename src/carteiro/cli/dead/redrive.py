@@ -11,7 +11,7 @@ from carteiro.cli.desk import Desk, at_a_desk, confirm
 from carteiro.cli.documents import document_of
 from carteiro.cli.exit_codes import ExitCode, WrongUse
 from carteiro.cli.messages import known_message
-from carteiro.cli.options import Yes
+from carteiro.cli.options import Yes, a_rate
 from carteiro.cli.printing import Column
 from carteiro.cli.progress import count_done
 from carteiro.model import DeadFilter, MessageId, RedriveAnswer, value
@@ -22,6 +22,7 @@ _CODES = {
     RedriveAnswer.NOT_FOUND: ExitCode.NOT_FOUND,
     RedriveAnswer.ALREADY: ExitCode.REFUSED,
     RedriveAnswer.NO_CONTENT: ExitCode.REFUSED,
+    RedriveAnswer.CHANGED: ExitCode.REFUSED,
 }
 
 
@@ -48,7 +49,8 @@ async def redrive(  # noqa: PLR0913 - a parameter per flag
         bool, typer.Option("--all", help="All that match the options, instead of ids.")
     ] = False,
     rate: Annotated[
-        float | None, typer.Option(min=0.001, help="At most so many a second, with --all.")
+        float | None,
+        typer.Option(parser=a_rate, metavar="NUMBER", help="At most so many a second, with --all."),
     ] = None,
     choice: Choice,
     yes: Yes = False,

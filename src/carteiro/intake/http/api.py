@@ -45,7 +45,7 @@ def create_api(office: Office) -> FastAPI:
         tally=office.tally,
     )
     api.state.body_timeout = office.settings.api.request_timeout
-    api.add_api_route("/docs", show_docs, include_in_schema=False)
+    api.add_api_route("/docs", show_docs, methods=["GET", "HEAD"], include_in_schema=False)
     proxies = Networks(office.settings.api.trusted_proxies.split())
     ring = KeyRing(office.backend.keys, office.backend.tenants, proxies=proxies)
     # On the application itself: a router that is included costs every request about 10 µs more.

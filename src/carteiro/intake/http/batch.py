@@ -101,12 +101,19 @@ def _made(item: object) -> Item | Refusal:
         return of_invalid(InvalidMessage([FieldError("body", "must be an object")]))
     try:
         key = judged_key(item.pop(_KEY, None), _KEY)
-        encoded = orjson.dumps(item)
+        encoded = _encoded(item)
         if len(encoded) > MAX_REQUEST_BYTES:
             return too_large(MAX_REQUEST_BYTES)
         return Item(read_email(encoded), key)
     except InvalidMessage as error:
         return of_invalid(error)
+
+
+def _encoded(item: dict[str, Any]) -> bytes:
+    try:
+        return orjson.dumps(item)
+    except orjson.JSONEncodeError:  # it reads deeper nests than it writes
+        raise InvalidMessage([FieldError("body", "is nested too deep")]) from None
 
 
 def _answered(item: Item, answer: PostAnswer | NotAccepted, request_id: str) -> Mapping[str, Any]:

@@ -1,11 +1,21 @@
 """The documentation for people: one page without scripts, made of the OpenAPI document, loading nothing."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
+
+from carteiro.intake.http.schema_words import (
+    FieldWords,
+    fields_of,
+    limits_of,
+    name_of,
+    sentence,
+    type_of,
+)
 
 _STYLE = (
     "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;"
@@ -15,6 +25,7 @@ _STYLE = (
     "font-weight:bold}details{border-bottom:1px solid #ddd}details>div{padding:0 0 1rem 1rem}"
     "td,th{text-align:left;padding:.1rem 1rem .1rem 0;vertical-align:top}"
 )
+_MARKED = re.compile(r"`([^`]+)`")
 # Everything stands in the page itself, so nothing else is allowed in.
 _SAFE = {
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; "
@@ -37,7 +48,8 @@ def page_of(document: Mapping[str, Any]) -> str:
         f"<style>{_STYLE}</style></head><body><h1>{title}</h1>"
         f"<p>{escape(document['info'].get('summary', ''))}</p>"
         '<p>For machines: <a href="openapi.json">openapi.json</a></p>'
-        f"{''.join(_sections(document))}</body></html>"
+        f"{''.join(_sections(document))}"
+        f"<h2>Documents</h2>{''.join(_documents(document))}</body></html>"
     )
 
 
@@ -61,19 +73,64 @@ def operations_of(document: Mapping[str, Any]) -> Iterator[tuple[str, str, Mappi
 
 
 def _parts(operation: Mapping[str, Any]) -> Iterator[str]:
-    yield f"<p>{escape(operation.get('description', ''))}</p>"
+    yield f"<p>{_marked(sentence(operation.get('description', '')))}</p>"
     rows = [
-        (f"<code>{escape(each['name'])}</code>", each["in"], escape(each.get("description", "")))
+        (
+            _code(each["name"]),
+            each["in"],
+            _marked(type_of(each["schema"])),
+            _marked(limits_of(each["schema"])),
+            _marked(sentence(each.get("description", ""))),
+        )
         for each in operation.get("parameters", ())
     ]
     if rows:
-        yield _table(("parameter", "in", ""), rows)
+        yield _table(("parameter", "in", "type", "limits", ""), rows)
     for content in operation.get("requestBody", {}).get("content", {}).values():
-        yield f"<p>Body: <code>{escape(schema_name(content['schema']))}</code></p>"
+        yield f"<p>Body: {_linked(content['schema'])}</p>"
     yield _table(
         ("status", "answer"),
-        [(status, escape(answer_name(each))) for status, each in operation["responses"].items()],
+        [(status, _answer(each)) for status, each in operation["responses"].items()],
     )
+
+
+def _documents(document: Mapping[str, Any]) -> Iterator[str]:
+    for name, schema in sorted(document["components"]["schemas"].items()):
+        says = _marked(sentence(schema.get("description", "")))
+        yield f'<h3 id="{escape(name)}">{escape(name)}</h3><p>{says}</p>'
+        if rows := [_field_row(each) for each in fields_of(schema)]:
+            yield _table(("field", "type", "required", "limits", ""), rows)
+        else:
+            yield f"<p>{_marked(type_of(schema))}</p>"
+
+
+def _field_row(field: FieldWords) -> tuple[str, ...]:
+    return (
+        _code(field.name),
+        _marked(field.type),
+        "yes" if field.is_required else "",
+        _marked(field.limits),
+        _marked(field.says),
+    )
+
+
+def _answer(answer: Mapping[str, Any]) -> str:
+    schema = _schema_in(answer)
+    return "nothing" if schema is None else _linked(schema)
+
+
+def _linked(schema: Mapping[str, Any]) -> str:
+    name = escape(name_of(schema))
+    return f'<a href="#{name}"><code>{name}</code></a>' if "$ref" in schema else _code(name)
+
+
+def _marked(text: str) -> str:
+    """The text with what is marked as code shown as code."""
+    return _MARKED.sub(r"<code>\1</code>", escape(text))
+
+
+def _code(text: str) -> str:
+    return f"<code>{escape(text)}</code>"
 
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -82,14 +139,14 @@ def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return f"<table><tr>{head}</tr>{body}</table>"
 
 
-def schema_name(schema: Mapping[str, Any]) -> str:
-    """What a schema is called."""
-    reference: str = schema.get("$ref", "")
-    return reference.rpartition("/")[2] or str(schema.get("type", "anything"))
-
-
 def answer_name(answer: Mapping[str, Any]) -> str:
     """What an answer holds: the name of its document, or nothing."""
+    schema = _schema_in(answer)
+    return "nothing" if schema is None else name_of(schema)
+
+
+def _schema_in(answer: Mapping[str, Any]) -> Mapping[str, Any] | None:
     for content in answer.get("content", {}).values():
-        return schema_name(content.get("schema", {}))
-    return "nothing"
+        schema: Mapping[str, Any] = content.get("schema", {})
+        return schema
+    return None

@@ -1,8 +1,7 @@
 """What the API answers, as JSON documents: camelCase, moments in ISO 8601 with milliseconds and Z."""
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
-from functools import lru_cache
+from datetime import datetime
 from typing import Annotated, Any, TypeAlias
 
 import orjson
@@ -10,14 +9,9 @@ from pydantic import BaseModel, ConfigDict, PlainSerializer, WithJsonSchema
 from pydantic.alias_generators import to_camel
 from starlette.responses import Response
 
+from carteiro.dead_letters import in_iso
+
 JSON = "application/json"
-
-
-@lru_cache(maxsize=256)  # what is committed together has one moment, and a batch says it often
-def in_iso(moment: datetime) -> str:
-    """The moment as it is written at every edge."""
-    text = moment.astimezone(UTC).isoformat(timespec="milliseconds")
-    return text.removesuffix("+00:00") + "Z"
 
 
 Moment: TypeAlias = Annotated[

@@ -3,8 +3,9 @@
 from datetime import timedelta
 from typing import Any
 
+from carteiro.dead_letters import in_iso
 from carteiro.email import Email
-from carteiro.intake.http.documents import Document, ErrorBody, Moment, PageDocument, in_iso
+from carteiro.intake.http.documents import Document, ErrorBody, Moment, PageDocument
 from carteiro.model import (
     DEAD,
     Accepted,

@@ -9,6 +9,7 @@ from starlette.responses import Response
 
 from carteiro.email import Email, read_email
 from carteiro.intake.http.body import read_json
+from carteiro.intake.http.cancelling import cancel
 from carteiro.intake.http.documents import json_response
 from carteiro.intake.http.email_documents import (
     Cancelled,
@@ -24,11 +25,10 @@ from carteiro.intake.http.idempotency import IDEMPOTENCY_KEY, key_in
 from carteiro.intake.http.intake import Intake, Item, refused
 from carteiro.intake.http.key_ring import KeyRing
 from carteiro.intake.http.reading import PageQuestion, Time, read_query
-from carteiro.intake.http.refusal import Refusal, not_found
+from carteiro.intake.http.refusal import not_found
 from carteiro.model import (
     EMAIL,
     Accepted,
-    CancelAnswer,
     KindName,
     MessageFilter,
     MessageId,
@@ -143,16 +143,7 @@ class Emails:
     async def cancel(self, request: Request) -> Response:
         """What waits is cancelled (200); what is being sent is not sent again (202); else 409."""
         message = await self._found(request)
-        [answer] = await self._store.cancel([message.id], tenant=message.tenant)
-        match answer:
-            case CancelAnswer.CANCELLED:
-                return _cancelled(message, State.CANCELLED, requested=False).as_response()
-            case CancelAnswer.REQUESTED:
-                return _cancelled(message, message.state, requested=True).as_response(202)
-            case CancelAnswer.FINISHED:
-                raise Refusal(409, "The e-mail is finished: there is nothing to cancel")
-            case CancelAnswer.NOT_FOUND:
-                raise not_found("e-mail")
+        return await cancel(self._store, message, "e-mail")
 
     async def _found(self, request: Request) -> StoredMessage:
         tenant = await self._keys.tenant_of(request)
@@ -169,7 +160,3 @@ def message_id(given: str, what: str) -> MessageId:
         return MessageId(str(UUID(given)))
     except ValueError:
         raise not_found(what) from None
-
-
-def _cancelled(message: StoredMessage, state: State, *, requested: bool) -> Cancelled:
-    return Cancelled(outbox_id=message.id, status=state, cancel_requested=requested)

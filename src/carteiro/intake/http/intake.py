@@ -19,7 +19,6 @@ from carteiro.model import (
 )
 from carteiro.path.accept import Posting, key_for
 from carteiro.ports import Backend
-from carteiro.rendering import render_email
 from carteiro.telemetry.metrics import Metrics, Tally
 
 PostAnswer: TypeAlias = Accepted | Replayed | KeyConflict | OverLimit
@@ -48,7 +47,7 @@ class Office(Protocol):
         """What can be scraped."""
         ...
 
-    async def accept_email(  # noqa: PLR0913 - what is known of a request, each by its name
+    async def accept_email(
         self,
         email: Email,
         *,
@@ -56,9 +55,11 @@ class Office(Protocol):
         request_id: str,
         key: IdempotencyKey | None = None,
         limits: ApiLimits | None = None,
-        template_type: str | None = None,
     ) -> PostAnswer:
-        """Commit one judged e-mail of a known tenant; a caller that goes away does not undo it."""
+        """Commit one judged e-mail of a known tenant; a caller that goes away does not undo it.
+
+        `InvalidMessage` if it cannot be accepted: its template is rendered here, its From is judged.
+        """
         ...
 
     async def accept_emails(self, postings: Sequence[Posting]) -> list[PostAnswer | NotAccepted]:
@@ -75,55 +76,38 @@ class Item:
 
 
 class Intake:
-    """Hands e-mails in under their keys, with the words of their templates, counted by their tenant's limits."""
+    """Hands e-mails in under their keys, counted by their tenant's limits."""
 
     def __init__(self, office: Office) -> None:
         self._office = office
-        self._templates = office.backend.templates
         self._usual_limits = office.settings.api.limits
 
     async def one(self, item: Item, *, tenant: Tenant, request_id: str) -> PostAnswer:
         """Answer after the commit; `InvalidMessage` if it cannot be accepted."""
-        posting = await self._posting(item, tenant, request_id)
+        posting = self._posting(item, tenant, request_id)
         return await self._office.accept_email(
             posting.email,
             tenant=tenant,
             request_id=request_id,
             key=posting.key,
             limits=posting.limits,
-            template_type=posting.template_type,
         )
 
     async def many(
         self, items: Sequence[Item], *, tenant: Tenant, request_id: str
     ) -> list[PostAnswer | NotAccepted]:
         """Answer for each, in order, after the one commit of those that can be accepted."""
-        made = [await self._posting_or_not(each, tenant, request_id) for each in items]
-        postings = [each for each in made if isinstance(each, Posting)]
-        answers = iter(await self._office.accept_emails(postings) if postings else ())
-        return [each if isinstance(each, NotAccepted) else next(answers) for each in made]
+        postings = [self._posting(each, tenant, request_id) for each in items]
+        return await self._office.accept_emails(postings)
 
-    async def _posting(self, item: Item, tenant: Tenant, request_id: str) -> Posting:
-        email = item.email
-        if email.template is not None:
-            email = await render_email(email, tenant=tenant.id, templates=self._templates)
+    def _posting(self, item: Item, tenant: Tenant, request_id: str) -> Posting:
         return Posting(
-            email,
+            item.email,
             tenant,
             request_id,
-            # Of what was asked, not of what a template made of it: that may change meanwhile.
             None if item.key is None else key_for(item.key, item.email),
             tenant.limits or self._usual_limits,
-            None if email.template is None else email.template.type,
         )
-
-    async def _posting_or_not(
-        self, item: Item, tenant: Tenant, request_id: str
-    ) -> Posting | NotAccepted:
-        try:
-            return await self._posting(item, tenant, request_id)
-        except InvalidMessage as error:
-            return NotAccepted(tuple(error.fields))
 
 
 def refused(answer: KeyConflict | OverLimit | NotAccepted) -> Refusal:

@@ -8,7 +8,7 @@ from starlette.requests import Request
 from carteiro.errors import StoreError
 from carteiro.gather import Gatherer
 from carteiro.intake.http.networks import Networks, client_address
-from carteiro.intake.http.refusal import forbidden, unauthorized
+from carteiro.intake.http.refusal import forbidden, token_needed, unauthorized
 from carteiro.keys import hash_key
 from carteiro.model import Key, KeyId, Tenant, value
 from carteiro.ports import Keys, Tenants
@@ -46,7 +46,7 @@ class KeyRing:
     async def tenant_of(self, request: Request) -> Tenant:
         """The tenant that is asking; a `Refusal` if no tenant is, or not from where it may."""
         caller = await self._caller(request.headers)
-        if caller.tenant is None:
+        if caller is None or caller.tenant is None:
             raise unauthorized()
         if caller.networks:
             address = client_address(request, proxies=self._proxies)
@@ -57,29 +57,29 @@ class KeyRing:
     async def administrator_of(self, request: Request) -> Key:
         """The token of the administrator who is asking; a `Refusal` if it is someone else."""
         caller = await self._caller(request.headers)
-        if caller.tenant is not None:
-            raise unauthorized()
+        if caller is None or caller.tenant is not None:
+            raise token_needed()
         return caller.key
 
     def forget(self) -> None:
         """See what was just changed at once."""
         self._remembered.clear()
 
-    async def _caller(self, headers: Mapping[str, str]) -> Caller:
+    async def _caller(self, headers: Mapping[str, str]) -> Caller | None:
         key = _key_in(headers)
         if not 0 < len(key) <= _LONGEST_KEY:
-            raise unauthorized()
+            return None
         key_hash = hash_key(key)
         caller, until = self._remembered.get(key_hash, (None, 0.0))
         if caller is not None and time.monotonic() < until:
             return caller
         return await self._looked_up(key_hash)
 
-    async def _looked_up(self, key_hash: str) -> Caller:
+    async def _looked_up(self, key_hash: str) -> Caller | None:
         caller = await self._found(key_hash)
         if caller is None:
             self._remembered.pop(key_hash, None)
-            raise unauthorized()  # not remembered: guesses must not fill the memory
+            return None  # not remembered: guesses must not fill the memory
         if len(self._remembered) >= _MOST_REMEMBERED:
             self._remembered.clear()
         now = time.monotonic()

@@ -57,12 +57,3 @@ def _parsed(text: str) -> Address | None:
         return None
     mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
     return mapped or address
-
-
-def are_networks(names: Iterable[str]) -> bool:
-    """Whether each name is that of a network or an address."""
-    try:
-        Networks(names)
-    except ValueError:
-        return False
-    return True

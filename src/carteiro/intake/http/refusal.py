@@ -77,6 +77,12 @@ def unauthorized() -> Refusal:
     return Refusal(401, text, headers={"WWW-Authenticate": "Bearer"})
 
 
+def token_needed() -> Refusal:
+    """No token, or one that is no administrator's: the two are not told apart."""
+    text = "An admin token is needed, as X-API-Key or Authorization: Bearer"
+    return Refusal(401, text, headers={"WWW-Authenticate": "Bearer"})
+
+
 def forbidden() -> Refusal:
     """The key fits, and is used from where it must not be."""
     return Refusal(403, "Requests of this tenant are not allowed from this address")

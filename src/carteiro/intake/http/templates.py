@@ -1,6 +1,7 @@
 """The endpoints of templates: a tenant's own under ``/v1``, any tenant's under ``/admin/v1``."""
 
 from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 from pydantic import Field
@@ -15,7 +16,7 @@ from carteiro.intake.http.whose import Whose
 from carteiro.model import NewTemplate, Template, TenantId, TenantUnknown
 from carteiro.policy.retry import PresetName
 from carteiro.ports import Templates
-from carteiro.rendering import check_template, render
+from carteiro.rendering import check_template, off_the_loop, render
 
 _LARGEST_VERSION = 2**31
 
@@ -149,7 +150,7 @@ class TemplateDesk:
             text=asked.text,
             retry_preset=asked.retry_preset,
         )
-        check_template(new)
+        await off_the_loop(partial(check_template, new))
         made = await self._templates.define(new)
         if isinstance(made, TenantUnknown):
             raise not_found("tenant")
@@ -175,7 +176,7 @@ class TemplateDesk:
         tenant = await self._whose.tenant_of(request)
         asked = await read_question(request, PreviewQuestion)
         template = await self._found(tenant, request, asked.version)
-        shown = render(template, asked.variables)
+        shown = await off_the_loop(partial(render, template, asked.variables))
         return Preview(subject=shown.subject, html=shown.html, text=shown.text).as_response(
             nulls=True
         )

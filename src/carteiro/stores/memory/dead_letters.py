@@ -124,6 +124,7 @@ class MemoryDeadLetters:
             has_content=revision is not None or message in self._tables.contents,
             now=now,
             revision=None if revision is None else row.revision + 1,
+            has_changed=revision is not None and revision.of not in {None, row.revision},
         )
         if change is not None:
             if revision is not None:

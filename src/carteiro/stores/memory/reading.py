@@ -9,11 +9,13 @@ from carteiro.model import (
     LATEST,
     Cursor,
     Depth,
+    IdempotencyKey,
     KindName,
     MessageFilter,
     MessageId,
     Page,
     QueuePlace,
+    Replayed,
     State,
     StoredMessage,
     TenantId,
@@ -46,6 +48,11 @@ class MemoryReading:
         if row is None or tenant not in {None, row.entry.tenant}:
             return None
         return _stored(row, self._tables.contents.get(message))
+
+    async def first(self, key: IdempotencyKey, *, tenant: TenantId) -> Replayed | None:
+        """The acceptance that a key of the tenant still stands for, if it was of this very request."""
+        first = self._tables.first_under(key, tenant, self._tables.now())
+        return None if first is None or first.digest != key.digest else first.replayed()
 
     async def messages(
         self, wanted: MessageFilter, *, cursor: Cursor | None = None, limit: int = 100

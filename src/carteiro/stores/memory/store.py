@@ -33,7 +33,7 @@ from carteiro.model import (
 )
 from carteiro.policy import lifecycle
 from carteiro.policy.lifecycle import MILLISECOND, Entry, Stamped
-from carteiro.policy.quota import KEY_LIFE_MS, Tally
+from carteiro.policy.quota import Tally
 from carteiro.stores.memory.claiming import Claiming
 from carteiro.stores.memory.recipients import meet
 from carteiro.stores.memory.tables import (
@@ -91,16 +91,14 @@ class MemoryStore:
         return TenantDisabled(message.tenant) if tenant.disabled else None
 
     def _asked_before(self, message: NewMessage, now: int) -> Replayed | KeyConflict | None:
-        """What the key stands for, if it stands for anything yet and still."""
+        """The first answer, or whose key it is."""
         if message.key is None:
             return None
-        first = self._tables.requests.get((message.tenant, message.key.key))
-        if first is None or first.created_at + KEY_LIFE_MS <= now:
+        first = self._tables.first_under(message.key, message.tenant, now)
+        if first is None:
             return None
-        if first.digest != message.key.digest:
-            return KeyConflict(first.message)
-        received_at = to_datetime(first.created_at)
-        return Replayed(first.message, received_at, first.recipient_id, first.request_id)
+        is_the_same = first.digest == message.key.digest
+        return first.replayed() if is_the_same else KeyConflict(first.message)
 
     def _over_limit(self, message: NewMessage, now: int) -> OverLimit | None:
         """The limit that stands in the way; if there is none, the message is counted."""

@@ -9,6 +9,7 @@ from carteiro.model import (
     ClaimId,
     DeadLetter,
     Fairness,
+    IdempotencyKey,
     InboxMail,
     Key,
     KindName,
@@ -16,6 +17,7 @@ from carteiro.model import (
     NewMessage,
     Recipient,
     RecipientId,
+    Replayed,
     SendLimit,
     Template,
     Tenant,
@@ -32,6 +34,7 @@ from carteiro.policy.lifecycle import (
     is_live,
 )
 from carteiro.policy.pacing import Pace
+from carteiro.policy.quota import KEY_LIFE_MS
 from carteiro.stores.bell import Bell
 
 FAR = 1 << 62  # an alarm that never rings
@@ -161,6 +164,11 @@ class Request:
     request_id: str
     created_at: int
 
+    def replayed(self) -> Replayed:
+        """The first answer, again."""
+        received_at = to_datetime(self.created_at)
+        return Replayed(self.message, received_at, self.recipient_id, self.request_id)
+
 
 class Tables:
     """Everything one memory store holds."""
@@ -197,6 +205,13 @@ class Tables:
         self.limits: dict[KindName, SendLimit] = {}
         self.next_token_us: dict[TenantId, int] = {}
         self.next_send_us: dict[KindName, int] = {}
+
+    # --- requests -----------------------------------------------------------------------------
+
+    def first_under(self, key: IdempotencyKey, tenant: TenantId, now: int) -> Request | None:
+        """What the key of a tenant stands for, if it stands for anything yet and still."""
+        first = self.requests.get((tenant, key.key))
+        return None if first is None or first.created_at + KEY_LIFE_MS <= now else first
 
     # --- tenants ------------------------------------------------------------------------------
 

@@ -82,6 +82,10 @@ class MemoryTenants:
         self._tables.tuned = fairness
         self._tables.bell.ring()
 
+    async def fairness(self) -> tuple[Fairness, bool]:
+        """The fairness settings in force here, and whether `tune` gave them."""
+        return self._tables.current_fairness(), self._tables.tuned is not None
+
     async def limit(self, kind: KindName, limit: SendLimit | None) -> None:
         """Set or lift the limit that all claims of a kind share; the same one again changes nothing."""
         if limit is not None:

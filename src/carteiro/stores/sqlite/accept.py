@@ -37,7 +37,7 @@ class _Fresh(NamedTuple):
     recipient: RecipientId | None
 
 
-class _First(NamedTuple):
+class First(NamedTuple):
     """What an idempotency key stands for."""
 
     digest: str
@@ -98,7 +98,7 @@ class _Door:
         self._known[message.id] = answer
         if message.key is not None:
             key, digest = message.key.key, message.key.digest
-            self._firsts[message.tenant, key] = _First(digest, answer)
+            self._firsts[message.tenant, key] = First(digest, answer)
             told = (message.id, recipient, message.request_id)
             self._keys.append((message.tenant, key, digest, *told))
 
@@ -147,13 +147,18 @@ def _tenants(db: sqlite3.Connection, new: Sequence[NewMessage]) -> dict[TenantId
 
 def _firsts(
     db: sqlite3.Connection, new: Sequence[NewMessage], now: int
-) -> dict[tuple[TenantId, str], _First]:
+) -> dict[tuple[TenantId, str], First]:
     keys = [(each.tenant, each.key.key) for each in new if each.key is not None]
-    if not keys:
-        return {}
+    return firsts_under(db, keys, now) if keys else {}
+
+
+def firsts_under(
+    db: sqlite3.Connection, keys: Sequence[tuple[TenantId, str]], now: int
+) -> dict[tuple[TenantId, str], First]:
+    """What keys stand for, each of its tenant; those that stand for nothing, or no longer, are left out."""
     rows = run(db, "accept_keys", keys=as_json(keys), after=now - KEY_LIFE_MS)
     return {
-        (tenant, key): _First(digest, Replayed(identity, moment(at), recipient, request_id))
+        (tenant, key): First(digest, Replayed(identity, moment(at), recipient, request_id))
         for tenant, key, digest, identity, recipient, request_id, at in rows
     }
 

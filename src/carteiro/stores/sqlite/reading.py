@@ -15,10 +15,12 @@ from carteiro.model import (
     Cursor,
     Depth,
     EventType,
+    IdempotencyKey,
     MessageFilter,
     MessageId,
     Page,
     QueuePlace,
+    Replayed,
     SendLimit,
     State,
     StoredMessage,
@@ -27,6 +29,7 @@ from carteiro.model import (
 )
 from carteiro.policy.lifecycle import LONGEST_HOLD_MS, MILLISECOND, is_live
 from carteiro.policy.pacing import Pace
+from carteiro.stores.sqlite.accept import firsts_under
 from carteiro.stores.sqlite.lists import find_messages
 from carteiro.stores.sqlite.opening import connect, in_our_words
 from carteiro.stores.sqlite.rows import as_json, in_ms, maybe_moment, message_of, moment, run
@@ -75,6 +78,13 @@ class SqliteReading:
             lambda db: run(db, "message", id=message, tenant=tenant).fetchone()
         )
         return None if row is None else message_of(row)
+
+    async def first(self, key: IdempotencyKey, *, tenant: TenantId) -> Replayed | None:
+        """The acceptance that a key of the tenant still stands for, if it was of this very request."""
+        asked, now = (tenant, key.key), self._clock()
+        found = await self._reader.ask(lambda db: firsts_under(db, [asked], now))
+        first = found.get(asked)
+        return None if first is None or first.digest != key.digest else first.answer
 
     async def messages(
         self, wanted: MessageFilter, *, cursor: Cursor | None = None, limit: int = 100

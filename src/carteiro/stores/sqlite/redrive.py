@@ -47,6 +47,7 @@ def redrive(
             has_content=revision is not None or kept[identity].has_content,
             now=now,
             revision=None if revision is None else kept[identity].revision + 1,
+            has_changed=revision is not None and revision.of not in {None, kept[identity].revision},
         )
         if change is not None:
             changes.apply(found[identity], change)

@@ -98,6 +98,11 @@ class SqliteTenants:
         await self._writer.do(change)
         self._wake.ring()
 
+    async def fairness(self) -> tuple[Fairness, bool]:
+        """The fairness settings in force here, and whether `tune` gave them."""
+        tuned = await self._reader.ask(_tuned)
+        return tuned or self._options.fairness, tuned is not None
+
     async def limit(self, kind: KindName, limit: SendLimit | None) -> None:
         """Set or lift the limit that all claims of a kind share."""
         if limit is not None:
@@ -148,8 +153,12 @@ class SqliteTenants:
 
 def fairness_now(db: sqlite3.Connection, configured: Fairness) -> Fairness:
     """The fairness settings in force: changed at run time, else as configured."""
+    return _tuned(db) or configured
+
+
+def _tuned(db: sqlite3.Connection) -> Fairness | None:
     row = run(db, "override_get", name="fairness").fetchone()
-    return configured if row is None else Fairness(**orjson.loads(row[0]))
+    return None if row is None else Fairness(**orjson.loads(row[0]))
 
 
 def _tenant(row: Sequence[Any]) -> Tenant:

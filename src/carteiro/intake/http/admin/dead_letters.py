@@ -171,15 +171,12 @@ class DeadLetterDesk:
         key = await self._keys.administrator_of(request)
         letter = await self._found(request)
         asked = await read_question(request, Changes)
-        if not letter.content:
+        message = await self._reading.message(letter.id)
+        if message is None:
+            raise not_found(_WHAT)
+        if not message.content:
             raise _past_retention()
-        revision = await revise(
-            letter.content,
-            asked.root,
-            kind=letter.kind,
-            tenant=letter.tenant,
-            backend=self._backend,
-        )
+        revision = await revise(message, asked.root, backend=self._backend)
         [answer] = await self._letters.redrive([letter.id], by=_name_of(key), revision=revision)
         return _redriven(letter.id, answer)
 
@@ -280,6 +277,8 @@ def _redriven(identity: MessageId, answer: RedriveAnswer) -> Response:
             raise Refusal(409, "It is on its way again already")
         case RedriveAnswer.NO_CONTENT:
             raise _past_retention()
+        case RedriveAnswer.CHANGED:
+            raise Refusal(409, "It was edited meanwhile: look at it, and edit it again")
         case RedriveAnswer.REDRIVEN:
             return Redriven(outbox_id=identity, answer=answer).as_response()
 

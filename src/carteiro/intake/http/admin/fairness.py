@@ -1,6 +1,7 @@
 """The endpoints of fairness: how tenants fare, and how they take turns."""
 
 from collections.abc import Iterable
+from dataclasses import asdict
 
 from pydantic import Field
 from starlette.requests import Request
@@ -53,6 +54,20 @@ class FairnessDocument(Question):
     max_round_robin_priority: int = Field(default=1, ge=1, le=_LARGEST)
 
 
+class FairnessView(Document):
+    """How tenants take turns; ``isOverride``: it was changed at run time, for all workers.
+
+    Otherwise it is what the settings of the process that answers say.
+    """
+
+    enable_round_robin: bool
+    max_jobs_per_tenant_batch: int
+    round_robin_base_priority: int
+    priority_increment_per_round: int
+    max_round_robin_priority: int
+    is_override: bool
+
+
 class FairnessDesk:
     """What administrators can see and change of fairness."""
 
@@ -69,6 +84,9 @@ class FairnessDesk:
             "See how tenants fare",
             Standings,
             query=StandingsQuestion,
+        )
+        yield Endpoint(
+            "GET", "/admin/v1/fairness", self.show, "See how tenants take turns", FairnessView
         )
         yield Endpoint(
             "PUT",
@@ -95,6 +113,12 @@ class FairnessDesk:
         found = await self._tenants.standings(KindName(asked.kind))
         items = [_view(each) for each in found[: asked.limit]]
         return Standings(items=items).as_response(nulls=True)
+
+    async def show(self, request: Request) -> Response:
+        """What is in force, and whether it was changed at run time."""
+        await self._keys.administrator_of(request)
+        fairness, is_override = await self._tenants.fairness()
+        return FairnessView(**asdict(fairness), is_override=is_override).as_response()
 
     async def tune(self, request: Request) -> Response:
         """For all workers, from now on, until it is changed again."""

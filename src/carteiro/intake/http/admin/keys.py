@@ -13,7 +13,7 @@ from carteiro.intake.http.key_ring import KeyRing
 from carteiro.intake.http.reading import Question, read_question
 from carteiro.intake.http.refusal import Refusal, not_found
 from carteiro.intake.http.whose import found_tenant
-from carteiro.keys import hash_key, hint_of, make_key
+from carteiro.keys import hash_key, hint_of, make_key, make_token
 from carteiro.model import MOST_LIVE_KEYS, Key, KeyId, TenantId, TenantUnknown, TooManyKeys
 from carteiro.ports import Keys, Tenants
 
@@ -100,7 +100,7 @@ class KeyDesk:
         owner = await self._owner(request)
         asked = await read_question(request, NewKey)
         expires_in = None if asked.expires_in_ms is None else asked.expires_in_ms * _MILLISECOND
-        key = make_key()
+        key = make_token() if owner is None else make_key()
         made = await self._keys.add(
             owner, key_hash=hash_key(key), hint=hint_of(key), expires_in=expires_in
         )

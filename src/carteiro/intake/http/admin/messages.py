@@ -1,4 +1,4 @@
-"""The endpoints of messages of any tenant and kind: list, look, ask why one waits."""
+"""The endpoints of messages of any tenant and kind: list, look, ask why one waits, cancel."""
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
@@ -7,8 +7,9 @@ from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import Response
 
+from carteiro.intake.http.cancelling import cancel
 from carteiro.intake.http.documents import Document, Moment
-from carteiro.intake.http.email_documents import EmailPage, EmailView, summary, view
+from carteiro.intake.http.email_documents import Cancelled, EmailPage, EmailView, summary, view
 from carteiro.intake.http.emails import EmailQuestion, message_id
 from carteiro.intake.http.endpoint import Endpoint
 from carteiro.intake.http.key_ring import KeyRing
@@ -46,6 +47,7 @@ class MessageDesk:
     def __init__(self, backend: Backend, keys: KeyRing) -> None:
         self._reading = backend.reading
         self._tenants = backend.tenants
+        self._store = backend.store
         self._keys = keys
 
     def endpoints(self) -> Iterable[Endpoint]:
@@ -61,6 +63,15 @@ class MessageDesk:
             "Ask why a message waits",
             WaitingView,
             refuses=(404,),
+        )
+        yield Endpoint(
+            "POST",
+            f"{_ONE}/cancel",
+            self.cancel,
+            "Cancel a message",
+            Cancelled,
+            also={202: Cancelled},
+            refuses=(404, 409),
         )
 
     async def list(self, request: Request) -> Response:
@@ -95,6 +106,10 @@ class MessageDesk:
             text=told.text,
             expires_at=message.expires_at,
         ).as_response(nulls=True)
+
+    async def cancel(self, request: Request) -> Response:
+        """What waits is cancelled (200); what is being sent is not sent again (202); else 409."""
+        return await cancel(self._store, await self._found(request), "message")
 
     async def _found(self, request: Request) -> StoredMessage:
         await self._keys.administrator_of(request)

@@ -10,7 +10,7 @@ from carteiro.intake.http.documents import Document, Moment
 from carteiro.intake.http.endpoint import Endpoint
 from carteiro.intake.http.key_ring import KeyRing
 from carteiro.intake.http.reading import Question, read_query
-from carteiro.model import Depth, State
+from carteiro.model import DeadFilter, Depth, State
 from carteiro.ports import DeadLetters, Reading
 
 
@@ -31,9 +31,10 @@ class TenantCount(Document):
 
 
 class DeadLetterSizes(Document):
-    """How many dead letters there are, and whose most of them are."""
+    """How many dead letters there are, why, and whose most of them are."""
 
     total: int
+    by_reason: dict[str, int]
     by_company: list[TenantCount]
 
 
@@ -71,10 +72,12 @@ class StatsDesk:
         asked = read_query(request, StatsQuestion)
         total, largest = await self._dead_letters.sizes(top=asked.top)
         by_company = [TenantCount(company_id=tenant, count=count) for tenant, count in largest]
+        groups = await self._dead_letters.group("reason", DeadFilter())
+        by_reason = {group.key: group.count for group in groups}
         stats = Stats(
             states=dict(await self._reading.states()),
             depths=[_depth(each) for each in await self._reading.depths()],
-            dead_letters=DeadLetterSizes(total=total, by_company=by_company),
+            dead_letters=DeadLetterSizes(total=total, by_reason=by_reason, by_company=by_company),
         )
         return stats.as_response(nulls=True)
 

@@ -16,7 +16,7 @@ from carteiro.intake.http.key_ring import KeyRing
 from carteiro.intake.http.reading import PageQuestion, Question, read_query, read_question
 from carteiro.intake.http.refusal import not_found
 from carteiro.intake.http.whose import found_tenant
-from carteiro.model import ApiLimits, Tenant, TenantId
+from carteiro.model import HEAVIEST, LARGEST_CAP, LIGHTEST, ApiLimits, Tenant, TenantId
 from carteiro.policy.names import LONGEST_NAME, NAME_RULE, is_name
 from carteiro.policy.retry import PresetName
 from carteiro.policy.tenancy import judge_tenant
@@ -40,8 +40,8 @@ class TenantChange(Question):
 
     name: str = Field(default="", max_length=LONGEST_NAME)
     tier: str | None = Field(default=None, max_length=LONGEST_NAME)
-    weight: float | None = Field(default=None, gt=0, allow_inf_nan=False)
-    cap: int | None = Field(default=None, ge=1, le=_LARGEST)
+    weight: float | None = Field(default=None, ge=LIGHTEST, le=HEAVIEST, allow_inf_nan=False)
+    cap: int | None = Field(default=None, ge=1, le=LARGEST_CAP)
     rate_per_second: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     paused: bool = False
     disabled: bool = False
