@@ -648,7 +648,7 @@ async def test_two_suspects_run_one_after_the_other() -> None:
         )
         working = asyncio.create_task(office.work(*pools))
         await gate.arrived.wait()
-        await asyncio.sleep(0.02)  # until the suspect is claimed, too
+        await asyncio.sleep(0.02)  # until both suspects are claimed
 
         gate.open.set()
         await working

@@ -526,7 +526,8 @@ class End:
     """What became of a claimed job.
 
     ``in_doubt`` counts the unknown outcomes that this verdict adds; ``attempted`` says that an
-    attempt was made which was never declared (kinds that do not declare).
+    attempt was made which was never declared (kinds that do not declare); ``revision`` is that of
+    what was sent, None if it does not matter.
     """
 
     lease: Lease
@@ -535,6 +536,7 @@ class End:
     duration: timedelta = ZERO
     in_doubt: int = 0
     attempted: bool = False
+    revision: int | None = None
 
 
 @value

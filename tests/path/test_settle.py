@@ -65,7 +65,7 @@ def test_a_known_outcome_needs_no_word_beside_its_verdict(
 
     end = settle.ended(job, verdict, outcome, duration=SECOND, declared=True)
 
-    assert end == End(job.lease, verdict, (), SECOND)
+    assert end == End(job.lease, verdict, (), SECOND, revision=job.revision)
 
 
 @pytest.mark.parametrize("verdict", [retry(charged=False), dead(DeadReason.IN_DOUBT)])

@@ -1,6 +1,7 @@
 """What may happen to a message, as tables of cases over its ledger entry."""
 
 from copy import deepcopy
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -24,6 +25,7 @@ from carteiro.model import (
     RedriveAnswer,
     Refused,
     RefusedWhy,
+    Revision,
     Settled,
     Start,
     State,
@@ -68,6 +70,7 @@ def an_entry(state: State = State.ENQUEUED, **changes: Any) -> Entry:
         "charged": 0,
         "in_doubt": 0,
         "round": 1,
+        "revision": 1,
         "holder": None,
         "held_until": None,
         "cancel_requested_at": None,
@@ -516,6 +519,37 @@ def test_a_late_success_that_is_known_is_no_news() -> None:
     assert entry.evidence != before.evidence
 
 
+def test_a_late_success_of_an_earlier_revision_proves_nothing() -> None:
+    """It is an event, told once; what people wrote instead is still to be sent."""
+    entry = an_entry(State.ENQUEUED, round=2, revision=2)
+    late = replace(an_end(sent("late")), revision=1)
+
+    first = finish(entry, late, owner=False, now=NOW)
+    again = finish(entry, late, owner=False, now=NOW)
+
+    assert first[0] == again[0] == Late(State.ENQUEUED)
+    assert types(first[1]) == [EventType.LATE_RESULT]
+    assert first[1] is not None
+    assert first[1].events[0].metadata["revision"] == 1
+    assert again[1] is None
+    answer, _ = begin(entry, a_start(), owner=True, now=NOW)
+    assert answer == Begun(1)
+    _, change = finish(entry, an_end(retry()), owner=True, now=NOW)
+    assert types(change) == [EventType.RETRY_SCHEDULED]
+
+
+def test_a_proof_outlasts_a_late_success_of_an_earlier_revision() -> None:
+    """What is known of the present revision is not forgotten over it."""
+    entry = an_open_entry(revision=2)
+    finish(entry, replace(an_end(sent("now")), revision=2), owner=False, now=NOW)
+    before = entry.evidence
+
+    stale = replace(an_end(sent("old"), ClaimId("third")), revision=1)
+    finish(entry, stale, owner=False, now=NOW)
+
+    assert entry.evidence == before
+
+
 # --- cancel -----------------------------------------------------------------------------------
 
 _CANCELS: list[tuple[str, Entry, bool, CancelAnswer]] = [
@@ -705,7 +739,8 @@ def test_what_has_changed_since_it_was_read_is_not_redriven() -> None:
     entry = an_entry(State.FAILED)
     before = deepcopy(entry)
 
-    answer = redrive(entry, by="ana", has_content=True, now=NOW, revision=3, has_changed=True)
+    stale = Revision("{}", None, None, of=2)
+    answer = redrive(entry, by="ana", has_content=True, now=NOW, revision=stale)
 
     assert answer == (RedriveAnswer.CHANGED, None)
     assert entry == before
@@ -715,8 +750,11 @@ def test_a_redrive_with_new_content_says_which_revision() -> None:
     """Whoever reads the timeline knows where the content changed."""
     entry = an_entry(State.FAILED)
 
-    _, change = redrive(entry, by="ana", has_content=True, now=NOW, revision=2)
+    _, change = redrive(
+        entry, by="ana", has_content=False, now=NOW, revision=Revision("{}", None, None, of=1)
+    )
 
+    assert entry.revision == 2
     told = {"round": 2, "redrivenBy": "ana", "revision": 2}
     assert change == Change((Stamped(EventType.ENQUEUED, told, NOW),))
 

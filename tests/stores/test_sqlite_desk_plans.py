@@ -21,7 +21,7 @@ _BY_KEY = (
     "dead_letters_drop",
     "dead_letters_load",
     "dead_letters_restore",
-    "redrive_load",
+    "redrive_contents",
     "redrive_mark",
     "revise_content",
     "revise_message",

@@ -46,10 +46,10 @@ def ended(
     if isinstance(outcome, Unknown):
         told = {"attempt": job.attempts + 1, "cause": outcome.failure.reason}
         events: tuple[Event, ...] = (Event(EventType.IN_DOUBT, told),)
-        return End(job.lease, verdict, events, duration, in_doubt=1, attempted=not declared)
+        return End(job.lease, verdict, events, duration, 1, not declared, job.revision)
     refused = outcome.refused if isinstance(outcome, Taken) else ()
     events = tuple(_refusal(address, failure) for address, failure in refused)
-    return End(job.lease, verdict, events, duration, attempted=not declared)
+    return End(job.lease, verdict, events, duration, 0, not declared, job.revision)
 
 
 def _refusal(address: str, failure: Failure) -> Event:

@@ -33,6 +33,7 @@ from carteiro.model import (
     Refused,
     RefusedWhy,
     Retry,
+    Revision,
     Scope,
     Sent,
     Settled,
@@ -74,6 +75,7 @@ class Entry:
     charged: int
     in_doubt: int
     round: int
+    revision: int
     holder: ClaimId | None
     held_until: int | None
     cancel_requested_at: int | None
@@ -199,26 +201,20 @@ def is_redriven(entry: Entry) -> bool:
     return entry.round > 1 and entry.state not in FINISHED
 
 
-def redrive(  # noqa: PLR0913 - what is known of the message, each by its name
-    entry: Entry,
-    *,
-    by: str,
-    has_content: bool,
-    now: int,
-    revision: int | None = None,
-    has_changed: bool = False,
+def redrive(
+    entry: Entry, *, by: str, has_content: bool, now: int, revision: Revision | None = None
 ) -> tuple[RedriveAnswer, Change | None]:
-    """Start a new round of attempts and a new ttl; ``revision`` is the number of new content, if there is any.
+    """Start a new round of attempts and a new ttl; with a ``revision``, one revision further.
 
-    ``has_changed``: that content was made of another revision than the message now is.
+    ``has_content``: what was accepted, or revised last, is still there.
     """
     if is_redriven(entry):
         return RedriveAnswer.ALREADY, None
     if entry.state not in DEAD:
         return RedriveAnswer.NOT_FOUND, None
-    if has_changed:
+    if revision is not None and revision.of not in {None, entry.revision}:
         return RedriveAnswer.CHANGED, None
-    if not has_content:
+    if revision is None and not has_content:
         return RedriveAnswer.NO_CONTENT, None
     entry.state = State.ENQUEUED
     entry.round += 1
@@ -231,7 +227,8 @@ def redrive(  # noqa: PLR0913 - what is known of the message, each by its name
     entry.finished_at = None
     told: dict[str, object] = {"round": entry.round, "redrivenBy": by}
     if revision is not None:
-        told["revision"] = revision
+        entry.revision += 1
+        told["revision"] = entry.revision
     return RedriveAnswer.REDRIVEN, Change((Stamped(EventType.ENQUEUED, told, now),))
 
 
@@ -253,7 +250,7 @@ def _why_not_begin(  # noqa: PLR0911 - a list of reasons, the first that holds i
         return Refused(RefusedWhy.HELD, ((entry.held_until or now) - now) * MILLISECOND)
     if is_open(entry) != start.open_attempt:
         return Refused(RefusedWhy.LOST)
-    if entry.evidence is not None:
+    if _proof(entry) is not None:
         return Refused(RefusedWhy.DELIVERED)
     if entry.cancel_requested_at is not None:
         return Refused(RefusedWhy.CANCELLED)
@@ -276,9 +273,8 @@ def _as_things_stand(entry: Entry, verdict: Verdict, now: int) -> Verdict:
     """The verdict in the light of what came meanwhile: a late success, an end of life before the retry."""
     if isinstance(verdict, Sent):
         return verdict
-    if entry.evidence is not None:
-        _, provider, provider_id = json.loads(entry.evidence)
-        return Sent(provider, provider_id)
+    if (proof := _proof(entry)) is not None:
+        return proof
     if entry.cancel_requested_at is not None:
         return verdict
     if isinstance(verdict, Retry) and now + verdict.after // MILLISECOND >= entry.expires_at:
@@ -366,23 +362,36 @@ def _cancelled(entry: Entry, now: int) -> Change:
 def _unclaimed(entry: Entry, end: End, now: int) -> tuple[Settled | Late, Change | None]:
     """An end without the claim: a repetition whose answer was lost, or one that comes late.
 
-    Only a late *sent* is news, and it never touches an attempt that is live now.
+    Only a late *sent* is news, and it never touches an attempt that is live now. Of a revision that
+    is no more it is kept, and proves nothing: what people wrote instead has not been sent.
     """
     if entry.holder == end.lease.claim and entry.held_until is None:
         return Settled(entry.state), None
     verdict = end.verdict
     if not isinstance(verdict, Sent) or _is_known(entry, end):
         return Late(entry.state), None
+    revision = entry.revision if end.revision is None else end.revision
+    is_stale = revision != entry.revision
     told = {"outcome": "SENT", "sesMessageId": verdict.provider_id, "provider": verdict.provider}
-    event = Stamped(EventType.LATE_RESULT, told, now)
-    entry.evidence = json.dumps([end.lease.claim, verdict.provider, verdict.provider_id])
-    has_ended = entry.state in {State.SENT, State.CANCELLED}
+    event = Stamped(EventType.LATE_RESULT, told | ({"revision": revision} if is_stale else {}), now)
+    if not is_stale or _proof(entry) is None:
+        evidence = [end.lease.claim, verdict.provider, verdict.provider_id, revision]
+        entry.evidence = json.dumps(evidence)
+    has_ended = is_stale or entry.state in {State.SENT, State.CANCELLED}
     if has_ended or (is_open(entry) and is_live(entry.held_until, now)):
         return Late(entry.state), Change((event,))
     entry.held_until = None
     change = _sent(entry, verdict, now, late=True)
     change.events = (event, *change.events)
     return Late(entry.state), change
+
+
+def _proof(entry: Entry) -> Sent | None:
+    """The late success of what the message now is, if one is known."""
+    if entry.evidence is None:
+        return None
+    _, provider, provider_id, *revision = json.loads(entry.evidence)
+    return Sent(provider, provider_id) if revision in ([], [entry.revision]) else None
 
 
 def _is_known(entry: Entry, end: End) -> bool:

@@ -6,6 +6,7 @@ import pytest
 
 from carteiro.model import (
     CancelAnswer,
+    End,
     EventType,
     Late,
     LeasedJob,
@@ -13,6 +14,7 @@ from carteiro.model import (
     RedriveAnswer,
     Refused,
     RefusedWhy,
+    Revision,
     Settled,
     Start,
     State,
@@ -212,6 +214,25 @@ async def test_a_late_success_ends_a_redriven_message(backend: Backend, clock: S
     assert answer == Late(State.SENT)
     assert await backend.dead_letters.show(slow.lease.job) is None
     assert await claimed_ids(backend.store) == []
+
+
+async def test_a_late_success_of_what_was_edited_since_ends_nothing(
+    backend: Backend, clock: StoreClock
+) -> None:
+    """It went to the old address: the new one still gets its mail, and the timeline tells of both."""
+    slow = await _slow_worker(backend.store, clock)
+    await attempted(backend.store, dead())
+    edited = Revision('{"html":"<p>Novo</p>"}', "rui@example.com", "Novo")
+    await backend.dead_letters.redrive([slow.lease.job], by="ana", revision=edited)
+
+    end = End(slow.lease, sent("late"), revision=slow.revision)
+    answers = [*await backend.store.settle([end]), *await backend.store.settle([end])]
+
+    assert answers == [Late(State.ENQUEUED)] * 2
+    assert (await event_types(backend, slow.lease.job)).count(EventType.LATE_RESULT) == 1
+    await attempted(backend.store, sent("new"))
+    row = await _read(backend, slow.lease.job)
+    assert (row.state, row.provider_id) == (State.SENT, "new")
 
 
 async def test_a_late_success_ends_an_expired_message(backend: Backend, clock: StoreClock) -> None:

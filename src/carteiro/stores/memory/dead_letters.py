@@ -121,10 +121,9 @@ class MemoryDeadLetters:
         answer, change = lifecycle.redrive(
             row.entry,
             by=by,
-            has_content=revision is not None or message in self._tables.contents,
+            has_content=message in self._tables.contents,
             now=now,
-            revision=None if revision is None else row.revision + 1,
-            has_changed=revision is not None and revision.of not in {None, row.revision},
+            revision=revision,
         )
         if change is not None:
             if revision is not None:
@@ -140,7 +139,6 @@ class MemoryDeadLetters:
             row.message, content=revision.content, to=revision.to, subject=revision.subject
         )
         row.recipient_id = meet(self._tables, tenant, told, now) if told else None
-        row.revision += 1
         self._tables.contents[row.entry.id] = revision.content
 
     def _mark(self, message: MessageId, now: int) -> None:

@@ -166,7 +166,7 @@ def _stored(row: Row, content: str | None) -> StoredMessage:
         charged=entry.charged,
         in_doubt=entry.in_doubt,
         round=entry.round,
-        revision=row.revision,
+        revision=row.entry.revision,
         holder=entry.holder,
         held_until=to_datetime_or_none(entry.held_until),
         cancel_requested_at=to_datetime_or_none(entry.cancel_requested_at),

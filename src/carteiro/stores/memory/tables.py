@@ -65,7 +65,6 @@ class Row:
     recipient_id: RecipientId | None
     created_at: int
     events: list[Stamped]
-    revision: int = 1
     number: int = field(default_factory=count(1).__next__)  # in the order in which they came
 
 

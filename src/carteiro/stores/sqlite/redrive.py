@@ -5,20 +5,12 @@ Killed anywhere, nothing of it is seen: neither new content without a new round 
 
 import sqlite3
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from carteiro.model import MessageId, RedriveAnswer, Revision, TenantId
 from carteiro.policy import lifecycle
 from carteiro.stores.sqlite.accept import meet
 from carteiro.stores.sqlite.ledger import Changes, load
 from carteiro.stores.sqlite.rows import as_json, run
-
-
-class _Kept(NamedTuple):
-    """Which revision of a message it is, and whether its content is still there."""
-
-    revision: int
-    has_content: bool
 
 
 def redrive(
@@ -30,9 +22,7 @@ def redrive(
     now: int,
 ) -> list[RedriveAnswer]:
     """Send dead messages round again, each once."""
-    kept = {
-        row[0]: _Kept(row[1], bool(row[2])) for row in run(db, "redrive_load", ids=as_json(ids))
-    }
+    has_content = {row[0] for row in run(db, "redrive_contents", ids=as_json(ids))}
     found = load(db, ids)
     changes = Changes(db, now)
     answers, redriven = [], []
@@ -44,10 +34,9 @@ def redrive(
         answer, change = lifecycle.redrive(
             entry,
             by=by,
-            has_content=revision is not None or kept[identity].has_content,
+            has_content=identity in has_content,
             now=now,
-            revision=None if revision is None else kept[identity].revision + 1,
-            has_changed=revision is not None and revision.of not in {None, kept[identity].revision},
+            revision=revision,
         )
         if change is not None:
             changes.apply(found[identity], change)

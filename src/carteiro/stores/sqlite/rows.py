@@ -112,6 +112,7 @@ def entry_row(entry: Entry) -> list[object]:
         entry.charged,
         entry.in_doubt,
         entry.round,
+        entry.revision,
         entry.holder,
         entry.held_until,
         entry.cancel_requested_at,
