@@ -15,6 +15,7 @@ from smtp_mails import HTML, SENDER, SUBJECT, TEXT, to
 from smtp_sink import HOST
 
 _LIST = 1000
+_SLOTS = 200  # more than connections: while some mails are sent, others are declared and settled in long lists
 
 
 class _CountingProvider(SmtpProvider):
@@ -37,7 +38,7 @@ async def _pass_through(folder: Path, port: int, mails: int, connections: int) -
     settings = {
         "provider": "smtp",
         "smtp": relay | {"connections": connections, "messages_per_connection": 10_000},
-        "workers": {"email_slots": connections},
+        "workers": {"email_slots": _SLOTS},
     }
     async with opened(folder, **settings) as post:
         _CountingProvider.left = mails
