@@ -7,6 +7,7 @@ PYTHON ?= $(shell for each in python3.13 python3.12 python3.11 python3; do \
 BIN := .venv/bin
 RUNS ?= 20
 SEED ?= $(shell date +%s)
+STORE ?= sqlite
 ARGS ?=
 
 .DEFAULT_GOAL := help
@@ -69,13 +70,13 @@ docs: .venv/ready ## write the pages that are generated from code
 bench: .venv/ready ## measure, beside a peer and the raw store in the same run
 	$(BIN)/python bench/core.py $(ARGS)
 
-prove: .venv/ready ## kill real processes RUNS times, reproducibly by SEED, and check that nothing is lost
-	$(BIN)/python tests/end_to_end/crash/prove.py --runs $(RUNS) --seed $(SEED)
+prove: .venv/ready ## kill real processes RUNS times, reproducibly by SEED, on STORE (sqlite, postgres), and check that nothing is lost
+	$(BIN)/python tests/end_to_end/crash/prove.py --runs $(RUNS) --seed $(SEED) --store $(STORE)
 
 services: ## install the servers that the tests start
 	@tools/services
 
 clean: ## remove .venv, caches and build results (never a database)
-	rm -rf .venv build dist src/*.egg-info .coverage .coverage.* .hypothesis .import_linter_cache \
+	rm -rf .bench .venv build dist src/*.egg-info .coverage .coverage.* .hypothesis .import_linter_cache \
 		.mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,21 +1,22 @@
-"""The figures of Carteiro on SQLite: each beside a peer that does less, from the same run.
+"""The figures of Carteiro: each beside a peer that does less, from the same run.
 
-make bench: everything, about twelve minutes;
+make bench: everything on SQLite, then on Postgres and on Redis, about an hour;
 make bench ARGS="--jobs 20000 --pairs 3 --waiting 100000": a quick look;
-make bench ARGS="--only failing": one part.
+make bench ARGS="--only failing": one part;
+make bench ARGS="--only postgres.drain --only postgres.mails": of those on Postgres, these two.
 """
 
 import argparse
-import json
-import subprocess
-import sys
+import signal
 from collections.abc import Callable
-from typing import Any
 
+import any_store
 import http_api
 import mime
+import postgres
+import redis_queue
 import smtp
-from figures import HERE, Figure, figures_of, in_pairs, print_table, row, say
+from figures import Figure, figures_of, in_pairs, lines_of, print_table, row, say
 
 _FAILING = 30  # per cent
 
@@ -49,27 +50,6 @@ def _named(figure: Figure, name: str) -> Figure:
     return Figure(name, figure.count, figure.seconds, figure.cpu_seconds)
 
 
-def _latency() -> None:
-    print("\nLatency at 100 a second\n")
-    rows = [
-        [each["name"], *(f"{each[key]:.1f}" for key in ("p50_ms", "p95_ms", "p99_ms"))]
-        for each in _lines("ours.latency")
-    ]
-    print_table(["what", "p50 ms", "p95 ms", "p99 ms"], rows)
-
-
-def _backlog(waiting: int) -> None:
-    compared, few, many, short = _lines("ours.backlog", "--waiting", waiting)
-    spread = "{ratio:.2f} ({ratio_low:.2f}-{ratio_high:.2f})".format_map(compared)
-    print(f"\nBacklog of {waiting:,}: claims by turns, median and the middle 80 % of the pairs\n")
-    rows = [
-        ["20 tenants", f"{compared['few_us']:.1f}", "1.00", f"{few['peak_mb']:.0f}"],
-        ["10,000 tenants", f"{compared['many_us']:.1f}", spread, f"{many['peak_mb']:.0f}"],
-        ["20 tenants, 25,000 waiting", "", "", f"{short['peak_mb']:.0f}"],
-    ]
-    print_table(["what", "claim us per job", "x 20 tenants", "peak MB of the worker"], rows)
-
-
 def _failing_once(mails: int, pairs: int) -> None:
     def attempts_per_second(*options: object) -> float:
         return figures_of("ours.emails", "--mails", mails, *options)["mail drain"].per_second
@@ -89,37 +69,45 @@ def _lists(messages: int) -> None:
     print(f"\nLists of e-mails, {messages:,} messages, pages of 25\n")
     rows = [
         [each["name"], *(f"{each[key]:.1f}" for key in ("p50_ms", "p95_ms", "most_ms"))]
-        for each in _lines("ours.lists", "--messages", messages)
+        for each in lines_of("ours.lists", "--messages", messages)
     ]
     print_table(["what", "p50 ms", "p95 ms", "most ms"], rows)
-
-
-def _lines(module: str, *arguments: object) -> list[dict[str, Any]]:
-    command = [sys.executable, "-m", module, *map(str, arguments)]
-    ran = subprocess.run(command, cwd=HERE, stdout=subprocess.PIPE, check=True, text=True)
-    return [json.loads(line) for line in ran.stdout.splitlines()]
 
 
 def main() -> None:
     """Run all measures and print their tables."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--jobs", type=int, default=100_000)
-    parser.add_argument("--waiting", type=int, default=1_000_000)
+    parser.add_argument("--jobs", type=int, default=100_000, help="a multiple of 1,000")
+    parser.add_argument("--waiting", type=int, default=1_000_000, help="a multiple of 5,000")
     parser.add_argument("--pairs", type=int, default=7)
     parts: dict[str, Callable[[], None]] = {
         "throughput": lambda: _throughput(asked.jobs),
-        "latency": _latency,
+        "latency": any_store.latency,
         "failing": lambda: _failing_once(max(1000, asked.jobs // 5), asked.pairs),
-        "backlog": lambda: _backlog(asked.waiting),
+        "backlog": lambda: any_store.backlog(asked.waiting),
         "lists": lambda: _lists(asked.waiting),
         "http": lambda: http_api.measure(max(1000, asked.jobs // 10), asked.pairs),
         "mime": mime.measure,
         "smtp": lambda: smtp.measure(max(1000, asked.jobs // 5), asked.pairs),
+        "postgres": lambda: postgres.measure(postgres.PARTS, asked.jobs, asked.waiting),
+        "redis": lambda: redis_queue.measure(redis_queue.PARTS, asked.jobs),
     }
-    parser.add_argument("--only", choices=parts, action="append", help="measure this alone")
+    pieces = [f"postgres.{name}" for name in postgres.PARTS]
+    pieces += [f"redis.{name}" for name in redis_queue.PARTS]
+    parser.add_argument(
+        "--only", choices=[*parts, *pieces], action="append", help="measure this alone"
+    )
     asked = parser.parse_args()
-    for name in asked.only or parts:
-        parts[name]()
+    # As Ctrl-C does: the servers that we started end, too.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    for wanted in asked.only or parts:
+        server, _, name = wanted.partition(".")
+        if not name:
+            parts[wanted]()
+        elif server == "postgres":
+            postgres.measure([name], asked.jobs, asked.waiting)
+        else:
+            redis_queue.measure([name], asked.jobs)
 
 
 if __name__ == "__main__":

@@ -7,10 +7,13 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
+from typing import Any
+
+from processes import cpu_seconds
 
 HERE = Path(__file__).parent
 _START = time.monotonic()
@@ -21,17 +24,22 @@ def say(text: str) -> None:
     print(f"[{time.monotonic() - _START:7.1f} s] {text}", file=sys.stderr, flush=True)
 
 
+class Missing(Exception):
+    """Something that is to be measured is not on this machine; the text says what to do."""
+
+
 # --- one measure ------------------------------------------------------------------------------
 
 
 @dataclass
 class Figure:
-    """What so many items took; CPU is user and system time of all threads."""
+    """What so many items took; CPU is user and system time of all threads, of servers that of all their processes."""
 
     name: str
     count: int
     seconds: float = 0.0
     cpu_seconds: float = 0.0
+    server_cpu_seconds: float = 0.0
 
     @property
     def per_second(self) -> float:
@@ -43,20 +51,31 @@ class Figure:
         """Microseconds of CPU per item."""
         return self.cpu_seconds / self.count * 1e6
 
+    @property
+    def server_cpu_us(self) -> float:
+        """Microseconds of the server's CPU per item."""
+        return self.server_cpu_seconds / self.count * 1e6
+
 
 @contextmanager
 def measured(name: str, count: int) -> Iterator[Figure]:
-    """Time the block in this process; the figure is complete when the block ends."""
+    """Time the block in this process, and the servers that ``BENCH_SERVER_PIDS`` name; complete when the block ends."""
     figure = Figure(name, count)
-    cpu, wall = _cpu_seconds(), time.perf_counter()
+    of_server, cpu, wall = _server_cpu_seconds(), _cpu_seconds(), time.perf_counter()
     yield figure
     figure.seconds = time.perf_counter() - wall
     figure.cpu_seconds = _cpu_seconds() - cpu
+    figure.server_cpu_seconds = _server_cpu_seconds() - of_server
 
 
 def _cpu_seconds() -> float:
     used = resource.getrusage(resource.RUSAGE_SELF)
     return used.ru_utime + used.ru_stime
+
+
+def _server_cpu_seconds() -> float:
+    pids = os.environ.get("BENCH_SERVER_PIDS", "").split()
+    return sum(cpu_seconds(int(pid)) for pid in pids)
 
 
 # --- a process of its own ---------------------------------------------------------------------
@@ -68,21 +87,38 @@ def report(figure: Figure) -> None:
     print(json.dumps(asdict(figure) | rates), flush=True)
 
 
-def figures_of(module: str, *arguments: object) -> dict[str, Figure]:
+def reported(figure: str) -> Figure:
+    """A figure that another process handed over, from its line."""
+    line = json.loads(figure)
+    return Figure(**{each.name: line[each.name] for each in fields(Figure) if each.name in line})
+
+
+def figures_of(
+    module: str,
+    *arguments: object,
+    environ: Mapping[str, str] | None = None,
+    python: Path | str = sys.executable,
+) -> dict[str, Figure]:
     """Run a module of this folder in a process of its own; what it reported, by name."""
-    command = [sys.executable, "-m", module, *map(str, arguments)]
-    environ = os.environ | {"PYTHONPATH": str(HERE)}
+    lines = printed_by([python, "-m", module, *arguments], environ)
+    return {figure.name: figure for figure in map(reported, lines)}
+
+
+def lines_of(
+    module: str, *arguments: object, environ: Mapping[str, str] | None = None
+) -> list[dict[str, Any]]:
+    """Run a module of this folder in a process of its own; the objects that it printed."""
+    command = [sys.executable, "-m", module, *arguments]
+    return [json.loads(line) for line in printed_by(command, environ)]
+
+
+def printed_by(command: Sequence[object], environ: Mapping[str, str] | None = None) -> list[str]:
+    """Run it in this folder; the lines that it printed."""
+    given = os.environ | {"PYTHONPATH": str(HERE)} | dict(environ or {})
     ran = subprocess.run(
-        command, cwd=HERE, env=environ, stdout=subprocess.PIPE, check=True, text=True
+        [*map(str, command)], cwd=HERE, env=given, stdout=subprocess.PIPE, check=True, text=True
     )
-    reported = [_figure(json.loads(line)) for line in ran.stdout.splitlines()]
-    return {figure.name: figure for figure in reported}
-
-
-def _figure(line: dict[str, float | int | str]) -> Figure:
-    return Figure(
-        str(line["name"]), int(line["count"]), float(line["seconds"]), float(line["cpu_seconds"])
-    )
+    return ran.stdout.splitlines()
 
 
 # --- pairs ------------------------------------------------------------------------------------

@@ -1,18 +1,15 @@
 """A server under load: started as a child, found by its port, its CPU time read from outside."""
 
 import json
-import os
 import socket
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
 from figures import HERE, Figure
-
-_TICKS = os.sysconf("SC_CLK_TCK")
+from processes import cpu_seconds
 
 
 def listener() -> socket.socket:
@@ -32,11 +29,6 @@ class Server:
     pid: int
     port: int
     key: str
-
-    def cpu_seconds(self) -> float:
-        """User and system time of all its threads so far."""
-        fields = Path(f"/proc/{self.pid}/stat").read_text("ascii").rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / _TICKS
 
     def load(  # noqa: PLR0913 - the options of a run
         self,
@@ -59,13 +51,13 @@ class Server:
             "requests": requests,
             "connections": connections,
         }
-        before = self.cpu_seconds()
+        before = cpu_seconds(self.pid)
         command = [sys.executable, "-m", "http_load"]
         for option, given in options.items():
             command += [f"--{option}", str(given)]
         ran = subprocess.run(command, cwd=HERE, stdout=subprocess.PIPE, check=True, text=True)
         seconds = json.loads(ran.stdout)["seconds"]
-        return Figure(name, requests * each, seconds, self.cpu_seconds() - before)
+        return Figure(name, requests * each, seconds, cpu_seconds(self.pid) - before)
 
 
 @contextmanager

@@ -247,7 +247,8 @@ def backends_page() -> str:
 
 def promises() -> Iterator[Promise]:
     """What the ports of a store promise."""
-    for port in get_type_hints(Backend).values():
+    of_every_store = [each for each in get_type_hints(Backend).values() if isinstance(each, type)]
+    for port in of_every_store:
         text = inspect.cleandoc(port.__doc__ or "")
         folder = _FOLDER.findall(text)[0]
         only = _ONLY_PROMISE.search(" ".join(text.split()))

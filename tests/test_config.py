@@ -10,7 +10,7 @@ from typing import Any, get_args
 import pytest
 
 from carteiro import config
-from carteiro.config import Settings, load
+from carteiro.config import Settings, load, without_password
 from carteiro.errors import ConfigError
 from carteiro.model import ApiLimits, Fairness, SendLimit
 
@@ -296,9 +296,19 @@ def test_an_unknown_flag_is_refused() -> None:
         ),
         ("[tiers]\ngold = 1e7", "less than or equal to 1000000"),
         ("[tiers]\ngold = inf", "should be a finite number"),
-        ("store = ''", "store = '' (from carteiro.toml): should be sqlite:///FILE or memory://"),
-        ("store = 'sqlite:///'", "should be sqlite:///FILE or memory://"),
-        ("store = 'redis://here'", "should be sqlite:///FILE or memory://"),
+        (
+            "store = ''",
+            "store = '' (from carteiro.toml): should be sqlite:///FILE, postgresql://HOST/DATABASE or memory://",
+        ),
+        (
+            "store = 'sqlite:///'",
+            "should be sqlite:///FILE, postgresql://HOST/DATABASE or memory://",
+        ),
+        (
+            "store = 'redis://here'",
+            "should be sqlite:///FILE, postgresql://HOST/DATABASE or memory://",
+        ),
+        ("queue = 'here:6379'", "should be redis://HOST:PORT/NUMBER"),
         (
             "provider = 'ses'",
             "provider = 'ses' (from carteiro.toml): should be 'sandbox', 'smtp' or 'noop'",
@@ -344,3 +354,12 @@ def test_a_file_that_is_not_toml_is_named(written: bytes) -> None:
 
     with pytest.raises(ConfigError, match=r"carteiro\.toml: is not a TOML file"):
         loaded()
+
+
+def test_a_password_in_an_address_is_not_shown() -> None:
+    """Whoever looks at the settings, or at an error about them, does not learn it."""
+    assert without_password("postgresql://ana:s3cret@db/mail") == "postgresql://ana:***@db/mail"
+    assert without_password("postgresql://ana@db/mail") == "postgresql://ana@db/mail"
+    with pytest.raises(ConfigError) as raised:
+        load(environ={"CARTEIRO_STORE": "mysql://ana:s3cret@db/mail"})
+    assert "s3cret" not in str(raised.value)

@@ -7,16 +7,25 @@ import sys
 from configparser import ConfigParser
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
+import yaml  # type: ignore[import-untyped]
 from typer.main import get_command
 
 from carteiro.cli import app
 from carteiro.config import Settings, load
+from carteiro.stores.postgres.migrating import _OLDEST_SERVER
+from carteiro.stores.redis.examine import _OLDEST_SERVER as _OLDEST_REDIS
 from support.pages import REPOSITORY
 
 DEPLOY = REPOSITORY / "deploy"
 UNITS = sorted((DEPLOY / "systemd").glob("*.service"))
+SERVICES: dict[str, dict[str, Any]] = yaml.safe_load((DEPLOY / "compose.yaml").read_text())[
+    "services"
+]
+OURS = sorted(name for name, service in SERVICES.items() if "build" in service)
 PROGRAM = "/opt/carteiro/bin/carteiro"
 SANDBOXING = re.compile(
     r"^(?:Protect|Private|Restrict|SystemCall|NoNew|Lock|Memory|Capability)\w*="
@@ -127,3 +136,80 @@ def test_systemd_finds_no_fault(tmp_path: Path) -> None:
         said = ran.stderr
 
     assert [line for line in said.splitlines() if "carteiro" in line] == []
+
+
+def composed(name: str) -> Settings:
+    """What a service of the compose file reads when it starts; the file is mounted, here it lies beside."""
+    environ = SERVICES[name]["environment"] | {"CARTEIRO_CONFIG": str(DEPLOY / "carteiro.toml")}
+    return load(environ=environ)
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_a_composed_service_starts_a_command_that_there_is(name: str) -> None:
+    """With settings that load, and the settings file where it says."""
+    service = SERVICES[name]
+    settings = composed(name)
+    [mounted] = [each for each in service["volumes"] if each.startswith("./carteiro.toml:")]
+
+    assert service["command"][0] in get_command(app).commands  # type: ignore[attr-defined]
+    assert mounted.split(":")[1] == service["environment"]["CARTEIRO_CONFIG"]
+    assert settings.origin("store") != settings.origin(
+        "provider"
+    )  # the one by variable, the other by file
+    assert settings.smtp.password.removeprefix("env:") in service["environment"]
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_a_composed_service_finds_its_servers(name: str) -> None:
+    """Store and queue are services of the same file, which it waits for."""
+    store, queue = urlsplit(composed(name).store), urlsplit(composed(name).queue)
+
+    assert {store.hostname, queue.hostname} == set(SERVICES[name]["depends_on"])
+    assert store.hostname is not None
+    made = SERVICES[store.hostname]["environment"]
+    assert (store.username, store.path) == (made["POSTGRES_USER"], f"/{made['POSTGRES_DB']}")
+    assert SERVICES[name]["environment"]["PGPASSWORD"] == made["POSTGRES_PASSWORD"]
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_compose_waits_longer_than_the_grace(name: str) -> None:
+    """Or it would kill what would have ended by itself."""
+    patience = timedelta(seconds=int(SERVICES[name]["stop_grace_period"].removesuffix("s")))
+
+    assert patience > composed(name).delivery.grace + timedelta(seconds=10)
+
+
+def test_the_composed_api_is_published_where_it_listens() -> None:
+    """To this machine alone; and asked there whether it can accept."""
+    api = composed("api").api
+    [published] = SERVICES["api"]["ports"]
+
+    assert api.host == "0.0.0.0"
+    assert published == f"127.0.0.1:{api.port}:{api.port}"
+    assert f":{api.port}/health/ready" in SERVICES["api"]["healthcheck"]["test"][-1]
+
+
+def test_composed_servers_are_new_enough() -> None:
+    """And Redis is set up as `carteiro doctor` wants it."""
+    postgres, redis = (SERVICES[name]["image"].split(":") for name in ("postgres", "redis"))
+
+    assert (postgres[0], redis[0]) == ("postgres", "redis")
+    assert int(postgres[1]) * 10_000 >= _OLDEST_SERVER
+    assert int(redis[1]) >= _OLDEST_REDIS[0]
+    assert "./redis.conf:/etc/redis.conf:ro" in SERVICES["redis"]["volumes"]
+    assert SERVICES["redis"]["command"][:2] == ["redis-server", "/etc/redis.conf"]
+
+
+def test_the_image_has_what_it_needs() -> None:
+    """Everything that it copies is there, and it can speak to both servers."""
+    text = (DEPLOY / "Dockerfile").read_text()
+    copied = [
+        name for line in re.findall(r"^COPY (.*) \S+$", text, re.MULTILINE) for name in line.split()
+    ]
+
+    assert [name for name in copied if not (REPOSITORY / name).exists()] == []
+    assert {"constraints.txt", "src"} <= set(copied)
+    assert ".[postgres,redis]" in text
+    for name in OURS:
+        context = (DEPLOY / SERVICES[name]["build"]["context"]).resolve()
+        assert context / SERVICES[name]["build"]["dockerfile"] == DEPLOY / "Dockerfile"

@@ -1,13 +1,16 @@
 """Templates: what they may say, what they become, and what nobody can make them do."""
 
 import asyncio
+import gc
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import Any
+from weakref import WeakSet, ref
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from jinja2 import nodes
 
 from carteiro.email import make_email, restore_email, stored_content
 from carteiro.errors import InvalidMessage
@@ -24,6 +27,7 @@ from carteiro.rendering import (
     sample_templates,
 )
 from carteiro.stores.memory import open_memory
+from carteiro.template_language import Program, program
 from carteiro.template_runtime import FILTERS, TESTS
 from carteiro.template_work import Allowance
 from support.builders import ACME, BRASA, tenants_named
@@ -77,6 +81,14 @@ def test_all_three_parts_are_rendered() -> None:
     made = render(template, {"user_data": {"full_name": "Ana"}})
 
     assert made == Rendered("Oi, Ana", "<p>Olá, Ana</p>", "Olá, Ana")
+
+
+@pytest.mark.parametrize(("source", "made"), [("{{ true }}", "true"), ("x{{ none }}", "x")])
+def test_constants_are_printed_alike_in_html_and_text(source: str, made: str) -> None:
+    """Nobody wants to read Python, wherever it stands."""
+    rendered = render(a_template(source, text=source), {})
+
+    assert (rendered.html, rendered.text) == (made, made)
 
 
 def test_html_is_escaped_and_text_is_not() -> None:
@@ -359,6 +371,12 @@ def test_attributes_of_python_are_out_of_reach(source: str) -> None:
         "{% if x %}",
         "{% endfor %}",
         "{{ x | nothing }}",
+        "{{ x | truncate(length=5, length=6) }}",
+        "{{ x | default(__debug__=1) }}",
+        "{{ '\\ud800' }}",
+        "{{ x == '\\x00' }}",
+        "{{ 1e999 }}",
+        "{% if x == 0x" + "f" * 5_000 + " %}{% endif %}",
     ],
 )
 def test_what_is_not_allowed_is_refused_when_it_is_written(source: str) -> None:
@@ -551,6 +569,36 @@ def test_the_parts_of_an_e_mail_share_its_work() -> None:
 def test_nothing_is_slow_by_the_square(source: str, fault: str) -> None:
     """Division of long numbers and a search for each of many at each place are refused."""
     assert fault in refusal(source, s="9" * 50_000)["template.variables"]
+
+
+def test_nothing_is_evaluated_while_a_template_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Jinja would try each part of an expression again for each that it stands in."""
+    tried: list[nodes.Not] = []
+    monkeypatch.setattr(nodes.Not, "as_const", lambda each, *_: tried.append(each))
+
+    Program("{{ " + "not (" * 50 + "x" + ")" * 50 + " }}", escapes=True)
+
+    assert tried == []
+
+
+def test_what_was_read_is_kept_while_it_fits() -> None:
+    """A tenant that writes one long template after the other does not fill the memory."""
+    read = [WeakSet([program(f"{i}".ljust(MAX_BODY_BYTES), escapes=True)]) for i in range(30)]
+
+    assert 0 < sum(map(len, read)) < 10
+
+
+def test_what_is_no_longer_kept_is_freed_at_once() -> None:
+    """Without a collection of garbage, for which a server waits long."""
+    read = Program("{{ x }}", escapes=True)
+    code = ref(read._template.root_render_func)
+
+    gc.disable()
+    try:
+        del read
+        assert code() is None
+    finally:
+        gc.enable()
 
 
 def test_not_all_that_is_missing_is_told_if_it_is_too_much() -> None:

@@ -22,8 +22,8 @@ from carteiro.model import ClaimId, End, KindName, MessageId, NewMessage, Sent, 
 from figures import say
 from ours.shared import opened, run
 
+LIST = 5000
 _KIND = KindName("waiting")
-_LIST = 5000
 _BATCH = 200
 _WARM_UP = 5  # the first claims let every tenant into the ring
 _DAY = timedelta(days=1)
@@ -32,13 +32,16 @@ _DAY = timedelta(days=1)
 async def _fill(folder: Path, waiting: int, tenants: int) -> None:
     async with opened(folder) as post:
         await post.backend.tenants.ensure([TenantId(f"t{each}") for each in range(tenants)])
-        for first in range(0, waiting, _LIST):
-            await post.backend.store.accept(
-                [_message(first + index, tenants) for index in range(_LIST)]
-            )
-            if first % (_LIST * 40) == 0:
+        for first in range(0, waiting, LIST):
+            await accept(post, first, tenants)
+            if first % (LIST * 40) == 0:
                 say(f"ours: {first:,} of {waiting:,} waiting, {tenants:,} tenants")
     os.sync()
+
+
+async def accept(post: Carteiro, first: int, tenants: int) -> None:
+    """Have a list of jobs more."""
+    await post.backend.store.accept([_message(first + index, tenants) for index in range(LIST)])
 
 
 def _message(index: int, tenants: int) -> NewMessage:
@@ -53,8 +56,8 @@ def _message(index: int, tenants: int) -> NewMessage:
     )
 
 
-async def _claim_us(post: Carteiro) -> float:
-    """Claim a batch and settle it; what each claimed job took."""
+async def claim_and_settle(post: Carteiro) -> tuple[int, float]:
+    """Claim a batch and settle it; how many there were, and what claiming each took in microseconds."""
     begun = time.perf_counter()
     claimed = await post.backend.store.claim(
         claim_id=ClaimId(str(uuid7())), kinds=[_KIND], limit=_BATCH, lease=_DAY / 100
@@ -63,7 +66,11 @@ async def _claim_us(post: Carteiro) -> float:
     assert claimed.jobs
     ends = [End(job.lease, Sent("task", ""), attempted=True) for job in claimed.jobs]
     await post.backend.store.settle(ends)
-    return spent / len(claimed.jobs) * 1e6
+    return len(claimed.jobs), spent / len(claimed.jobs) * 1e6
+
+
+async def _claim_us(post: Carteiro) -> float:
+    return (await claim_and_settle(post))[1]
 
 
 async def _compare(few: Path, many: Path, batches: int) -> None:

@@ -28,8 +28,13 @@ def run(work: Coroutine[Any, Any, None], *, level: str = "info") -> None:
 
 @asynccontextmanager
 async def opened(folder: Path, **settings: Any) -> AsyncIterator[Carteiro]:
-    """The file in this folder."""
-    async with Carteiro.open(f"sqlite:///{folder}/carteiro.db", **settings) as post:
+    """What is measured: a file in this folder, or what ``BENCH_STORE`` and ``BENCH_QUEUE`` name.
+
+    ``{name}`` in the store's address is the name of the folder.
+    """
+    url = os.environ.get("BENCH_STORE", f"sqlite:///{folder}/carteiro.db").format(name=folder.name)
+    queue = os.environ.get("BENCH_QUEUE", "")
+    async with Carteiro.open(url, queue=queue, **settings) as post:
         yield post
 
 

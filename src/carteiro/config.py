@@ -39,7 +39,9 @@ LogLevel: TypeAlias = Literal["debug", "info", "warn", "error"]
 ProviderName: TypeAlias = Literal["sandbox", "smtp", "noop"]
 
 _MEMORY = "memory://"
-_STORE = re.compile(r"sqlite:///.+", re.DOTALL)
+_STORE = re.compile(r"sqlite:///.+|postgres(ql)?://.+", re.DOTALL)
+_QUEUE = re.compile(r"(redis|rediss|valkey|valkeys|redis\+sentinel|unix)://.+", re.DOTALL)
+_PASSWORD = re.compile(r"(://[^/@:]*):[^/@]*@")
 
 _SLOTS_WITH_NETWORK = 5
 _SLOTS_WITHOUT = 200
@@ -74,8 +76,20 @@ def _some_duration(raw: object) -> timedelta:
 
 def _store(raw: str) -> str:
     if raw != _MEMORY and not _STORE.fullmatch(raw):
-        raise ValueError("should be sqlite:///FILE or memory://")
+        raise ValueError("should be sqlite:///FILE, postgresql://HOST/DATABASE or memory://")
     return raw
+
+
+def _queue(raw: str) -> str:
+    if raw and not _QUEUE.fullmatch(raw):
+        text = "should be redis://HOST:PORT/NUMBER, redis+sentinel://HOST:PORT/SERVICE, or empty"
+        raise ValueError(text)
+    return raw
+
+
+def without_password(raw: object) -> object:
+    """A setting as it may be shown: an address may have a password in it."""
+    return _PASSWORD.sub(r"\1:***@", raw) if isinstance(raw, str) else raw
 
 
 def _networks(raw: str) -> str:
@@ -93,9 +107,14 @@ def _duration_or_none(raw: object) -> timedelta | None:
 
 def _secret_reference(raw: object) -> str:
     """Never the secret: settings are shown, and written into messages."""
-    if raw and not _SECRET_REFERENCE.fullmatch(str(raw)):
+    if raw and not is_reference(str(raw)):
         raise ValueError("should be env:NAME or file:PATH, never the secret itself")
     return str(raw)
+
+
+def is_reference(text: str) -> bool:
+    """Whether it says where a secret is, and is none itself."""
+    return bool(_SECRET_REFERENCE.fullmatch(text))
 
 
 def _address_or_none(raw: object) -> str:
@@ -114,6 +133,7 @@ HoldDuration: TypeAlias = Annotated[
 DurationOrNone: TypeAlias = Annotated[timedelta | None, BeforeValidator(_duration_or_none)]
 Text: TypeAlias = Annotated[str, Field(min_length=1)]
 StoreUrl: TypeAlias = Annotated[str, AfterValidator(_store)]
+QueueUrl: TypeAlias = Annotated[str, AfterValidator(_queue)]
 Networks: TypeAlias = Annotated[str, AfterValidator(_networks)]
 Count: TypeAlias = Annotated[int, Field(ge=0)]
 Limit: TypeAlias = Annotated[int, Field(ge=0, le=1_000_000_000)]
@@ -226,6 +246,14 @@ class SqliteSettings(_Section):
     busy_timeout: Duration = Field(alias="busy_timeout_ms")
 
 
+class PostgresSettings(_Section):
+    """What is peculiar to the Postgres store."""
+
+    connections: SomeCount
+    command_timeout: SomeDuration = Field(alias="command_timeout_ms")
+    prepared_statements: bool
+
+
 class SandboxSettings(_Section):
     """What is peculiar to the sandbox provider."""
 
@@ -278,6 +306,7 @@ class Settings(_Section):
     """All settings, checked."""
 
     store: StoreUrl
+    queue: QueueUrl
     provider: ProviderName
     environment: Environment
     delivery: DeliverySettings
@@ -290,6 +319,7 @@ class Settings(_Section):
     retention: RetentionSettings
     dead_letters: DeadLetterSettings
     sqlite: SqliteSettings
+    postgres: PostgresSettings
     sandbox: SandboxSettings
     smtp: SmtpSettings
     metrics: MetricsSettings
@@ -464,5 +494,5 @@ def _complaints(error: ValidationError, given: Mapping[str, Given]) -> Iterator[
     for each in error.errors():
         wrong = given[".".join(str(part) for part in each["loc"])]
         allowed = each["msg"].removeprefix("Value error, ").removeprefix("Input ")
-        written = "(not shown)" if wrong.key in _SECRETS else repr(wrong.raw)
+        written = "(not shown)" if wrong.key in _SECRETS else repr(without_password(wrong.raw))
         yield f"{wrong.key} = {written} (from {wrong.origin}): {allowed}"

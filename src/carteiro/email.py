@@ -44,6 +44,7 @@ _NO_ADDRESS = "is not an e-mail address"
 _PATH_CHARACTER = re.compile(r"[/\\]")
 _PLAIN_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}", re.ASCII)
 
+_MAX_RETRIES = '{"maxRetries":'
 _BARE_NUMBER = re.compile(r"\s*[+-]?[0-9._]+([eE][+-]?[0-9]+)?\s*")
 
 
@@ -146,6 +147,8 @@ def _subject_unless_template(given: object, info: ValidationInfo) -> object:
 class Email(_Document):
     """One e-mail as a tenant asks for it: a subject of 1 to 150 characters and html or text or both, or a template."""
 
+    # How often one of the table queue may fail: we write it, no request may. It stands first, see `max_retries_of`.
+    max_retries: SkipJsonSchema[int | None] = Field(default=None, ge=1, strict=True)
     to: Address = Field(description="An address alone, without a display name.")
     template: EmailTemplate | None = Field(
         default=None, description="Says subject and body; none of them is given beside it."
@@ -215,6 +218,11 @@ class Email(_Document):
         description="Whether it is sent again when nobody knows if it was sent.",
     )
 
+    @property
+    def needs_words(self) -> bool:
+        """Whether the words of its template are still to be put in."""
+        return self.template is not None and self.template.version is None
+
 
 _VALIDATOR = Email.__pydantic_validator__
 
@@ -269,6 +277,13 @@ def restore_email(content: str) -> Email:
     return email
 
 
+def max_retries_of(content: str | None) -> int | None:
+    """How often an e-mail of the table queue may fail, without reading the rest of it; None: it is not one."""
+    if content is None or not content.startswith(_MAX_RETRIES):
+        return None
+    return int(content[len(_MAX_RETRIES) : content.index(",")])
+
+
 def subject_fault(subject: str) -> str | None:
     """What is wrong with a subject, if anything."""
     if not 1 <= len(subject) <= MAX_SUBJECT_CHARS:
@@ -284,6 +299,8 @@ def _judged(email: Email) -> Email:
     changes: dict[str, Any] = {}
     _judge_addresses(email, faults, changes)
     faults += _saying_faults(email) if email.template is None else _template_faults(email)
+    if email.max_retries is not None:
+        faults.append(FieldError("maxRetries", "is not a known field"))
     if email.scheduled_at is not None and email.scheduled_at > LATEST:
         faults.append(FieldError("scheduledAt", f"must not be after {LATEST:%Y-%m-%d}"))
     if email.headers:

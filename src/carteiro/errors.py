@@ -5,16 +5,19 @@ CarteiroError
 ├── InvalidMessage         what was to be sent is malformed; carries the fields
 ├── TenantMissing          no such tenant, or one that is disabled
 ├── KeyReused              an idempotency key stands for another request; nothing was stored
+├── CannotJoin             a connection whose transaction cannot be joined; nothing was stored
 ├── BadCursor              a cursor that no list gave out
 ├── DeadlinePassed         a provider call woke up after its deadline, before the hand-over
 ├── TransitionRefused      a message was to move where it must not: a bug, nothing was written
 ├── DeliveryFailed         a task or provider says what is wrong, already classified
 └── StoreError
     ├── StoreUnavailable   cannot be reached or written now; try again
+    │   └── StoreMoved     closed for good: its messages go to another store, or went there
     ├── StoreFull          no room for new messages; what is accepted already still settles
     ├── StoreCorrupt       the file is damaged
     ├── SchemaMismatch     the schema is newer than this program
-    └── CannotBackUp       there is no file to copy, or the target is there already
+    ├── CannotBackUp       there is no file to copy, or the target is there already
+    └── CannotMove         not from there, not to there, or not as things stand; says what to do
 """
 
 from collections.abc import Sequence
@@ -62,6 +65,10 @@ class KeyReused(CarteiroError):
     """An idempotency key stands for another request; nothing was stored."""
 
 
+class CannotJoin(CarteiroError):
+    """A connection whose transaction cannot be joined; nothing was stored."""
+
+
 class BadCursor(CarteiroError, ValueError):
     """A cursor that no list gave out."""
 
@@ -90,6 +97,10 @@ class StoreUnavailable(StoreError):
     """Cannot be reached or written now; try again."""
 
 
+class StoreMoved(StoreUnavailable):
+    """Closed for good: its messages go to another store, or went there."""
+
+
 class StoreFull(StoreError):
     """No room for new messages; what is accepted already still settles."""
 
@@ -104,3 +115,7 @@ class SchemaMismatch(StoreError):
 
 class CannotBackUp(StoreError):
     """There is no file to copy, or the target is there already."""
+
+
+class CannotMove(StoreError):
+    """Not from there, not to there, or not as things stand; says what to do."""

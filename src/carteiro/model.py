@@ -339,10 +339,19 @@ class ApiLimits:
 
 
 @value
+class QueueRow:
+    """What the table queue shows of a message that the ledger does not know."""
+
+    user_id: str | None  # a UUID
+    max_retries: int = 3
+
+
+@value
 class NewMessage:
     """What a tenant wants done, ready to be committed.
 
     ``key`` set: committed with the message, kept for a day. ``limits`` set: counted against them.
+    ``row`` set: it is a row of the table queue, where the store has one.
     """
 
     id: MessageId
@@ -364,6 +373,7 @@ class NewMessage:
     template_type: str | None = None
     key: IdempotencyKey | None = None
     limits: ApiLimits | None = None
+    row: QueueRow | None = None
 
 
 @value
@@ -780,6 +790,9 @@ class TooManyKeys:
 
 # --- templates --------------------------------------------------------------------------------
 
+MOST_TEMPLATES = 1000  # types of one tenant, those that are deleted included
+MOST_TEMPLATE_VERSIONS = 100  # of one type; messages carry their words, so none needs an older one
+
 
 @value
 class NewTemplate:
@@ -805,6 +818,27 @@ class Template:
     text: str | None
     retry_preset: str | None
     created_at: datetime
+    deleted_at: datetime | None = None  # the type was taken out of use while this was its newest
+
+
+@value
+class TemplateSummary:
+    """One version of a template as lists show it, without its html and text: they may be long."""
+
+    tenant: TenantId
+    type: str
+    version: int
+    subject: str
+    has_html: bool
+    has_text: bool
+    retry_preset: str | None
+    created_at: datetime
+    deleted_at: datetime | None = None
+
+
+@value
+class TooManyTemplates:
+    """The tenant has as many templates in use as it may: delete one first."""
 
 
 # --- reading ----------------------------------------------------------------------------------

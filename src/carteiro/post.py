@@ -82,14 +82,24 @@ class Carteiro:
 
     # --- sending
 
-    async def send(self, *, tenant: str, **fields: Any) -> Accepted | Replayed:  # noqa: ANN401 - the fields of an e-mail
+    async def send(
+        self,
+        *,
+        tenant: str,
+        connection: object = None,
+        **fields: Any,  # noqa: ANN401 - the fields of an e-mail
+    ) -> Accepted | Replayed:
         """Accept one e-mail, durably; an unknown tenant is created. Raises `InvalidMessage` on bad input.
 
         A tenant with a ``/`` in its name can send, but no address of the API can name it.
         With an ``idempotency_key`` it is accepted once within a day, however often it is sent;
         `KeyReused` if the key stands for another e-mail.
+
+        With a ``connection`` to the store's own Postgres database (of asyncpg, or SQLAlchemy's
+        AsyncConnection or AsyncSession) it is accepted in the transaction that this is in: its
+        commit sends it, its rollback leaves nothing. `CannotJoin` where that cannot be.
         """
-        [answer] = await self.send_many([{"tenant": tenant, **fields}])
+        [answer] = await self.send_many([{"tenant": tenant, **fields}], connection=connection)
         match answer:
             case Accepted() | Replayed():
                 return answer
@@ -103,12 +113,14 @@ class Carteiro:
             case OverLimit(limit):  # counts what comes over HTTP alone
                 raise AssertionError(limit)
 
-    async def send_many(self, items: Sequence[Mapping[str, Any]]) -> list[SendAnswer]:
+    async def send_many(
+        self, items: Sequence[Mapping[str, Any]], *, connection: object = None
+    ) -> list[SendAnswer]:
         """Accept many e-mails, each with its ``tenant``; an answer for each, in order.
 
-        Raises `StoreError` only while nothing of the list is stored.
+        Raises `StoreError` only while nothing of the list is stored. With a ``connection`` as `send`.
         """
-        return await self._sending.many(items)
+        return await self._sending.many(items, connection=connection)
 
     async def accept_email(
         self,

@@ -124,10 +124,12 @@ async def _revised(
     fixed = sorted(changes.keys() - EDITABLE)
     if fixed:
         raise InvalidMessage([FieldError(_shown(name), _FIXED) for name in fixed[:20]])
-    email = make_email(_merged(stored, changes))
-    if email.template is None:
+    email = make_email(_merged(stored, changes)).model_copy(
+        update={"max_retries": stored.max_retries}
+    )
+    if email.template is None and not stored.needs_words:
         email = email.model_copy(update={"template": stored.template})
-    else:
+    elif email.template is not None:
         email = await render_email(email, tenant=tenant, templates=backend.templates)
     [owner] = await backend.tenants.find([tenant])
     return email if owner is None else from_tenant(email, owner)
@@ -142,7 +144,9 @@ def _shown(name: str) -> str:
 
 def _merged(stored: Email, changes: Mapping[str, Any]) -> dict[str, Any]:
     fields: dict[str, Any] = orjson.loads(stored_content(stored))
-    fields.pop("template", None)  # its words are in place, and stand for themselves
+    fields.pop("maxRetries", None)
+    if not stored.needs_words:
+        fields.pop("template", None)  # its words are in place, and stand for themselves
     if changes.get("template") is not None:
         fields = {name: each for name, each in fields.items() if name not in _SAYS}
     for name, each in changes.items():

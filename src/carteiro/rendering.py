@@ -220,9 +220,16 @@ async def render_email(
             "subject": rendered.subject,
             "html": rendered.html,
             "text": rendered.text,
-            "template": EmailTemplate(type=template.type, version=template.version),
+            "template": _pinned(email, template),
         }
     )
+
+
+def _pinned(email: Email, template: Template) -> EmailTemplate:
+    """Which version said it; the table queue also shows with which words."""
+    if email.max_retries is None or email.template is None:
+        return EmailTemplate(type=template.type, version=template.version)
+    return email.template.model_copy(update={"version": template.version})
 
 
 # --- samples ------------------------------------------------------------------------------------

@@ -2,12 +2,20 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
+from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
 from uuid_utils import uuid7
 
 from carteiro.email import Email, make_email
-from carteiro.errors import FieldError, InvalidMessage, NotAccepted, StoreError, TenantMissing
+from carteiro.errors import (
+    CannotJoin,
+    FieldError,
+    InvalidMessage,
+    NotAccepted,
+    StoreError,
+    TenantMissing,
+)
 from carteiro.gather import Gatherer
 from carteiro.model import (
     AcceptAnswer,
@@ -50,6 +58,7 @@ class Sending:
 
     def __init__(self, backend: Backend, *, default_ttl: timedelta) -> None:
         self._store = backend.store
+        self._joining = backend.joining
         self._templates = backend.templates
         self._reading = backend.reading
         self._default_ttl = default_ttl
@@ -58,8 +67,13 @@ class Sending:
             self._store.accept, size=lambda new: len(new.content), bound=_MOST_WAITING
         )
 
-    async def many(self, items: Sequence[Mapping[str, Any]]) -> list[SendAnswer]:
-        """Accept what the library is given: unknown tenants are created, no limit counts it."""
+    async def many(
+        self, items: Sequence[Mapping[str, Any]], *, connection: object = None
+    ) -> list[SendAnswer]:
+        """Accept what the library is given: unknown tenants are created, no limit counts it.
+
+        With a ``connection`` in the transaction that this is in.
+        """
         wanted = [_read(item) for item in items]
         names = {each.tenant for each in wanted if isinstance(each, _Wanted)}
         tenants = await self._tenants.settings(names)
@@ -69,7 +83,8 @@ class Sending:
             else await self._made_or_not(_posting(each, tenants[each.tenant]))
             for each in wanted
         ]
-        return await accept_each(made, self.commit)
+        commit = self.commit if connection is None else partial(self._join, connection)
+        return await accept_each(made, commit)
 
     async def one_posting(self, posting: Posting) -> PostAnswer:
         """Accept one e-mail, gathered with what others send at the same time."""
@@ -96,6 +111,18 @@ class Sending:
                 raise
             answers += [NotStored(str(error))] * (len(messages) - len(answers))
         return answers
+
+    async def _join(self, connection: object, messages: Sequence[NewMessage]) -> list[SendAnswer]:
+        """Accept in the caller's transaction: all of it, or the transaction is lost."""
+        if self._joining is None:
+            text = "connection= needs a store in the caller's own database: postgresql://"
+            raise CannotJoin(text)
+        await self._tenants.ensure({message.tenant for message in messages})
+        return [
+            self._told(answer)
+            for some in _bearable(messages)
+            for answer in await self._joining.accept(connection, some)
+        ]
 
     async def _made_or_not(
         self, posting: Posting, allowance: Allowance | None = None

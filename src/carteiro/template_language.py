@@ -11,6 +11,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from threading import Lock
 from typing import Any, NamedTuple
+from weakref import finalize
 
 import orjson
 from jinja2 import Template as Compiled
@@ -18,10 +19,10 @@ from jinja2 import TemplateSyntaxError, nodes
 from jinja2.exceptions import TemplateRuntimeError
 from jinja2.ext import Extension
 from jinja2.lexer import Token, TokenStream
-from jinja2.meta import find_undeclared_variables
 
 from carteiro.template_runtime import (
     FILTERS,
+    LARGEST_OPERAND,
     PAID_LOOP,
     PAID_SEARCH,
     SCOPE,
@@ -46,6 +47,7 @@ _STEPS_OF_READING_CHAR = 10
 _STEPS_OF_NODE = 100
 _CHARS_OF_STEP = 4  # of what comes out
 _MOST_PROGRAMS = 256  # that are kept
+_MOST_CHARS_OF_PROGRAMS = 8 * MAX_SOURCE_CHARS  # each is held twice, with up to 4 bytes
 
 _ALLOWED_NODES = (
     nodes.Template,
@@ -76,6 +78,7 @@ _ALLOWED_NODES = (
 )
 _TAKEN_NAMES = frozenset({"caller", "self", "super"})  # Jinja puts objects of its own there
 _NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
+_UNSENDABLE = re.compile("[\0\ud800-\udfff]")
 _TOO_MANY = "has too many parts"
 
 
@@ -119,12 +122,14 @@ class Program:
         environment = _ESCAPING if escapes else _PLAIN
         tree = _parsed(environment, source)
         count = _judge(tree)
-        self._names = find_undeclared_variables(tree)
+        # Jinja's own search for them takes time by the square of the depth.
+        self._names = {each.name for each in tree.find_all(nodes.Name) if each.ctx == "load"}
         self._steps = count * _STEPS_OF_NODE
         self._unpaid = count * _STEPS_OF_READING + len(source) * _STEPS_OF_READING_CHAR
         _set_prices(tree)
-        code = environment.compile(tree)
-        self._template = Compiled.from_code(environment, code, {})
+        self._template = _compiled(environment, tree)
+        # What it was compiled to holds itself, and a server collects such garbage rarely.
+        finalize(self, self._template.root_render_func.__globals__.clear).atexit = False
 
     def run(self, variables: Readable, *, most_chars: int, work: Work) -> str:
         """The text with its words in place; raises `TemplateFault` or `VariablesMissing` alone."""
@@ -153,10 +158,11 @@ class Program:
 
 
 class _Shelf:
-    """The programs that were run last, for every thread."""
+    """The programs that were run last, for every thread; as many as fit."""
 
     def __init__(self) -> None:
         self._programs: OrderedDict[tuple[str, bool], Program] = OrderedDict()
+        self._chars = 0
         self._lock = Lock()
 
     def find(self, source: str, *, escapes: bool) -> Program | None:
@@ -168,9 +174,16 @@ class _Shelf:
 
     def keep(self, source: str, *, escapes: bool, program: Program) -> None:
         with self._lock:
+            if (source, escapes) not in self._programs:
+                self._chars += len(source)
             self._programs[source, escapes] = program
-            if len(self._programs) > _MOST_PROGRAMS:
-                self._programs.popitem(last=False)
+            while self._is_overfull:
+                (oldest, _), _ = self._programs.popitem(last=False)
+                self._chars -= len(oldest)
+
+    @property
+    def _is_overfull(self) -> bool:
+        return len(self._programs) > _MOST_PROGRAMS or self._chars > _MOST_CHARS_OF_PROGRAMS
 
 
 _SHELF = _Shelf()
@@ -236,6 +249,14 @@ def _parsed(environment: Environment, source: str) -> nodes.Template:
         raise TemplateFault("is nested too deeply or has a number that is too long") from None
 
 
+def _compiled(environment: Environment, tree: nodes.Template) -> Compiled:
+    try:
+        return Compiled.from_code(environment, environment.compile(tree), {})
+    except SyntaxError as error:  # of Python, as for an argument that is given twice
+        text = f"cannot be read: {error.msg[:200]}"
+        raise TemplateFault(text) from None
+
+
 class _Place(NamedTuple):
     """How deep a node stands."""
 
@@ -289,8 +310,19 @@ def _fault(  # noqa: PLR0911 - a list of faults, the first that holds is told
             return f"the test {name!r} is not allowed"
         case nodes.Name(name=name) if name.startswith("_") or name in _TAKEN_NAMES:
             return f"the name {name!r} is not allowed"
+        case nodes.Const(value=value):
+            return _constant_fault(value)
         case nodes.For():
             return _loop_fault(node)
+    return None
+
+
+def _constant_fault(value: object) -> str | None:
+    """What is wrong with a constant: escapes can write what no e-mail may hold."""
+    if isinstance(value, int | float) and value > LARGEST_OPERAND:
+        return "a number is too large"
+    if isinstance(value, str) and _UNSENDABLE.search(value):
+        return "a text must not contain U+0000 or half of a character"
     return None
 
 

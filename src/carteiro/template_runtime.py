@@ -63,7 +63,7 @@ _STEPS_OF_TITLE = 20  # a character: it is cut into words; the other filters tak
 _STEPS_OF_FILTER = 50  # before its first character
 _STEPS_OF_ITEM = 3  # of a list that is searched
 _LARGEST_NUMBER = 10**15
-_LARGEST_OPERAND = 2**64  # what JSON can hold; division of more is slow
+LARGEST_OPERAND = 2**64  # what JSON can hold; division of more is slow
 _MOST_PLACES = 10
 _MOST_TRIMMED = 100  # each is looked for at each place
 _MOST_MISSING = 100  # are told at once
@@ -334,7 +334,7 @@ class Environment(ImmutableSandboxedEnvironment):
         if not (_is_number(left) and _is_number(right)):
             text = f"{operator!r} is for numbers"
             raise TemplateRuntimeError(text)
-        bearable = _small(left, _LARGEST_OPERAND), _small(right, _LARGEST_OPERAND)
+        bearable = _small(left, LARGEST_OPERAND), _small(right, LARGEST_OPERAND)
         return _small(_ARITHMETIC[operator](*bearable), _LARGEST_NUMBER)
 
 
@@ -348,8 +348,10 @@ def _small(number: float, most: int) -> float:
     return number
 
 
-def _printed(each: object) -> object:
+@pass_context  # or Jinja prints constants while it reads, before they come here
+def _printed(context: Context, each: object) -> object:
     """What may stand in a text: no list and no object, for nobody wants to read Python."""
+    del context
     if each is None:
         return ""
     if isinstance(each, bool):

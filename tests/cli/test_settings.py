@@ -37,7 +37,11 @@ def test_no_two_settings_share_a_variable() -> None:
             "provider = 'ses' (from environment variable CARTEIRO_PROVIDER)",
         ),
         ("CARTEIRO_PROVIDER", "ses", "should be 'sandbox', 'smtp' or 'noop'"),
-        ("CARTEIRO_STORE", "redis://here", "should be sqlite:///FILE or memory://"),
+        (
+            "CARTEIRO_STORE",
+            "redis://here",
+            "should be sqlite:///FILE, postgresql://HOST/DATABASE or memory://",
+        ),
         ("CARTEIRO_DELIVERY_LEASE_MS", "0", "whole milliseconds, 1 or more"),
         ("CARTEIRO_DELIVERY_LEASE", "5", "did you mean CARTEIRO_DELIVERY_LEASE_MS?"),
         ("CARTEIRO_NOTHING_LIKE_IT", "5", "no such setting"),

@@ -1,10 +1,13 @@
 """Templates from the command line."""
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from carteiro.cli.exit_codes import ExitCode
+from carteiro.model import MOST_TEMPLATES
 from support.command_line import CommandLine
 
 
@@ -32,6 +35,48 @@ def test_each_put_is_a_new_version(line: CommandLine, tmp_path: Path) -> None:
     assert "<p>Hello {{ user.name }}</p>" in line.done(
         "template", "show", "hello", "--tenant", "acme"
     )
+
+
+def test_a_list_says_what_there_is_and_not_what_it_says(line: CommandLine, tmp_path: Path) -> None:
+    """Also each version of one type; show tells what one says, deleted or not."""
+    line.tenant("acme")
+    written(line, tmp_path)
+    of_acme = ("--tenant", "acme")
+
+    [listed] = line.listed("template", "ls", *of_acme)
+    line.done("template", "delete", "hello", *of_acme, "--yes")
+    [version] = line.listed("template", "ls", *of_acme, "--type", "hello")
+    shown = line.asked("template", "show", "hello", *of_acme, "--version", "1")
+
+    assert (listed["hasHtml"], listed["hasText"], listed["deletedAt"]) == (True, False, None)
+    assert not {"html", "text"} & (listed.keys() | version.keys())
+    assert version["deletedAt"] is not None
+    assert version["deletedAt"] == shown["deletedAt"]
+    assert shown["html"] == "<p>Hello {{ user.name }}</p>"
+
+
+@pytest.mark.parametrize("command", [("put", "hello", "--subject", "S"), ("samples",)])
+def test_one_template_too_many_is_refused(
+    line: CommandLine, tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    """It says how to make room."""
+    line.tenant("acme")
+    text = tmp_path / "hello.txt"
+    text.write_text("Hello")
+    body = ("--text", str(text)) if command[0] == "put" else ()
+    with closing(sqlite3.connect(line.file)) as db, db:
+        db.executemany(
+            "INSERT INTO templates (tenant, type, version, subject, text, created_at)"
+            " VALUES ('acme', ?, 1, 'S', 'T', 0)",
+            [(f"type-{number}",) for number in range(MOST_TEMPLATES)],
+        )
+
+    refused = line("template", *command, *body, "--tenant", "acme")
+    line.done("template", "delete", "type-7", "--tenant", "acme", "--yes")
+    line.done("template", "delete", "type-8", "--tenant", "acme", "--yes")
+
+    assert (refused.code, "carteiro template delete" in refused.err) == (ExitCode.REFUSED, True)
+    line.done("template", *command, *body, "--tenant", "acme")
 
 
 @pytest.mark.parametrize(

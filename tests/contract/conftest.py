@@ -8,11 +8,25 @@ import pytest
 from carteiro.ports import Backend, Store
 from support.builders import ACME, BRASA, tenants_named
 from support.clock import StoreClock
-from support.set_ups import Place, SetUp, in_memory, on_sqlite
+from support.set_ups import (
+    Place,
+    SetUp,
+    drop_postgres,
+    drop_redis,
+    drop_redis_and_postgres,
+    in_memory,
+    on_postgres,
+    on_redis_and_postgres,
+    on_redis_and_sqlite,
+    on_sqlite,
+)
 
 SET_UPS = (
     SetUp("memory", in_memory),
-    SetUp("sqlite", on_sqlite, durable=True),
+    SetUp("sqlite", on_sqlite, durable=True, in_files=True),
+    SetUp("postgres", on_postgres, durable=True, drops=drop_postgres),
+    SetUp("redis+sqlite", on_redis_and_sqlite, durable=True, in_files=True, drops=drop_redis),
+    SetUp("redis+postgres", on_redis_and_postgres, durable=True, drops=drop_redis_and_postgres),
 )
 
 
@@ -50,7 +64,17 @@ def store(backend: Backend) -> Store:
 @pytest.fixture(params=[each for each in SET_UPS if each.durable], ids=_name)
 async def place(request: pytest.FixtureRequest, tmp_path: Path, clock: StoreClock) -> Place:
     """Where a durable store is kept that knows the tenants ACME and BRASA: `place.opened()`, as often as needed."""
-    kept = Place(request.param, tmp_path, clock)
+    return await _kept(request.param, tmp_path, clock)
+
+
+@pytest.fixture(params=[each for each in SET_UPS if each.in_files], ids=_name)
+async def file_place(request: pytest.FixtureRequest, tmp_path: Path, clock: StoreClock) -> Place:
+    """The same, of stores that are files of ours: a server's are its own business."""
+    return await _kept(request.param, tmp_path, clock)
+
+
+async def _kept(set_up: SetUp, folder: Path, clock: StoreClock) -> Place:
+    kept = Place(set_up, folder, clock)
     async with kept.opened() as opened:
         await opened.tenants.define(tenants_named([ACME, BRASA]))
     return kept

@@ -27,17 +27,23 @@ KEY = {"Idempotency-Key": "pedido-42"}
 
 
 async def test_the_same_key_and_e_mail_is_answered_as_the_first_time(post: Carteiro) -> None:
-    """How the JSON was written does not matter, nor which request id the second try has."""
+    """How the JSON was written does not matter, nor which request id the second try has; it says that it is one."""
     recipient = {"externalId": "ana", "email": "ana@example.com"}
     spaced = json.dumps(an_email(recipient=recipient), indent=4, sort_keys=True)
 
     async with a_client(post) as client:
-        first = await sent(client, headers=KEY, recipient=recipient)
-        again = await client.post(
-            "/v1/email/send", content=spaced, headers=KEY | {"Content-Type": "application/json"}
-        )
+        first, again = [
+            await client.post(
+                "/v1/email/send",
+                content=content,
+                headers=KEY | {"Content-Type": "application/json"},
+            )
+            for content in (json.dumps(an_email(recipient=recipient)), spaced)
+        ]
 
-    assert answer_in(again, 202) == first
+    assert answer_in(again, 202) == answer_in(first, 202)
+    assert "Idempotent-Replayed" not in first.headers
+    assert again.headers["Idempotent-Replayed"] == "true"
     assert await stored(post) == 1
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from carteiro.email import restore_email
 from carteiro.intake.http.templates import Preview, TemplateList, TemplateView
-from carteiro.model import MessageId
+from carteiro.model import MOST_TEMPLATES, MessageId
 from carteiro.post import Carteiro
 from support.builders import ACME
 from support.http import (
@@ -19,6 +19,7 @@ from support.http import (
     fields_in,
     stored,
 )
+from support.templates import defined
 
 OWN = "/v1/templates"
 WELCOME = {
@@ -34,6 +35,13 @@ async def written(client: httpx.AsyncClient, path: str = OWN, **changes: Any) ->
     document = answer_in(await client.put(f"{path}/welcome", json=WELCOME | changes))
     TemplateView.model_validate(document)
     return document
+
+
+def summary_of(template: dict[str, Any]) -> dict[str, Any]:
+    """What lists show of a template."""
+    summary = {name: each for name, each in template.items() if name not in {"html", "text"}}
+    has = {"hasHtml": template["html"] is not None, "hasText": template["text"] is not None}
+    return summary | has
 
 
 @pytest.mark.parametrize(
@@ -53,8 +61,61 @@ async def test_each_change_is_a_new_version(post: Carteiro, path: str, key: str)
     TemplateList.model_validate(versions)
     assert (first["version"], second["version"]) == (1, 2)
     assert (shown, old) == (second, first)
-    assert listed["items"] == [second]
-    assert versions["items"] == [second, first]
+    assert listed["items"] == [summary_of(second)]
+    assert versions["items"] == [summary_of(second), summary_of(first)]
+
+
+async def test_a_list_says_what_there_is_and_not_what_it_says(post: Carteiro) -> None:
+    """However long the texts are, a list is short; whoever wants one asks for it."""
+    long = "a" * 100_000
+
+    async with a_client(post) as client:
+        for _ in range(3):
+            await written(client, html=None, text=long)
+        lists = [await client.get(path) for path in (OWN, f"{OWN}/welcome/versions")]
+        shown = [
+            answer_in(await client.get(f"{OWN}/welcome", params={"version": each["version"]}))
+            for each in answer_in(lists[1])["items"]
+        ]
+
+    for each in lists:
+        assert len(each.content) < 1000
+        assert (answer_in(each)["items"][0]["hasHtml"], answer_in(each)["items"][0]["hasText"]) == (
+            False,
+            True,
+        )
+    assert [(each["version"], each["text"]) for each in shown] == [(3, long), (2, long), (1, long)]
+
+
+async def test_one_template_too_many_is_409(post: Carteiro) -> None:
+    """It says so, and nothing is stored; one that was deleted makes room."""
+    for number in range(MOST_TEMPLATES):
+        await defined(post.backend, f"type-{number}")
+
+    async with a_client(post) as client:
+        refused = await client.put(f"{OWN}/welcome", json=WELCOME)
+        shown = await client.get(f"{OWN}/welcome")
+        assert (await client.delete(f"{OWN}/type-7")).is_success
+        await written(client)
+        listed = answer_in(await client.get(OWN))
+
+    assert str(MOST_TEMPLATES) in error_in(refused, 409, "CONFLICT")["message"]
+    error_in(shown, 404, "NOT_FOUND")
+    assert len(listed["items"]) == MOST_TEMPLATES
+
+
+async def test_a_version_of_a_deleted_template_says_since_when(post: Carteiro) -> None:
+    """By its number it can still be read; so can the list of versions."""
+    async with a_client(post) as client:
+        before = await written(client)
+        assert (await client.delete(f"{OWN}/welcome")).is_success
+        shown = answer_in(await client.get(f"{OWN}/welcome", params={"version": 1}))
+        versions = answer_in(await client.get(f"{OWN}/welcome/versions"))
+
+    assert before["deletedAt"] is None
+    assert shown["deletedAt"] is not None
+    assert shown == before | {"deletedAt": shown["deletedAt"]}
+    assert versions["items"] == [summary_of(shown)]
 
 
 async def test_a_deleted_template_is_gone(post: Carteiro) -> None:

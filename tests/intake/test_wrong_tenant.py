@@ -3,7 +3,9 @@
 The endpoints are taken from the OpenAPI document: a new one is asked without being named here.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -13,6 +15,7 @@ from carteiro.intake.http.api import create_api
 from carteiro.intake.http.docs_page import operations_of
 from carteiro.model import DeadFilter, MessageFilter, MessageId, RecipientId
 from carteiro.post import Carteiro
+from carteiro.stores.postgres import migrate
 from support.builders import ACME
 from support.http import (
     ADMIN_TOKEN,
@@ -23,15 +26,18 @@ from support.http import (
     an_email,
     answer_in,
     error_in,
+    opened,
     sent,
 )
 from support.library import work
+from support.shared_servers import shared_postgres
 
 SECRET = "segredo"  # stands in everything of ACME's
 BODIES: dict[str, Any] = {  # one that would be accepted, by the name of its document
     "Batch": {"messages": [an_email()]},
     "Changes": {"subject": "a"},
     "Email": an_email(),
+    "EnqueueQuestion": {"p_template_type": "welcome", "p_recipient_email": "a@example.com"},
     "FairnessDocument": {},
     "NewKey": {},
     "NewTenantDocument": {},
@@ -41,6 +47,17 @@ BODIES: dict[str, Any] = {  # one that would be accepted, by the name of its doc
     "TemplateDocument": {"subject": "a", "text": "b"},
     "TenantChange": {"cap": 1},
 }
+
+
+@pytest.fixture(params=["memory", "sqlite", "postgres"])
+async def post(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Carteiro]:
+    """A post office on each store."""
+    with ExitStack() as stack:
+        url = "memory://" if request.param == "memory" else f"sqlite:///{tmp_path}/carteiro.db"
+        if request.param == "postgres":
+            url = stack.enter_context(shared_postgres().a_database(migrate))
+        async with opened(url) as office:
+            yield office
 
 
 class Requests:

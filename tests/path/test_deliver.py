@@ -125,6 +125,20 @@ async def test_a_call_that_comes_too_late_is_not_made() -> None:
     assert handed_over == []
 
 
+async def test_a_call_that_asked_nobody_in_its_time_was_not_made() -> None:
+    """A provider whose connections are all in use: the message is no worse for having waited."""
+
+    async def provider(_parcel: Parcel, handover: Handover) -> NoReturn:
+        handover.is_queued = True
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    said = await delivered(provider, limit=A_MOMENT)
+
+    assert isinstance(said, NotMade)
+    assert said.wait
+
+
 @pytest.mark.parametrize(("begun", "outcome"), [(False, Deferred), (True, Unknown)])
 async def test_something_else_that_was_cancelled_is_a_failure(begun: bool, outcome: type) -> None:
     """A provider that waits for what somebody cancels has failed; its job must still be settled."""

@@ -28,6 +28,8 @@ _BY_KEY = (
     "templates_define",
     "templates_delete",
     "templates_find",
+    "templates_forget",
+    "templates_forget_versions",
     "templates_versions",
 )
 

@@ -11,7 +11,8 @@ import pytest
 from carteiro.model import EMAIL, Cursor, MessageFilter, MessageId, State, TenantId
 from carteiro.ports import Backend
 from carteiro.stores.sqlite import open_sqlite
-from carteiro.stores.sqlite.lists import Reach, find_messages
+from carteiro.stores.sqlite.lists import find_messages
+from carteiro.stores.walks import Reach
 from support.builders import ACME, BRASA, TASK, a_message, messages, retry, sent, tenants_named
 from support.clock import StoreClock
 from support.steps import HOLD, accepted, claimed, declare, settled

@@ -4,18 +4,36 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from hashlib import blake2b
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TypeAlias
 
 from hypothesis import settings
+from redis import Redis
 
 from carteiro.model import Fairness
 from carteiro.ports import Backend
+from carteiro.ports.ledger import LedgerHalf
+from carteiro.ports.queue import QueueHalf
 from carteiro.stores.memory import open_memory
-from carteiro.stores.sqlite import open_sqlite
+from carteiro.stores.paired_ports import open_paired
+from carteiro.stores.postgres import (
+    PostgresOptions,
+    migrate,
+    open_postgres,
+    open_postgres_ledger,
+)
+from carteiro.stores.redis import RedisOptions, open_redis
+from carteiro.stores.sqlite import SqliteOptions, open_sqlite, open_sqlite_ledger
+from carteiro.upkeep.relay import Relay
 from support.clock import StoreClock
+from support.shared_servers import shared_postgres, shared_redis
 
+_made: set[str] = set()  # databases
+_numbers: dict[Path, int] = {}  # of databases in Redis, by the folder that they belong to
+_unused = list(range(1, 1000))
+_PATIENCE = timedelta(seconds=20)  # a busy machine is no server that went away
 DEAD_LETTER_TTL = timedelta(days=7)
 _FILE = "carteiro.db"
 
@@ -32,6 +50,8 @@ class SetUp:
     name: str
     opens: Callable[[Path, StoreClock, Fairness], Opened]
     durable: bool = False  # whether what was answered is there for the next opener
+    in_files: bool = False  # whether all of it is in the folder: it can be copied, and shrinks
+    drops: Callable[[Path], None] = lambda _: None  # what is not in the folder
 
     @asynccontextmanager
     async def opened(
@@ -39,8 +59,11 @@ class SetUp:
     ) -> AsyncIterator[Backend]:
         """A new and empty store."""
         with TemporaryDirectory() as folder:
-            async with self.opens(Path(folder), clock, fairness or Fairness()) as backend:
-                yield backend
+            try:
+                async with self.opens(Path(folder), clock, fairness or Fairness()) as backend:
+                    yield backend
+            finally:
+                self.drops(Path(folder))
 
 
 @dataclass(frozen=True)
@@ -66,3 +89,94 @@ def on_sqlite(folder: Path, clock: StoreClock, fairness: Fairness) -> Opened:
     return open_sqlite(
         folder / _FILE, clock=clock, fairness=fairness, dead_letter_ttl=DEAD_LETTER_TTL
     )
+
+
+@asynccontextmanager
+async def on_postgres(
+    folder: Path, clock: StoreClock, fairness: Fairness
+) -> AsyncIterator[Backend]:
+    """A store in a database of its own, named after the folder."""
+    options = _postgres_options(clock, fairness)
+    async with open_postgres(postgres_url(folder), options) as backend:
+        yield backend
+
+
+def postgres_url(folder: Path) -> str:
+    """The database that belongs to the folder, made when it is first asked for."""
+    server, name = shared_postgres(), _database(folder)
+    if name not in _made:
+        server.create_database(name, template=server.template(migrate))
+        _made.add(name)
+    return server.url(name)
+
+
+def _postgres_options(clock: StoreClock, fairness: Fairness) -> PostgresOptions:
+    return PostgresOptions(
+        clock=clock, fairness=fairness, dead_letter_ttl=DEAD_LETTER_TTL, connections=4
+    )
+
+
+def drop_postgres(folder: Path) -> None:
+    """Remove what `on_postgres` made."""
+    shared_postgres().drop_database(_database(folder))
+
+
+@asynccontextmanager
+async def on_redis_and_sqlite(
+    folder: Path, clock: StoreClock, fairness: Fairness
+) -> AsyncIterator[Backend]:
+    """A ledger in one file, and a queue in a database of its own."""
+    options = SqliteOptions(clock=clock, fairness=fairness, dead_letter_ttl=DEAD_LETTER_TTL)
+    ledger = open_sqlite_ledger(folder / _FILE, options)
+    async with _paired(ledger, _redis(folder, clock, fairness)) as backend:
+        yield backend
+
+
+@asynccontextmanager
+async def on_redis_and_postgres(
+    folder: Path, clock: StoreClock, fairness: Fairness
+) -> AsyncIterator[Backend]:
+    """A ledger in a database of its own, and a queue in another server's."""
+    ledger = open_postgres_ledger(postgres_url(folder), _postgres_options(clock, fairness))
+    async with _paired(ledger, _redis(folder, clock, fairness)) as backend:
+        yield backend
+
+
+def drop_redis_and_postgres(folder: Path) -> None:
+    """Remove what `on_redis_and_postgres` made."""
+    drop_redis(folder)
+    drop_postgres(folder)
+
+
+@asynccontextmanager
+async def _paired(
+    ledger: AbstractAsyncContextManager[LedgerHalf], queue: AbstractAsyncContextManager[QueueHalf]
+) -> AsyncIterator[Backend]:
+    async with open_paired(ledger, queue) as pair:
+        relay = Relay(pair.ledger, pair.queue, pair.found, term=timedelta(0))
+        await relay.put_all()  # as whoever leads begins
+        yield pair.backend
+
+
+def _redis(
+    folder: Path, clock: StoreClock, fairness: Fairness
+) -> AbstractAsyncContextManager[QueueHalf]:
+    if folder not in _numbers:
+        _numbers[folder] = _unused.pop()
+    options = RedisOptions(clock=clock, fairness=fairness, patience=_PATIENCE)
+    return open_redis(_redis_url(folder), options)
+
+
+def drop_redis(folder: Path) -> None:
+    """Empty the database that belongs to the folder, for the next one."""
+    with Redis.from_url(_redis_url(folder)) as client:
+        client.flushdb()
+    _unused.append(_numbers.pop(folder))
+
+
+def _redis_url(folder: Path) -> str:
+    return f"{shared_redis().url.removesuffix('0')}{_numbers[folder]}"
+
+
+def _database(folder: Path) -> str:
+    return f"test_{blake2b(str(folder).encode(), digest_size=8).hexdigest()}"

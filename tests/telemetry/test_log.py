@@ -167,6 +167,8 @@ def write_all() -> None:
     log.worker_stopping(in_flight=3, grace=timedelta(seconds=40))
     log.worker_stopped(released=2)
     log.store_failed("settle", StoreUnavailable("locked"), wait=timedelta(seconds=1))
+    log.queue_away("redis://here", "refused", wait=timedelta(seconds=1))
+    log.queue_back("redis://here")
     log.request_failed("request-1", StoreUnavailable("locked"), status=503)
     log.upkeep_done("expire", count=3)
     log.upkeep_failed("prune", StoreUnavailable("locked"))

@@ -13,6 +13,7 @@ from carteiro.cli.erase import erase
 from carteiro.cli.explain import explain
 from carteiro.cli.ls import ls
 from carteiro.cli.migrate import migrate
+from carteiro.cli.move import move
 from carteiro.cli.process_due import process_due
 from carteiro.cli.prune import prune
 from carteiro.cli.send import send
@@ -68,6 +69,7 @@ app.command(rich_help_panel=_CARE)(stats)
 app.add_typer(config.app, name="config", rich_help_panel=_CARE)
 app.command(rich_help_panel=_CARE)(doctor)
 app.command(rich_help_panel=_CARE)(migrate)
+app.command(rich_help_panel=_CARE)(move)
 app.command(rich_help_panel=_CARE)(prune)
 app.command(rich_help_panel=_CARE)(backup)
 app.command(rich_help_panel=_CARE)(version)

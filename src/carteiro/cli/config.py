@@ -5,7 +5,7 @@ import typer
 from carteiro.cli.desk import told
 from carteiro.cli.options import AsJson, ConfigFile
 from carteiro.cli.printing import Column, Printer
-from carteiro.config import Given, load
+from carteiro.config import Given, load, without_password
 
 app = typer.Typer(help="Look at the settings.", no_args_is_help=True)
 
@@ -29,10 +29,10 @@ def show(*, config: ConfigFile = None, as_json: AsJson = False) -> None:
     Printer(as_json=as_json).rows(
         given,
         _COLUMNS,
-        lambda row: {"key": row.key, "value": row.raw, "origin": row.origin},
+        lambda row: {"key": row.key, "value": without_password(row.raw), "origin": row.origin},
     )
 
 
 def _as_written(value: object) -> object:
     """As a settings file wants it."""
-    return str(value).lower() if isinstance(value, bool) else value
+    return str(value).lower() if isinstance(value, bool) else without_password(value)

@@ -85,7 +85,7 @@ def _command(work: Work, *, makes_store: bool) -> Command:
         settings = load(file=common.config, overrides={"store": common.store})
         refuse_memory(settings)
         if not makes_store:
-            _refuse_missing(settings)
+            refuse_missing(settings)
         asyncio.run(_at_a_desk(work, settings, Printer(as_json=common.as_json), options))
 
     plain = [each for each in own if each.name not in groups]
@@ -152,12 +152,12 @@ def refuse_memory(settings: Settings) -> None:
     if settings.store.startswith("memory:"):
         text = (
             f"store = {settings.store!r} (from {settings.origin('store')}) is for one process: "
-            "use sqlite:///FILE, which others can reach"
+            "use sqlite:///FILE or postgresql://HOST/DATABASE, which others can reach"
         )
         raise ConfigError(text)
 
 
-def _refuse_missing(settings: Settings) -> None:
+def refuse_missing(settings: Settings) -> None:
     """A mistyped file must not be made, and then be found empty."""
     if not store_exists(settings):
         text = (

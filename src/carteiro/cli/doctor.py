@@ -39,7 +39,7 @@ def doctor(*, config: ConfigFile = None, store: StoreUrl = None, as_json: AsJson
 
 
 async def _examined(settings: Settings) -> list[Finding]:
-    findings = list(examine_store(settings))
+    findings = await examine_store(settings)
     failed = {each.check for each in findings if each.level is Level.FAIL}
     if failed - {"disk"}:
         return findings  # opening would migrate what is old, and make what is missing
@@ -83,9 +83,10 @@ def _senders(tenants: Sequence[Tenant], *, is_network: bool) -> Iterator[Finding
 async def _templates(tenants: Sequence[Tenant], backend: Backend) -> list[Finding]:
     findings = []
     for tenant in tenants:
-        for template in await backend.templates.list(tenant.id):
-            for fault in faults_of(template):
-                told = f"{template.type!r} of tenant {tenant.id!r}: {fault.field} {fault.message}"
-                advice = f"carteiro template put {template.type} --tenant {tenant.id}"
+        for listed in await backend.templates.list(tenant.id):
+            template = await backend.templates.find(tenant.id, listed.type)
+            for fault in [] if template is None else faults_of(template):
+                told = f"{listed.type!r} of tenant {tenant.id!r}: {fault.field} {fault.message}"
+                advice = f"carteiro template put {listed.type} --tenant {tenant.id}"
                 findings.append(Finding("templates", Level.WARN, told, advice))
     return findings or [Finding("templates", Level.OK, "all can be rendered")]

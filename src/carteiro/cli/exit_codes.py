@@ -2,7 +2,14 @@
 
 import enum
 
-from carteiro.errors import CarteiroError, ConfigError, InvalidMessage, KeyReused, TenantMissing
+from carteiro.errors import (
+    CannotMove,
+    CarteiroError,
+    ConfigError,
+    InvalidMessage,
+    KeyReused,
+    TenantMissing,
+)
 
 
 class ExitCode(enum.IntEnum):
@@ -43,6 +50,7 @@ _CODES: tuple[tuple[type[CarteiroError], ExitCode], ...] = (
     (NotFound, ExitCode.NOT_FOUND),
     (TenantMissing, ExitCode.NOT_FOUND),
     (NotNow, ExitCode.REFUSED),
+    (CannotMove, ExitCode.REFUSED),
     (KeyReused, ExitCode.REFUSED),
 )
 

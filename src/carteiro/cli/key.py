@@ -1,5 +1,6 @@
 """``carteiro key``: what opens the API for a tenant."""
 
+import re
 from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
@@ -7,12 +8,16 @@ import typer
 
 from carteiro.cli.desk import Desk, at_a_desk, confirm
 from carteiro.cli.documents import document_of
-from carteiro.cli.exit_codes import NotFound, NotNow
+from carteiro.cli.exit_codes import NotFound, NotNow, WrongUse
 from carteiro.cli.options import TenantName, Yes, a_duration
 from carteiro.cli.printing import Column
+from carteiro.config import is_reference
+from carteiro.config import secret as secret_at
 from carteiro.keys import hash_key, hint_of, make_key
 from carteiro.model import Key, KeyId, Tenant, TooManyKeys
 from carteiro.ports import Keys
+
+_OWN_KEY = re.compile(r"[!-~]{32,256}")
 
 app = typer.Typer(help="Look at the API keys of a tenant, make and end them.", no_args_is_help=True)
 
@@ -55,15 +60,38 @@ async def add(
         timedelta | None,
         typer.Option(parser=a_duration, metavar="DURATION", help="Ends by itself: 90d, 12h."),
     ] = None,
+    given: Annotated[
+        str | None,
+        typer.Option(
+            "--secret",
+            metavar="REFERENCE",
+            help="Take a key that you have, at env:NAME or file:PATH, instead of a new one.",
+        ),
+    ] = None,
 ) -> None:
-    """Make a key and show it, this once."""
-    secret = make_key()
-    key = await added(desk.backend.keys, await desk.known_tenant(tenant), secret, expires_in)
+    """Make a key and show it, this once; or take one that clients have already."""
+    known = await desk.known_tenant(tenant)
+    secret = make_key() if given is None else _own_key(given)
+    key = await added(desk.backend.keys, known, secret, expires_in)
+    if given is not None:
+        desk.out.answer(
+            document_of(key), f"The key at {given} opens the API for tenant {tenant!r}."
+        )
+        return
     desk.out.secret(
         document_of(key, key=secret),
         f"API key of tenant {tenant!r}, shown this once and stored as a hash only:",
         secret,
     )
+
+
+def _own_key(reference: str) -> str:
+    if not is_reference(reference):
+        raise WrongUse("--secret takes env:NAME or file:PATH, never the key itself")
+    key = secret_at(reference)
+    if not _OWN_KEY.fullmatch(key):
+        raise WrongUse(f"{reference}: a key has 32 to 256 printable characters, and no spaces")
+    return key
 
 
 async def added(

@@ -14,9 +14,7 @@ def migrate(*, config: ConfigFile = None, store: StoreUrl = None, as_json: AsJso
     """Bring the store up to date, and say from which version to which; a missing file is made."""
     settings = load(file=config, overrides={"store": store})
     refuse_memory(settings)
-    before = schema_version(settings)
-    asyncio.run(_open(settings))
-    after = schema_version(settings)
+    before, after = asyncio.run(_migrated(settings))
     sentence = (
         f"The schema is version {after}: nothing to do."
         if before == after
@@ -25,7 +23,8 @@ def migrate(*, config: ConfigFile = None, store: StoreUrl = None, as_json: AsJso
     Printer(as_json=as_json).answer({"from": before, "to": after}, sentence)
 
 
-async def _open(settings: Settings) -> None:
+async def _migrated(settings: Settings) -> tuple[int, int]:
     """Opening brings the schema up to date."""
+    before = await schema_version(settings)
     async with open_backend(settings, governs=False):
-        pass
+        return before, await schema_version(settings)

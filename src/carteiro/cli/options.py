@@ -71,7 +71,11 @@ ConfigFile: TypeAlias = Annotated[
     Path | None, typer.Option("--config", help="Settings file, instead of carteiro.toml.")
 ]
 StoreUrl: TypeAlias = Annotated[
-    str | None, typer.Option("--store", help="Where messages live: sqlite:///FILE or memory://.")
+    str | None,
+    typer.Option(
+        "--store",
+        help="Where messages live: sqlite:///FILE, postgresql://HOST/DATABASE or memory://.",
+    ),
 ]
 ProviderName: TypeAlias = Annotated[
     str | None, typer.Option("--provider", help="Who takes e-mail over.")

@@ -9,11 +9,18 @@ import typer
 
 from carteiro.cli.desk import Desk, at_a_desk, confirm
 from carteiro.cli.documents import document_of
-from carteiro.cli.exit_codes import NotFound, WrongUse
+from carteiro.cli.exit_codes import NotFound, NotNow, WrongUse
 from carteiro.cli.files import read_text
 from carteiro.cli.options import TenantName, Yes
 from carteiro.cli.printing import Column
-from carteiro.model import NewTemplate, Template
+from carteiro.model import (
+    MOST_TEMPLATES,
+    NewTemplate,
+    Template,
+    TemplateSummary,
+    TenantUnknown,
+    TooManyTemplates,
+)
 from carteiro.policy.retry import PRESETS
 from carteiro.rendering import check_template, render, sample_templates
 
@@ -26,14 +33,15 @@ Version: TypeAlias = Annotated[
     int | None, typer.Option("--version", min=1, help="This version, instead of the newest.")
 ]
 
-_COLUMNS: tuple[Column[Template], ...] = (
+_COLUMNS: tuple[Column[TemplateSummary], ...] = (
     Column("type", lambda row: row.type, is_whole=True),
     Column("version", lambda row: row.version),
     Column("subject", lambda row: row.subject),
-    Column("html", lambda row: row.html is not None),
-    Column("text", lambda row: row.text is not None),
+    Column("html", lambda row: row.has_html),
+    Column("text", lambda row: row.has_text),
     Column("retry preset", lambda row: row.retry_preset),
     Column("created", lambda row: row.created_at, is_whole=True),
+    Column("deleted", lambda row: row.deleted_at, is_whole=True),
 )
 
 
@@ -46,9 +54,9 @@ async def ls(
     desk: Desk,
     *,
     tenant: TenantName,
-    type: Annotated[str | None, typer.Option(help="Every version of this type.")] = None,
+    type: Annotated[str | None, typer.Option(help="The versions of this type.")] = None,
 ) -> None:
-    """List the newest version of each template of a tenant, or every version of one."""
+    """List the newest version of each template of a tenant, or the versions of one; show tells what one says."""
     known = await desk.known_tenant(tenant)
     templates = desk.backend.templates
     found = await (templates.list(known.id) if type is None else templates.versions(known.id, type))
@@ -71,6 +79,7 @@ async def show(
             "subject": found.subject,
             "retry preset": found.retry_preset,
             "created": found.created_at,
+            "deleted": found.deleted_at,
         },
     )
     for name, part in (("Text", found.text), ("HTML", found.html)):
@@ -122,10 +131,12 @@ async def put(  # noqa: PLR0913 - a parameter per flag
         str | None, typer.Option(help=f"When to try again: {', '.join(PRESETS)}.")
     ] = None,
 ) -> None:
-    """Write a template: its next version. What was accepted before keeps its own."""
+    """Write a template: its next version; the 100 newest are kept. What was accepted before keeps its own words."""
     known = await desk.known_tenant(tenant)
     new = NewTemplate(known.id, type, subject, read_text(html), read_text(text), retry_preset)
-    await _define(desk, new)
+    check_template(new)
+    made = await _defined(desk, new)
+    desk.out.answer(document_of(made), f"{made.type} is version {made.version} now.")
 
 
 @app.command()
@@ -148,17 +159,25 @@ async def samples(
     """Give a tenant the templates that ship as samples; those that it has stay as they are."""
     known = await desk.known_tenant(tenant)
     has = {each.type for each in await desk.backend.templates.list(known.id)}
-    new = [each for each in sample_templates(known.id) if each.type not in has]
-    made = [await desk.backend.templates.define(each) for each in new]
-    desk.out.rows([each for each in made if isinstance(each, Template)], _COLUMNS, document_of)
+    for sample in sample_templates(known.id):
+        if sample.type not in has:
+            await _defined(desk, sample)
+    listed = await desk.backend.templates.list(known.id)
+    desk.out.rows([each for each in listed if each.type not in has], _COLUMNS, document_of)
 
 
-async def _define(desk: Desk, new: NewTemplate) -> None:
-    check_template(new)
+async def _defined(desk: Desk, new: NewTemplate) -> Template:
     made = await desk.backend.templates.define(new)
-    if not isinstance(made, Template):
-        raise NotFound(f"there is no tenant {new.tenant!r}")
-    desk.out.answer(document_of(made), f"{made.type} is version {made.version} now.")
+    match made:
+        case TenantUnknown():
+            raise NotFound(f"there is no tenant {new.tenant!r}")
+        case TooManyTemplates():
+            text = (
+                f"tenant {new.tenant!r} has {MOST_TEMPLATES} templates in use, as many as it may: "
+                f"carteiro template delete TYPE --tenant {new.tenant} makes room"
+            )
+            raise NotNow(text)
+    return made
 
 
 async def _known(desk: Desk, type: str, tenant: str, version: int | None) -> Template:

@@ -23,6 +23,7 @@ from carteiro.model import (
     MessageId,
     NewMessage,
     NewRecipient,
+    QueueRow,
     RecipientId,
     Replayed,
     StoreAnswer,
@@ -41,7 +42,8 @@ DEFAULT_TTL = timedelta(hours=24)
 class Posting:
     """One judged e-mail of a tenant, as it is handed in: the words of its template are still to come.
 
-    ``key`` set: it is accepted once under it. ``limits`` set: it is counted against them.
+    ``key`` set: it is accepted once under it. ``limits`` set: it is counted against them. ``row`` set: it
+    is one of the table queue.
     """
 
     email: Email
@@ -49,6 +51,7 @@ class Posting:
     request_id: str
     key: IdempotencyKey | None = None
     limits: ApiLimits | None = None
+    row: QueueRow | None = None
 
 
 def posted(
@@ -67,6 +70,7 @@ def posted(
         template_type=None if template is None else template.type,
         key=key_of(posting),
         limits=posting.limits,
+        row=posting.row,
     )
 
 
@@ -87,6 +91,7 @@ def email_message(  # noqa: PLR0913 - what a message is made of, each by its nam
     template_type: str | None = None,
     key: IdempotencyKey | None = None,
     limits: ApiLimits | None = None,
+    row: QueueRow | None = None,
 ) -> NewMessage:
     """The message that carries this e-mail, under a new id."""
     return NewMessage(
@@ -102,12 +107,13 @@ def email_message(  # noqa: PLR0913 - what a message is made of, each by its nam
         to=email.to,
         subject=email.subject,
         external_id=email.external_id,
-        recipient=None if email.recipient is None else new_recipient(email.recipient),
+        recipient=None if email.recipient is None or row else new_recipient(email.recipient),
         events=(Event(EventType.ENQUEUED, {"requestId": request_id}),),
         tags=email.tags,
         template_type=template_type,
         key=key,
         limits=limits,
+        row=row,
     )
 
 

@@ -1,8 +1,9 @@
 """Confirm that a claimed e-mail may be sent: the four validations, in their order.
 
-In: a leased job. Out: `Confirmed`, or `Unfit` with the first validation that failed; no failure
-here is cured by waiting. Pure: a crash here leaves nothing behind, the job is merely claimed and
-comes back as if nothing had happened.
+In: a leased job. Out: `Confirmed`, or `Unfit` with the first validation that failed (no failure here
+is cured by waiting), or `Unrendered`, if it was put in where nobody could render it: then it is judged
+on once its words are in, or cannot be. Pure: a crash here leaves nothing behind, the job is merely
+claimed and comes back as if nothing had happened.
 """
 
 from typing import TypeAlias
@@ -39,7 +40,14 @@ class Unfit:
     failure: Failure
 
 
-Confirmation: TypeAlias = Confirmed | Unfit
+@value
+class Unrendered:
+    """The e-mail names a template whose words are still to be put in."""
+
+    email: Email
+
+
+Confirmation: TypeAlias = Confirmed | Unfit | Unrendered
 
 
 def confirm(job: LeasedJob) -> Confirmation:
@@ -52,7 +60,19 @@ def confirm(job: LeasedJob) -> Confirmation:
         return _unfit(INTEGRITY, "INVALID_PAYLOAD", str(error))
     if job.ledger_tenant != job.tenant:
         return _unfit(OUTBOX, "OUTBOX_NOT_FOUND", "the message belongs to another tenant")
+    if email.needs_words:
+        return _judge_recipient(job, email) or Unrendered(email)
+    return judge_rendered(job, email)
+
+
+def judge_rendered(job: LeasedJob, email: Email) -> Confirmed | Unfit:
+    """Judge an e-mail that has its words."""
     return _judge_recipient(job, email) or _judge_template(email) or Confirmed(email, VALIDATIONS)
+
+
+def unrenderable(error: InvalidMessage) -> Unfit:
+    """The template is missing, or its words do not go in."""
+    return _unfit(TEMPLATE, "INVALID_TEMPLATE", str(error))
 
 
 def _judge_recipient(job: LeasedJob, email: Email) -> Unfit | None:

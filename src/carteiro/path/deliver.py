@@ -40,7 +40,7 @@ async def deliver(  # noqa: PLR0911 - one return an outcome
             raise
         return _unanswered(handover, classify.task_error(error))
     except TimeoutError:
-        return _unanswered(handover, classify.timeout(kind.provider))
+        return _out_of_time(handover, kind.provider)
     except Exception as error:  # noqa: BLE001 - a provider that breaks is one more way to fail
         return _unanswered(handover, classify.task_error(error))
 
@@ -57,6 +57,14 @@ def _is_ours(task: "asyncio.Task[Any] | None") -> bool:
 def _said(failure: Failure) -> Outcome:
     said = replace(failure, reason=classify.one_line(failure.reason) or failure.code)
     return Deferred(said) if failure.retryable else Rejected(said)
+
+
+def _out_of_time(handover: Handover, provider: str) -> Outcome:
+    failure = classify.timeout(provider)
+    if not handover.is_queued:
+        return _unanswered(handover, failure)
+    reason = f"All connections to {provider} were in use"
+    return NotMade(replace(failure, reason=reason), _A_MOMENT)
 
 
 def _unanswered(handover: Handover, failure: Failure) -> Outcome:

@@ -3,6 +3,7 @@
 from carteiro.model import value
 from carteiro.ports.dead_letters import DeadLetters
 from carteiro.ports.inbox import Inbox
+from carteiro.ports.joining import Joining
 from carteiro.ports.keys import Keys
 from carteiro.ports.provider import Handover, Parcel, Provider
 from carteiro.ports.reading import Reading
@@ -45,3 +46,4 @@ class Backend:
     upkeep: Upkeep
     inbox: Inbox
     wake: Wake
+    joining: Joining | None = None  # None: the store shares no database with its callers

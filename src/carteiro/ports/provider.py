@@ -16,15 +16,17 @@ class Handover:
     `begin` just before the first byte that could hand the message over; from then on a call
     without an answer is in doubt, before it nothing was handed over. Where the answer may take
     longer than the call, the provider then says so by `await_reply`, and whoever holds the message
-    goes on holding it.
+    goes on holding it. While it has asked nobody yet, as all connections are in use, it `is_queued`:
+    a call that ends then was never made.
     """
 
-    __slots__ = ("_moved", "awaits_reply", "begun", "deadline")
+    __slots__ = ("_moved", "awaits_reply", "begun", "deadline", "is_queued")
 
     def __init__(self, limit: timedelta) -> None:
         self.deadline = time.monotonic() + limit.total_seconds()
         self.begun = False
         self.awaits_reply = False
+        self.is_queued = False
         self._moved: Callable[[timedelta], None] | None = None
 
     def begin(self) -> None:

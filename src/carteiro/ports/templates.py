@@ -3,7 +3,14 @@
 import builtins
 from typing import Protocol
 
-from carteiro.model import NewTemplate, Template, TenantId, TenantUnknown
+from carteiro.model import (
+    NewTemplate,
+    Template,
+    TemplateSummary,
+    TenantId,
+    TenantUnknown,
+    TooManyTemplates,
+)
 
 
 class Templates(Protocol):
@@ -11,12 +18,17 @@ class Templates(Protocol):
 
     Promises, one module each in ``tests/contract/templates``:
 
-    versioned  A version never changes; the newest one is found unless another is named, also after a delete.
+    versioned  What a version says never changes; the newest one is found unless another is named, also after a delete.
+    few        A tenant keeps `MOST_TEMPLATES` types at most, each with its `MOST_TEMPLATE_VERSIONS` newest versions.
     isolated   A tenant's templates are its own.
     """
 
-    async def define(self, template: NewTemplate) -> Template | TenantUnknown:
-        """Store a new version, numbered from 1 on; a deleted type goes on counting."""
+    async def define(self, template: NewTemplate) -> Template | TooManyTemplates | TenantUnknown:
+        """Store a new version, numbered from 1 on; a deleted type goes on counting.
+
+        Versions that are too old by now are forgotten. Where there is no room for a new type, the
+        one that was deleted first is forgotten with all its versions.
+        """
         ...
 
     async def find(
@@ -25,12 +37,12 @@ class Templates(Protocol):
         """The newest version, None if the type is unknown or deleted; or the one that is named, deleted or not."""
         ...
 
-    async def list(self, tenant: TenantId) -> builtins.list[Template]:
-        """The newest version of each type, by type."""
+    async def list(self, tenant: TenantId) -> builtins.list[TemplateSummary]:
+        """The newest version of each type in use, by type, without what it says."""
         ...
 
-    async def versions(self, tenant: TenantId, type: str) -> builtins.list[Template]:
-        """Every version of a type, newest first."""
+    async def versions(self, tenant: TenantId, type: str) -> builtins.list[TemplateSummary]:
+        """The versions of a type that are kept, newest first, without what they say."""
         ...
 
     async def delete(self, tenant: TenantId, type: str) -> bool:

@@ -29,8 +29,8 @@ class Upkeep(Protocol):
 
     expires   What was not sent by its time becomes EXPIRED and a dead letter; a running or open attempt is left alone.
     prunes    Bodies and histories of finished messages go after their retention; nothing unfinished ever does.
-              Idempotency keys go after a day. What was freed is given back to the disk.
-    copied    A backup made while others write opens as a whole store.
+              Idempotency keys go after a day. What was freed of a file is given back to the disk.
+    copied    A backup of a file made while others write opens as a whole store; a server has tools of its own.
     led       At most one holder leads a task at any moment; the lead of one that vanished passes on.
     """
 

@@ -133,6 +133,22 @@ def store_failed(operation: str, error: BaseException, *, wait: timedelta) -> No
     _log.write("error", "Store failed, trying again", "store.failed", fields)
 
 
+def queue_away(address: str, why: str, *, wait: timedelta) -> None:
+    """Tell that the queue cannot be used, what goes on without it, and when it is looked for again."""
+    if _level > Level.WARN:
+        return
+    said = "Queue cannot be used: messages are accepted and settled without it, and are put when it is back"
+    fields = {"queue": address, "errorReason": why, "nextRetryDelay": wait // _MILLISECOND}
+    _log.write("warn", said, "queue.away", fields)
+
+
+def queue_back(address: str) -> None:
+    """Tell that the queue can be used again."""
+    if _level > Level.INFO:
+        return
+    _log.write("info", "Queue is back", "queue.back", {"queue": address})
+
+
 def request_failed(request_id: str, error: BaseException, *, status: int) -> None:
     """Tell why a request was answered with an error of ours; the client knows it by the same id."""
     if _level > Level.ERROR:

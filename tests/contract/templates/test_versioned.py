@@ -1,51 +1,46 @@
-"""Templates, versioned: a version never changes; the newest one is found unless another is named."""
+"""Templates, versioned: what a version says never changes; the newest one is found unless another is named."""
 
+from dataclasses import replace
 from datetime import timedelta
-from typing import Any
 
 from carteiro.model import NewTemplate, Template, TenantId, TenantUnknown
 from carteiro.ports import Backend
 from support.builders import ACME
 from support.clock import StoreClock
+from support.templates import defined, summary_of
 
 NOBODY = TenantId("nobody")
-
-
-async def _defined(backend: Backend, type: str = "welcome", **changes: Any) -> Template:
-    fields: dict[str, Any] = {"subject": "Oi", "html": "<p>Oi</p>"} | changes
-    template = await backend.templates.define(NewTemplate(ACME, type, **fields))
-    assert isinstance(template, Template)
-    return template
 
 
 async def test_a_template_is_kept_as_it_was_written(backend: Backend, clock: StoreClock) -> None:
     """Every field, numbered and dated."""
     new = NewTemplate(ACME, "welcome", "Olá {{ nome }}", "<p>Olá</p>", "Olá", "transactional")
 
-    defined = await backend.templates.define(new)
+    written = await backend.templates.define(new)
 
-    assert defined == Template(
+    assert written == Template(
         ACME, "welcome", 1, "Olá {{ nome }}", "<p>Olá</p>", "Olá", "transactional", clock.at()
     )
-    assert await backend.templates.find(ACME, "welcome") == defined
+    assert await backend.templates.find(ACME, "welcome") == written
 
 
 async def test_each_change_is_a_new_version(backend: Backend, clock: StoreClock) -> None:
     """The newest is found, the older ones by their number, each as it was."""
-    first = await _defined(backend)
+    first = await defined(backend)
     clock.advance(timedelta(seconds=1))
-    second = await _defined(backend, subject="Bom dia", html=None, text="Bom dia")
+    second = await defined(backend, subject="Bom dia", html=None, text="Bom dia")
 
     assert (first.version, second.version) == (1, 2)
     assert await backend.templates.find(ACME, "welcome") == second
     assert await backend.templates.find(ACME, "welcome", version=1) == first
     assert await backend.templates.find(ACME, "welcome", version=2) == second
-    assert await backend.templates.versions(ACME, "welcome") == [second, first]
+    listed = [summary_of(each) for each in (second, first)]
+    assert await backend.templates.versions(ACME, "welcome") == listed
 
 
 async def test_what_is_not_there_is_not_found(backend: Backend) -> None:
     """An unknown type has no version, a known one only its own."""
-    await _defined(backend)
+    await defined(backend)
     templates = backend.templates
 
     assert await templates.find(ACME, "other") is None
@@ -57,30 +52,35 @@ async def test_what_is_not_there_is_not_found(backend: Backend) -> None:
 
 
 async def test_the_newest_of_each_type_is_listed(backend: Backend) -> None:
-    """By type, deleted ones left out."""
-    await _defined(backend, "welcome")
-    newest = await _defined(backend, "welcome")
-    await _defined(backend, "gone")
+    """By type, deleted ones left out, without what they say."""
+    await defined(backend, "welcome")
+    newest = await defined(backend, "welcome")
+    await defined(backend, "gone")
     await backend.templates.delete(ACME, "gone")
-    confirmation = await _defined(backend, "confirmation")
+    confirmation = await defined(backend, "confirmation")
 
-    assert await backend.templates.list(ACME) == [confirmation, newest]
+    listed = [summary_of(each) for each in (confirmation, newest)]
+    assert await backend.templates.list(ACME) == listed
 
 
-async def test_a_deleted_type_is_out_of_use(backend: Backend) -> None:
-    """It is found no more, but what was made of it can still be looked up by its number."""
-    first, second = await _defined(backend), await _defined(backend)
+async def test_a_deleted_type_is_out_of_use(backend: Backend, clock: StoreClock) -> None:
+    """It is found no more, but what was made of it can still be looked up by its number; the newest says since when."""
+    first, second = await defined(backend), await defined(backend)
+    clock.advance(timedelta(seconds=1))
 
     assert await backend.templates.delete(ACME, "welcome")
 
+    deleted = replace(second, deleted_at=clock.at())
     assert await backend.templates.find(ACME, "welcome") is None
-    assert await backend.templates.find(ACME, "welcome", version=2) == second
-    assert await backend.templates.versions(ACME, "welcome") == [second, first]
+    assert await backend.templates.find(ACME, "welcome", version=1) == first
+    assert await backend.templates.find(ACME, "welcome", version=2) == deleted
+    listed = [summary_of(each) for each in (deleted, first)]
+    assert await backend.templates.versions(ACME, "welcome") == listed
 
 
 async def test_only_what_is_in_use_can_be_deleted(backend: Backend) -> None:
     """A second delete, and one of an unknown type, change nothing and say so."""
-    await _defined(backend)
+    await defined(backend)
 
     answers = [
         await backend.templates.delete(ACME, each) for each in ("welcome", "welcome", "none")
@@ -91,10 +91,10 @@ async def test_only_what_is_in_use_can_be_deleted(backend: Backend) -> None:
 
 async def test_a_deleted_type_goes_on_counting(backend: Backend) -> None:
     """Two contents never share a version."""
-    await _defined(backend)
+    await defined(backend)
     await backend.templates.delete(ACME, "welcome")
 
-    again = await _defined(backend, subject="De novo")
+    again = await defined(backend, subject="De novo")
 
     assert again.version == 2
     assert await backend.templates.find(ACME, "welcome") == again

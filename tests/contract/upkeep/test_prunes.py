@@ -282,19 +282,19 @@ def _bytes_of(place: Place) -> int:
     return sum(each.stat().st_size for each in place.folder.iterdir())
 
 
-async def test_what_was_freed_is_given_back_to_the_disk(place: Place) -> None:
+async def test_what_was_freed_is_given_back_to_the_disk(file_place: Place) -> None:
     """All but a little, which is soon filled again; what is left reads as before."""
-    async with place.opened() as backend:
+    async with file_place.opened() as backend:
         await _cancelled(backend, 400)
-    full = _bytes_of(place)
+    full = _bytes_of(file_place)
 
-    async with place.opened() as backend:
+    async with file_place.opened() as backend:
         [kept] = await accepted(backend.store, a_message())
         await _pruned(backend)
         row = await backend.reading.message(kept)
 
     assert full > 400 * 20_000
-    assert _bytes_of(place) < full / 5
+    assert _bytes_of(file_place) < full / 5
     assert row is not None
     assert row.content is not None
 

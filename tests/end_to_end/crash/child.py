@@ -14,13 +14,14 @@ from contextlib import ExitStack
 from dataclasses import asdict, dataclass, fields
 from datetime import timedelta
 from functools import partial
-from pathlib import Path
 from random import Random
 
 from carteiro.model import FINISHED, MessageId
 from carteiro.telemetry import log
+from end_to_end.crash.places import Place
 from end_to_end.crash.points import Plan, Points, points_inside
 from end_to_end.crash.post_office import PostOffice, Tasks, leave_mark, opened
+from end_to_end.crash.postgres_points import points_inside_postgres
 from end_to_end.crash.traffic import play
 
 DEADLY_EXIT = 13
@@ -35,7 +36,7 @@ _QUIET_POLLS = 20  # so often in a row nothing is unfinished: then also what was
 class Orders:
     """What a child is to do."""
 
-    file: str
+    place: Place
     plan: Plan | None = None
     seed: int | None = None  # of the traffic that it plays; None: it only works
     until_idle: bool = False
@@ -43,6 +44,7 @@ class Orders:
     blocked: str = ""
     lingering_s: float = 0.0
     grace_s: float = 10.0
+    command_timeout_s: float = 30.0
 
     def as_json(self) -> str:
         """As it is handed to the child."""
@@ -53,7 +55,8 @@ class Orders:
         """As the child reads them."""
         told = json.loads(text)
         plan = told.pop("plan")
-        return cls(plan=None if plan is None else Plan(**plan), **told)
+        place = Place(**told.pop("place"))
+        return cls(place, plan=None if plan is None else Plan(**plan), **told)
 
 
 def main() -> None:
@@ -64,16 +67,18 @@ def main() -> None:
     with ExitStack() as stack:
         if orders.plan is not None:
             stack.enter_context(points_inside(points))
+            stack.enter_context(points_inside_postgres(points))
         asyncio.run(_work(orders, points))
 
 
 async def _work(orders: Orders, points: Points) -> None:
     async with opened(
-        Path(orders.file),
+        orders.place,
         points,
         grace=timedelta(seconds=orders.grace_s),
         lingering=timedelta(seconds=orders.lingering_s),
-        deadly=partial(_die, Path(orders.file)),
+        command_timeout=timedelta(seconds=orders.command_timeout_s),
+        deadly=partial(_die, orders.place),
         unattended=_TASKS if orders.emails_only else _UNATTENDED,
     ) as post:
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, post.stop)
@@ -96,9 +101,9 @@ async def _idle(post: PostOffice) -> None:
         await asyncio.sleep(_POLL_S)
 
 
-def _die(file: Path, others: int) -> None:
+def _die(place: Place, others: int) -> None:
     """Take the whole process along; the mark says how many deliveries beside."""
-    leave_mark(file, f"{DEATH}:{others}")
+    leave_mark(place, f"{DEATH}:{others}")
     os._exit(DEADLY_EXIT)
 
 

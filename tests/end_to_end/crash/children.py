@@ -1,22 +1,22 @@
-"""Starting, stopping and listening to the processes that are to die; bringing their file to rest."""
+"""Starting, stopping and listening to the processes that are to die; bringing their store to rest."""
 
 import asyncio
 import json
 import os
 import signal
-import sqlite3
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 from typing import Any
 
 from carteiro.model import MessageId
 from end_to_end.crash.child import Orders
+from end_to_end.crash.places import Place
 from end_to_end.crash.post_office import opened
 from end_to_end.crash.traffic import prepare
 
@@ -33,7 +33,7 @@ class Child:
 
     def __init__(self, orders: Orders) -> None:
         self.orders = orders
-        self._log = Path(orders.file).with_suffix(".log").open("ab")
+        self._log = orders.place.log.open("ab")
         self._process = subprocess.Popen(
             [
                 sys.executable,
@@ -120,34 +120,34 @@ def child(orders: Orders) -> Iterator[Child]:
         yield started
 
 
-def prepared(file: Path, seed: int) -> list[MessageId]:
-    """Make the file, with something left to reap and something to expire."""
+def prepared(place: Place, seed: int) -> list[MessageId]:
+    """Fill the store, with something left to reap and something to expire."""
     accepted: list[MessageId] = []
 
     async def make() -> None:
-        async with opened(file) as post:
+        async with opened(place) as post:
             await prepare(post, Random(-1 - seed), accepted.extend)
 
     asyncio.run(make())
     return accepted
 
 
-def sent(file: Path, emails: Sequence[dict[str, Any]]) -> list[MessageId]:
+def sent(place: Place, emails: Sequence[dict[str, Any]]) -> list[MessageId]:
     """Have e-mails accepted, with nobody at work."""
 
     async def send() -> list[MessageId]:
-        async with opened(file) as post:
+        async with opened(place) as post:
             return [answer.id for answer in await post.send_many(emails)]  # type: ignore[union-attr]
 
     return asyncio.run(send())
 
 
-def sent_tasks(file: Path, names: Sequence[str]) -> list[MessageId]:
+def sent_tasks(place: Place, names: Sequence[str]) -> list[MessageId]:
     """Have tasks accepted, with nobody at work."""
     accepted: list[MessageId] = []
 
     async def send() -> None:
-        async with opened(file) as post:
+        async with opened(place) as post:
             for number, name in enumerate(names):
                 answer = await getattr(post.tasks, name).send(
                     tenant="acme", mark=f"{name}-{number}"
@@ -158,17 +158,26 @@ def sent_tasks(file: Path, names: Sequence[str]) -> list[MessageId]:
     return accepted
 
 
-def bring_to_rest(file: Path) -> None:
+def bring_to_rest(place: Place) -> None:
     """Let a worker that nothing happens to run until no job is left."""
-    asyncio.run(_rest(file))
+    asyncio.run(_rest(place))
 
 
-async def _rest(file: Path) -> None:
-    async with opened(file) as post:
+def wait_for_rest(place: Place) -> None:
+    """Wait until those who work there have left no job."""
+    deadline = time.monotonic() + PATIENCE_S
+    while jobs := _jobs(place):
+        if time.monotonic() > deadline:
+            raise NeverHappened(f"still waiting: {jobs}")
+        time.sleep(_POLL_S)
+
+
+async def _rest(place: Place) -> None:
+    async with opened(place) as post:
         working = asyncio.create_task(post.run_worker())
         deadline = time.monotonic() + PATIENCE_S
         await asyncio.sleep(_POLL_S)  # a worker that has not begun cannot be stopped
-        while (jobs := _jobs(file)) and not working.done():
+        while (jobs := _jobs(place)) and not working.done():
             if time.monotonic() > deadline:
                 raise NeverHappened(f"still waiting: {jobs}")
             await asyncio.sleep(_POLL_S)
@@ -176,6 +185,5 @@ async def _rest(file: Path) -> None:
         await working
 
 
-def _jobs(file: Path) -> list[Any]:
-    with closing(sqlite3.connect(file)) as db:
-        return db.execute("SELECT id FROM ready UNION ALL SELECT id FROM parked LIMIT 5").fetchall()
+def _jobs(place: Place) -> Sequence[Any]:
+    return place.rows("SELECT id FROM ready UNION ALL SELECT id FROM parked LIMIT 5")

@@ -1,4 +1,4 @@
-"""The law of delivery, checked on a file that has come to rest.
+"""The law of delivery, checked on a store that has come to rest.
 
 Whatever was killed, whenever:
 
@@ -9,22 +9,19 @@ doubted    What was not SENT was delivered at most as often as its outcome was i
 walked     States follow one another along the allowed transitions, and the last one stands.
 counted    The figures of a message are those of its timeline.
 buried     Exactly the dead have a dead letter, one each.
-clean      No job, lease, hold or slot is left over, and the file is whole.
+clean      No job, lease, hold or slot is left over, and the store is whole.
 
 A kind that does not declare its attempts (a plain task) is run again without a doubt: ``doubted``
 and the attempts of ``counted`` are not promised for it.
 """
 
 import json
-import sqlite3
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import closing
 from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import Path
 
 from carteiro.model import DEAD, EMAIL, FINISHED, TRANSITIONS, MessageId, State
-from end_to_end.crash.post_office import marks_of
+from end_to_end.crash.places import Place
 
 _STATES = frozenset(State)
 _IN_DOUBT = "IN_DOUBT"
@@ -57,33 +54,29 @@ class Life:
         return states if states[:1] == [State.ENQUEUED] else [State.ENQUEUED, *states]
 
 
-def broken(file: Path, accepted: Collection[MessageId]) -> list[str]:
-    """Each sentence of the law that does not hold on this file; empty: it holds."""
-    with closing(sqlite3.connect(file)) as db:
-        lives = {life.id: life for life in _lives(db, file)}
-        missing = [
-            f"ended: {each} was accepted and is gone" for each in accepted if each not in lives
-        ]
-        of_each = [fault for life in lives.values() for fault in _faults(life)]
-        return [*missing, *of_each, *_unburied(db, lives.values()), *_left_over(db)]
+def broken(place: Place, accepted: Collection[MessageId]) -> list[str]:
+    """Each sentence of the law that does not hold here; empty: it holds."""
+    found = {life.id: life for life in lives(place)}
+    missing = [f"ended: {each} was accepted and is gone" for each in accepted if each not in found]
+    of_each = [fault for life in found.values() for fault in _faults(life)]
+    return [*missing, *of_each, *_unburied(place, found.values()), *_left_over(place)]
 
 
-def lives(file: Path) -> list[Life]:
-    """All messages of the file, oldest first."""
-    with closing(sqlite3.connect(file)) as db:
-        return list(_lives(db, file))
+def lives(place: Place) -> list[Life]:
+    """All messages, oldest first."""
+    return list(_lives(place))
 
 
-def _lives(db: sqlite3.Connection, file: Path) -> Iterator[Life]:
-    marks = _marks(file)
-    columns = "id, state, declares, delivery, attempts, in_doubt, round, held_until IS NOT NULL, kind, content"
-    rows = db.execute(
-        f"SELECT {columns} FROM messages JOIN contents ON message_no = no ORDER BY no"
-    ).fetchall()
-    for *figures, kind, content in rows:
+def _lives(place: Place) -> Iterator[Life]:
+    marks = _marks(place)
+    timelines: dict[str, list[tuple[str, int]]] = {}
+    for identity, *event in place.rows(place.words.events):
+        timelines.setdefault(identity, []).append((event[0], event[1]))
+    inbox: dict[str, list[int]] = {}
+    for identity, at in place.rows("SELECT message_id, created_at FROM inbox ORDER BY id"):
+        inbox.setdefault(identity, []).append(at)
+    for *figures, kind, content in place.rows(place.words.lives):
         identity, state, declares, delivery, attempts, in_doubt, rounds, is_held = figures
-        timeline = "SELECT type, created_at FROM events WHERE message_id = ? ORDER BY id"
-        inbox = "SELECT created_at FROM inbox WHERE message_id = ? ORDER BY id"
         yield Life(
             id=identity,
             state=State(state),
@@ -93,17 +86,16 @@ def _lives(db: sqlite3.Connection, file: Path) -> Iterator[Life]:
             in_doubt=in_doubt,
             rounds=rounds,
             is_held=bool(is_held),
-            events=db.execute(timeline, (identity,)).fetchall(),
-            deliveries=[at for (at,) in db.execute(inbox, (identity,))]
+            events=timelines.get(identity, []),
+            deliveries=inbox.get(identity, [])
             if kind == EMAIL
             else marks.get(json.loads(content)["mark"], []),
         )
 
 
-def _marks(file: Path) -> dict[str, list[int]]:
+def _marks(place: Place) -> dict[str, list[int]]:
     marks: dict[str, list[int]] = {}
-    path = marks_of(file)
-    for line in path.read_text().splitlines() if path.exists() else ():
+    for line in place.marks.read_text().splitlines() if place.marks.exists() else ():
         mark, at = line.split()
         marks.setdefault(mark, []).append(int(at))
     return marks
@@ -162,22 +154,21 @@ def _uncounted(life: Life) -> Iterator[str]:
         yield f"counts {life.attempts} attempts, its timeline {names.count('SENT_ATTEMPT')}"
 
 
-def _unburied(db: sqlite3.Connection, lives: Collection[Life]) -> Iterator[str]:
+def _unburied(place: Place, lives: Collection[Life]) -> Iterator[str]:
     dead = {life.id for life in lives if life.state in DEAD}
-    letters = {row[0] for row in db.execute("SELECT message_id FROM dead_letters")}
+    letters = {row[0] for row in place.rows("SELECT message_id FROM dead_letters")}
     for each in sorted(dead ^ letters):
         yield f"buried: {each} is dead without a letter, or has a letter and is not dead"
-    for (each,) in db.execute("SELECT message_id FROM dead_letters WHERE redriven_at IS NOT NULL"):
+    for (each,) in place.rows("SELECT message_id FROM dead_letters WHERE redriven_at IS NOT NULL"):
         yield f"buried: {each} has ended again and its letter is still on its way"
 
 
-def _left_over(db: sqlite3.Connection) -> Iterator[str]:
-    for row in db.execute("SELECT id, kind, claims FROM ready"):
+def _left_over(place: Place) -> Iterator[str]:
+    for row in place.rows("SELECT id, kind, claims FROM ready"):
         yield f"clean: a ready job is left over: {row}"
-    for row in db.execute("SELECT id, kind, is_claimed, claims, parked_until FROM parked"):
+    for row in place.rows("SELECT id, kind, is_claimed, claims, parked_until FROM parked"):
         yield f"clean: a parked job is left over: {row}"
-    for row in db.execute("SELECT kind, tenant, jobs FROM seats WHERE jobs <> 0"):
+    for row in place.rows(place.words.counted):
         yield f"clean: a seat counts jobs that are not there: {row}"
-    [(verdict,)] = db.execute("PRAGMA integrity_check(1)").fetchall()
-    if verdict != "ok":
-        yield f"clean: {verdict}"
+    for row in place.rows(place.words.damage):
+        yield f"clean: the store is damaged: {row}"

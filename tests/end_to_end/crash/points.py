@@ -49,11 +49,11 @@ POINTS = (
     "handover.begun",
     "deliver.answered",
 )
-# Whoever is stopped here has the file's write lock: nobody can take anything over meanwhile.
+# Whoever is stopped here is in a transaction, and has locks: nobody can take anything over meanwhile.
 LOCKED = frozenset({f"{each}.{step}" for each in OPERATIONS for step in ("half", "uncommitted")})
 LOCKED |= {"batch.between"}
 
-_operation: ContextVar[str] = ContextVar("_operation", default="")
+under_way: ContextVar[str] = ContextVar("under_way", default="")  # the operation
 
 
 @dataclass(frozen=True)
@@ -63,6 +63,10 @@ class Plan:
     point: str
     occurrence: int = 1
     action: Action = "kill"
+
+    def __str__(self) -> str:
+        """As a test is named after it."""
+        return f"{self.point}-{self.occurrence}"
 
 
 class Points:
@@ -76,6 +80,7 @@ class Points:
         self._say = say
         self._blocked = blocked
         self.running = 0  # deliveries under way in this process
+        self.is_inside = plan is not None and plan.point in LOCKED
         self.in_transaction = (
             threading.Lock()
         )  # held from BEGIN to COMMIT, while the writer has the file's lock
@@ -146,7 +151,7 @@ def points_inside(points: Points) -> Iterator[None]:
         return _WatchedConnection(connect(path, busy_timeout_ms=busy_timeout_ms), points)
 
     async def watched_do(self: writer.Writer, operation: Any, *, durable: bool = True) -> Any:
-        name = _operation.get()
+        name = under_way.get()
         watched = _within(name, operation) if name else operation
         return await do(self, watched, durable=durable)
 
@@ -179,11 +184,11 @@ class _WatchedPort:
         async def operation(*arguments: object, **named: object) -> Any:
             self._points.reach(f"{name}.asked")
             await self._points.pass_block(name)
-            token = _operation.set(name)
+            token = under_way.set(name)
             try:
                 answer = await method(*arguments, **named)
             finally:
-                _operation.reset(token)
+                under_way.reset(token)
             self._points.reach(f"{name}.answered")
             return answer
 

@@ -8,7 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from pathlib import Path
 from typing import TypeAlias
 
 from carteiro import Carteiro
@@ -18,6 +17,7 @@ from carteiro.kinds import Kind, Pool
 from carteiro.model import LeasedJob
 from carteiro.policy.retry import RetryPolicy
 from carteiro.tasks import Task
+from end_to_end.crash.places import Place
 from end_to_end.crash.points import Points, watched_backend, watched_kind
 
 CALL_LIMIT = timedelta(milliseconds=300)
@@ -73,24 +73,26 @@ class PostOffice(Carteiro):
 
 @asynccontextmanager
 async def opened(
-    file: Path,
+    place: Place,
     points: Points | None = None,
     *,
     grace: timedelta = timedelta(seconds=10),
     lingering: timedelta = timedelta(0),
+    command_timeout: timedelta = timedelta(seconds=30),
     deadly: Deadly | None = None,
     unattended: frozenset[str] = frozenset(),
 ) -> AsyncIterator[PostOffice]:
-    """Open the file; ``unattended`` are the tasks that this process does not run."""
+    """Open the store; ``unattended`` are the tasks that this process does not run."""
     points = points or Points()
     settings = load(
         environ={},
         overrides={
-            "store": f"sqlite:///{file}",
+            "store": place.store,
             "delivery.call_limit_ms": CALL_LIMIT // timedelta(milliseconds=1),
             "delivery.hold_margin_ms": (HOLD - CALL_LIMIT) // timedelta(milliseconds=1),
             "delivery.lease_ms": LEASE // timedelta(milliseconds=1),
             "delivery.grace_ms": grace // timedelta(milliseconds=1),
+            "postgres.command_timeout_ms": command_timeout // timedelta(milliseconds=1),
             "sqlite.min_free_bytes": 0,
             "workers.sync_task_threads": 4,
         },
@@ -102,21 +104,16 @@ async def opened(
             post.points = points
             post.unattended = unattended
             post.deadly = deadly
-            post.tasks = _tasks(post, file, lingering)
+            post.tasks = _tasks(post, place, lingering)
             yield post
     finally:
         threads.shutdown(wait=True, cancel_futures=True)
 
 
-def marks_of(file: Path) -> Path:
-    """Where the tasks on this file leave their marks, a line each: the mark and when (milliseconds)."""
-    return file.with_suffix(".marks")
-
-
-def leave_mark(file: Path, mark: str) -> None:
+def leave_mark(place: Place, mark: str) -> None:
     """Append a line, whole or not at all."""
     line = f"{mark} {time.time_ns() // 1_000_000}\n".encode()
-    descriptor = os.open(marks_of(file), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    descriptor = os.open(place.marks, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     try:
         os.write(descriptor, line)
     finally:
@@ -125,23 +122,23 @@ def leave_mark(file: Path, mark: str) -> None:
 
 def _tasks(
     post: PostOffice,
-    file: Path,
+    place: Place,
     lingering: timedelta,
 ) -> Tasks:
     async def note(mark: str) -> None:
-        leave_mark(file, mark)
+        leave_mark(place, mark)
 
     def note_in_thread(mark: str) -> None:
-        leave_mark(file, mark)
+        leave_mark(place, mark)
 
     async def linger(mark: str) -> None:
         await asyncio.sleep(lingering.total_seconds())
-        leave_mark(file, mark)
+        leave_mark(place, mark)
 
     async def kill_worker(mark: str) -> None:
         if post.deadly is not None:
             post.deadly(post.points.running - 1)
-        leave_mark(file, mark)
+        leave_mark(place, mark)
 
     return Tasks(
         note=post.task("note")(note),

@@ -1,10 +1,11 @@
 """Kill real processes again and again, at named points and at random moments, and check the law.
 
-    python tests/end_to_end/crash/prove.py --runs 20 --seed 1
+    python tests/end_to_end/crash/prove.py --runs 20 --seed 1 --store postgres
 
 Every run is made from the seed and its number alone: what is sent, who is hit, where and when
-(as far as a scheduler lets one choose). When the law breaks, the file stays, and the last lines say
-how to see the same run again (--first NUMBER --runs 1). The exit code is 0 only if the law held.
+(as far as a scheduler lets one choose). When the law breaks, the store stays (of a server: its
+dump), and the last lines say how to see the same run again (--first NUMBER --runs 1). The exit code is
+0 only if the law held.
 """
 
 import argparse
@@ -13,7 +14,8 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 from typing import TypeAlias
@@ -21,14 +23,18 @@ from typing import TypeAlias
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # a script's own folder is not enough
 
 from carteiro.model import MessageId
+from carteiro.stores.postgres import migrate
 from end_to_end.crash.child import Orders
 from end_to_end.crash.children import bring_to_rest, child, prepared
 from end_to_end.crash.law import broken
+from end_to_end.crash.places import Place, a_file
 from end_to_end.crash.points import LOCKED, POINTS, Action, Plan
 from end_to_end.crash.post_office import HOLD
 from end_to_end.crash.storm import Weather, storm
+from support.postgres_server import dumped
+from support.shared_servers import shared_postgres
 
-Run: TypeAlias = Callable[[Path], list[MessageId]]
+Run: TypeAlias = Callable[[Place], list[MessageId]]
 
 _LATEST = 8  # occurrence of a point
 _LINGERING_S = 2.0  # longer than the traffic, yet bearable when a task is suspected and runs alone
@@ -41,9 +47,9 @@ def main() -> int:
     for number in range(told.first, told.first + told.runs):
         name, run = _chosen(Random(f"{told.seed}:{number}"))
         _say(f"run {number}  {time.monotonic() - began:6.0f} s  {name}")
-        faults = _faults(run)
+        faults = _faults(run, told.store)
         if faults:
-            _complain(faults, told.seed, number)
+            _complain(faults, told, number)
             return 1
     _say(f"the law held: {told.runs} runs, seed {told.seed}")
     return 0
@@ -56,6 +62,9 @@ def _arguments() -> argparse.Namespace:
         "--seed", type=int, default=int(time.time()), help="what they are made from"
     )
     parser.add_argument("--first", type=int, default=0, help="the number of the first run")
+    parser.add_argument(
+        "--store", choices=["sqlite", "postgres"], default="sqlite", help="on which"
+    )
     return parser.parse_args()
 
 
@@ -63,10 +72,10 @@ def _chosen(chance: Random) -> tuple[str, Run]:
     seed = chance.getrandbits(32)
     if chance.random() < 0.3:  # a storm takes as long as three of the others
         weather = Weather(chance.randint(2, 4), chance.randint(5, 20), stops=chance.random() < 0.5)
-        return f"{weather}", lambda file: storm(file, seed, weather)
+        return f"{weather}", lambda place: storm(place, seed, weather)
     plans = [_plan(chance) for _ in range(chance.randint(1, 3))]
     name = ", ".join(f"{plan.action} at {plan.point} ({plan.occurrence})" for plan in plans)
-    return name, lambda file: _hit_at_points(file, seed, plans)
+    return name, lambda place: _hit_at_points(place, seed, plans)
 
 
 def _plan(chance: Random) -> Plan:
@@ -74,47 +83,64 @@ def _plan(chance: Random) -> Plan:
     return Plan(chance.choice(POINTS), chance.randint(1, _LATEST), action)
 
 
-def _hit_at_points(file: Path, seed: int, plans: list[Plan]) -> list[MessageId]:
+def _hit_at_points(place: Place, seed: int, plans: list[Plan]) -> list[MessageId]:
     """One process after another carries its plan out, each with traffic of its own."""
-    accepted = prepared(file, seed)
+    accepted = prepared(place, seed)
     for number, plan in enumerate(plans):
-        orders = Orders(str(file), plan, seed + number, lingering_s=_LINGERING_S, grace_s=0.1)
+        orders = Orders(place, plan, seed + number, lingering_s=_LINGERING_S, grace_s=0.1)
         with child(orders) as victim:
             if plan.action == "stop" and victim.has_stopped():
-                _take_over(file, plan)
+                _take_over(place, plan)
                 victim.tell(signal.SIGCONT)
             victim.wait_for_end()
             accepted += victim.accepted
     return accepted
 
 
-def _take_over(file: Path, plan: Plan) -> None:
+def _take_over(place: Place, plan: Plan) -> None:
     if plan.point in LOCKED:
         time.sleep(HOLD.total_seconds() * 1.5)
     else:
-        bring_to_rest(file)
+        bring_to_rest(place)
 
 
-def _faults(run: Run) -> list[str]:
+def _faults(run: Run, store: str) -> list[str]:
     folder = Path(tempfile.mkdtemp(prefix="carteiro-prove-"))
-    file = folder / "post.db"
-    try:
-        accepted = run(file)
-        bring_to_rest(file)
-        faults = broken(file, accepted)
-    except Exception as error:  # noqa: BLE001 # what never came to rest breaks the law too
-        faults = [f"{type(error).__name__}: {error}"]
+    with _PLACES[store](folder) as place:
+        try:
+            accepted = run(place)
+            bring_to_rest(place)
+            faults = broken(place, accepted)
+        except Exception as error:  # noqa: BLE001 # what never came to rest breaks the law too
+            faults = [f"{type(error).__name__}: {error}"]
+        if faults and store == "postgres":
+            (folder / "post.sql").write_bytes(dumped(place.store))
     if not faults:
         shutil.rmtree(folder)
         return []
-    return [*faults, f"the file and the log of its processes: {folder}"]
+    return [*faults, f"the store and the log of its processes: {folder}"]
 
 
-def _complain(faults: list[str], seed: int, number: int) -> None:
+@contextmanager
+def _in_a_file(folder: Path) -> Iterator[Place]:
+    yield a_file(folder)
+
+
+@contextmanager
+def _on_a_server(folder: Path) -> Iterator[Place]:
+    with shared_postgres().a_database(migrate) as url:
+        yield Place(url, str(folder))
+
+
+_PLACES = {"sqlite": _in_a_file, "postgres": _on_a_server}
+
+
+def _complain(faults: list[str], told: argparse.Namespace, number: int) -> None:
     _say("\nThe law is broken:")
     for fault in faults:
         _say(f"  {fault}")
-    _say(f"\nTo see it again: python {sys.argv[0]} --seed {seed} --first {number} --runs 1")
+    again = f"--seed {told.seed} --first {number} --runs 1 --store {told.store}"
+    _say(f"\nTo see it again: python {sys.argv[0]} {again}")
 
 
 def _say(line: str) -> None:

@@ -1,14 +1,14 @@
-"""Several worker processes on one file, killed and stopped at random moments while messages come in."""
+"""Several worker processes on one store, killed and stopped at random moments while messages come in."""
 
 import asyncio
 import signal
 from dataclasses import dataclass
-from pathlib import Path
 from random import Random
 
 from carteiro.model import MessageId
 from end_to_end.crash.child import Orders
 from end_to_end.crash.children import Child, children
+from end_to_end.crash.places import Place
 from end_to_end.crash.post_office import HOLD, PostOffice, opened
 from end_to_end.crash.traffic import (
     cancel_some,
@@ -30,18 +30,18 @@ class Weather:
     stops: bool = True
 
 
-def storm(file: Path, seed: int, weather: Weather) -> list[MessageId]:
+def storm(place: Place, seed: int, weather: Weather) -> list[MessageId]:
     """Let it blow; return what was accepted. In the end no worker is left, and nothing is at rest."""
-    orders = Orders(str(file), lingering_s=0.1)
+    orders = Orders(place, lingering_s=0.1)
     with children([orders] * weather.workers) as workers:
-        return asyncio.run(_blow(file, Random(seed), weather, workers))
+        return asyncio.run(_blow(place, Random(seed), weather, workers))
 
 
 async def _blow(
-    file: Path, chance: Random, weather: Weather, workers: list[Child]
+    place: Place, chance: Random, weather: Weather, workers: list[Child]
 ) -> list[MessageId]:
     accepted: list[MessageId] = []
-    async with opened(file) as post:
+    async with opened(place) as post:
         for _ in range(weather.blows):
             await _send_some(post, chance, accepted)
             await asyncio.sleep(chance.uniform(0, _LONGEST_LULL_S))

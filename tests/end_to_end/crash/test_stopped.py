@@ -2,14 +2,15 @@
 
 import signal
 import time
-from pathlib import Path
 
 import pytest
 
 from carteiro.model import State
+from end_to_end.crash.cases import cases
 from end_to_end.crash.child import Orders
 from end_to_end.crash.children import bring_to_rest, child, sent
 from end_to_end.crash.law import Life, broken, lives
+from end_to_end.crash.places import Place
 from end_to_end.crash.points import Plan
 from end_to_end.crash.post_office import HOLD, LEASE
 from end_to_end.crash.traffic import an_email
@@ -34,25 +35,32 @@ WITH_THE_ANSWER_IN_HAND = ("deliver.answered", "settle.asked")
 WITH_THE_LOCK = ("claim.uncommitted", "declare.half", "declare.uncommitted")
 
 
-def _slept_through(file: Path, point: str) -> tuple[list[Life], list[Life]]:
+def _slept_through(place: Place, point: str) -> tuple[list[Life], list[Life]]:
     """Stop a worker at the point, let another one end everything, wake it: the messages before and after."""
-    accepted = sent(file, _EMAILS)
-    with child(Orders(str(file), Plan(point, action="stop"), until_idle=True)) as sleeper:
+    accepted = sent(place, _EMAILS)
+    with child(Orders(place, Plan(point, action="stop"), until_idle=True)) as sleeper:
         sleeper.wait_for_stop()
-        bring_to_rest(file)
-        before = lives(file)
+        bring_to_rest(place)
+        before = lives(place)
         sleeper.tell(signal.SIGCONT)
         assert sleeper.wait_for_end() == 0
-    assert broken(file, accepted) == []
-    return before, lives(file)
+    assert broken(place, accepted) == []
+    return before, lives(place)
 
 
-@pytest.mark.parametrize("point", BEFORE_THE_LAST_CHECK)
+@pytest.mark.parametrize(
+    ("place", "point"),
+    cases(
+        sqlite=BEFORE_THE_LAST_CHECK,
+        postgres=("claim.committed", "declare.committed", "handover.asked"),
+    ),
+    indirect=["place"],
+)
 def test_stopped_before_the_last_deadline_check_it_delivers_nothing(
-    tmp_path: Path, point: str
+    place: Place, point: str
 ) -> None:
     """What was taken over from a sleeper is not handed over when it wakes; only what it declared is in doubt."""
-    before, after = _slept_through(tmp_path / "post.db", point)
+    before, after = _slept_through(place, point)
 
     assert [life.deliveries for life in after] == [life.deliveries for life in before]
     assert all(len(life.deliveries) <= 1 for life in after)
@@ -60,12 +68,16 @@ def test_stopped_before_the_last_deadline_check_it_delivers_nothing(
     assert all(life.state is State.SENT for life in before if life.delivery == "at_least_once")
 
 
-@pytest.mark.parametrize("point", INSIDE_THE_HANDOVER)
+@pytest.mark.parametrize(
+    ("place", "point"),
+    cases(sqlite=INSIDE_THE_HANDOVER, postgres=("handover.begun", "keep.committed")),
+    indirect=["place"],
+)
 def test_stopped_inside_the_hand_over_it_may_deliver_once_more_and_no_more(
-    tmp_path: Path, point: str
+    place: Place, point: str
 ) -> None:
     """The second delivery of a sleeper is covered by the doubt that was written when it was taken over."""
-    before, after = _slept_through(tmp_path / "post.db", point)
+    before, after = _slept_through(place, point)
 
     assert any(life.doubts for life in before)
     for life in after:
@@ -73,10 +85,14 @@ def test_stopped_inside_the_hand_over_it_may_deliver_once_more_and_no_more(
         assert len(life.doubts) <= 1
 
 
-@pytest.mark.parametrize("point", WITH_THE_ANSWER_IN_HAND)
-def test_a_late_success_is_kept_as_evidence(tmp_path: Path, point: str) -> None:
+@pytest.mark.parametrize(
+    ("place", "point"),
+    cases(sqlite=WITH_THE_ANSWER_IN_HAND, postgres=("settle.asked",)),
+    indirect=["place"],
+)
+def test_a_late_success_is_kept_as_evidence(place: Place, point: str) -> None:
     """What a worker knows when it wakes is kept, and makes SENT of what was given up in doubt."""
-    before, after = _slept_through(tmp_path / "post.db", point)
+    before, after = _slept_through(place, point)
 
     given_up = [life.id for life in before if life.state is State.FAILED]
     late = {life.id for life in after if "LATE_RESULT" in {name for name, _ in life.events}}
@@ -85,18 +101,21 @@ def test_a_late_success_is_kept_as_evidence(tmp_path: Path, point: str) -> None:
     assert all(life.state is State.SENT for life in after)
 
 
-@pytest.mark.parametrize("point", WITH_THE_LOCK)
-def test_stopped_inside_a_transaction_it_goes_on_where_it_was(tmp_path: Path, point: str) -> None:
-    """Nobody can take over from a worker that holds the file: it wakes too late to call, and delivers later."""
-    file = tmp_path / "post.db"
-    accepted = sent(file, _EMAILS)
+@pytest.mark.parametrize(
+    ("place", "point"),
+    cases(sqlite=WITH_THE_LOCK, postgres=("claim.uncommitted", "declare.uncommitted")),
+    indirect=["place"],
+)
+def test_stopped_inside_a_transaction_it_goes_on_where_it_was(place: Place, point: str) -> None:
+    """Nobody can take over from a worker that holds the lock: it wakes too late to call, and delivers later."""
+    accepted = sent(place, _EMAILS)
 
-    with child(Orders(str(file), Plan(point, action="stop"), until_idle=True)) as sleeper:
+    with child(Orders(place, Plan(point, action="stop"), until_idle=True)) as sleeper:
         sleeper.wait_for_stop()
         time.sleep(max(HOLD, LEASE).total_seconds() * 1.5)  # real time has to pass it by
         sleeper.tell(signal.SIGCONT)
         code = sleeper.wait_for_end()
 
     assert code == 0
-    assert all(len(life.deliveries) <= 1 for life in lives(file))
-    assert broken(file, accepted) == []
+    assert all(len(life.deliveries) <= 1 for life in lives(place))
+    assert broken(place, accepted) == []

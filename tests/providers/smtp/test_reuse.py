@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
-from carteiro.model import Deferred, Outcome, Taken, Unknown
+from carteiro.model import Deferred, NotMade, Outcome, Taken, Unknown
+from carteiro.ports.provider import Handover
 from carteiro.providers.smtp import SmtpProvider
 from support.smtp_sending import SOON, a_mail, a_relay, id_of, sent
 from support.smtp_server import Act, Drop, Say, SayLate, Stall
-from support.working import TOO_LONG
+from support.working import LONG, TOO_LONG
 
 
 async def test_one_connection_carries_many_mails() -> None:
@@ -48,8 +49,8 @@ async def test_there_are_never_more_connections_than_allowed() -> None:
     assert len(server.mails) == 10
 
 
-async def test_a_call_that_is_cut_while_it_waits_for_a_connection_takes_none() -> None:
-    """Its place goes to the next."""
+async def test_a_call_that_is_cut_while_it_waits_for_a_connection_was_never_made() -> None:
+    """It is nobody's failure, and says why; its place goes to the next."""
     gate = asyncio.Event()
     plays: dict[str, list[Act]] = {"dot": [SayLate("250 Ok\r\n", gate)]}
     async with a_relay(plays, connections=1) as (server, provider):
@@ -60,7 +61,8 @@ async def test_a_call_that_is_cut_while_it_waits_for_a_connection_takes_none() -
         assert isinstance(await first, Taken)
         last = await sent(provider)
 
-    assert isinstance(cut, Deferred)
+    assert isinstance(cut, NotMade)
+    assert cut.failure.reason == "All connections to smtp were in use"
     assert isinstance(last, Taken)
     assert server.connections == 1
 
@@ -163,7 +165,7 @@ async def test_a_new_connection_for_an_old_one_keeps_the_bound() -> None:
     """Another idle one makes room."""
     async with a_relay(connections=2) as (server, provider):
         await asyncio.gather(sent(provider), sent(provider))
-        connection = await provider._pool.take(fresh=True)
+        connection = await provider._pool.take(Handover(LONG), fresh=True)
         await server.until(lambda: server.closed == 1)
         provider._pool.give_back(connection)
 

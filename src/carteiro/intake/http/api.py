@@ -26,6 +26,7 @@ from carteiro.intake.http.lean import LeanRoute
 from carteiro.intake.http.metrics import MetricsDesk
 from carteiro.intake.http.networks import Networks
 from carteiro.intake.http.recipients import RecipientDesk
+from carteiro.intake.http.table_queue import TableQueue
 from carteiro.intake.http.templates import TemplateDesk
 from carteiro.intake.http.whose import AnyTenants, TheirOwn
 from carteiro.telemetry.metrics import Tally
@@ -64,6 +65,7 @@ def _add_for_tenants(api: "_Api", office: Office, ring: KeyRing) -> None:
     api.offer("templates", Access.TENANT, templates.endpoints())
     recipients = RecipientDesk(ports.recipients, whose, prefix=_V1)
     api.offer("recipients", Access.TENANT, recipients.endpoints())
+    api.offer("table queue", Access.TENANT, TableQueue(office, intake, ring).endpoints())
 
 
 def _add_for_administrators(api: "_Api", office: Office, ring: KeyRing) -> None:

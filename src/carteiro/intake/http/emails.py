@@ -21,7 +21,7 @@ from carteiro.intake.http.email_documents import (
     view,
 )
 from carteiro.intake.http.endpoint import Endpoint
-from carteiro.intake.http.idempotency import IDEMPOTENCY_KEY, key_in
+from carteiro.intake.http.idempotency import IDEMPOTENCY_KEY, REPLAYED, key_in
 from carteiro.intake.http.intake import Intake, Item, refused
 from carteiro.intake.http.key_ring import KeyRing
 from carteiro.intake.http.reading import PageQuestion, Time, read_query
@@ -114,7 +114,8 @@ class Emails:
         """Answered only after the e-mail is durably committed.
 
         The same Idempotency-Key with the same e-mail within a day is answered as the first time,
-        and nothing is sent twice; with another e-mail it is 409.
+        with `Idempotent-Replayed: true` among the headers, and nothing is sent twice; with another
+        e-mail it is 409.
         """
         tenant = await self._keys.tenant_of(request)
         key = key_in(request.headers)
@@ -123,7 +124,10 @@ class Emails:
         answer = await self._intake.one(item, tenant=tenant, request_id=request_id)
         if not isinstance(answer, Accepted | Replayed):
             raise refused(answer)
-        return json_response(accepted(answer, item.email, request_id), 202)
+        response = json_response(accepted(answer, item.email, request_id), 202)
+        if isinstance(answer, Replayed):
+            response.headers[REPLAYED] = "true"
+        return response
 
     async def list(self, request: Request) -> Response:
         """E-mails that match, newest first, without their contents; ``nextCursor`` leads on."""

@@ -14,6 +14,8 @@ IDEMPOTENCY_KEY: Mapping[str, Any] = {
     "schema": {"type": "string", "minLength": 1, "maxLength": 128, "pattern": "^[ -~]+$"},
 }
 
+REPLAYED = "Idempotent-Replayed"  # in the answer to what was accepted before
+
 
 def key_in(headers: Mapping[str, str]) -> str | None:
     """The key of a request, if it has one; `InvalidMessage` if it cannot be one."""

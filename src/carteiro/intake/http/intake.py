@@ -1,6 +1,6 @@
 """How e-mails get from HTTP into the ledger, and how each answer of the ledger is told."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol, TypeAlias
 
 from carteiro.config import Settings
@@ -13,7 +13,9 @@ from carteiro.model import (
     IdempotencyKey,
     KeyConflict,
     OverLimit,
+    QueueRow,
     Replayed,
+    State,
     Tenant,
     value,
 )
@@ -66,6 +68,10 @@ class Office(Protocol):
         """Commit many of them in one go; an answer for each, in order."""
         ...
 
+    async def work_off(self, *, limit: int | None = None) -> Mapping[State, int]:
+        """Work on what is due now, at most ``limit`` jobs; what became of them, by state."""
+        ...
+
 
 @value
 class Item:
@@ -73,6 +79,7 @@ class Item:
 
     email: Email
     key: str | None
+    row: QueueRow | None = None  # of the table queue
 
 
 class Intake:
@@ -107,6 +114,7 @@ class Intake:
             request_id,
             None if item.key is None else key_for(item.key, item.email),
             tenant.limits or self._usual_limits,
+            item.row,
         )
 
 

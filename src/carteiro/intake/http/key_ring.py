@@ -66,7 +66,7 @@ class KeyRing:
         self._remembered.clear()
 
     async def _caller(self, headers: Mapping[str, str]) -> Caller | None:
-        key = _key_in(headers)
+        key = key_in(headers)
         if not 0 < len(key) <= _LONGEST_KEY:
             return None
         key_hash = hash_key(key)
@@ -114,7 +114,8 @@ class KeyRing:
         return [None] * len(ids)
 
 
-def _key_in(headers: Mapping[str, str]) -> str:
+def key_in(headers: Mapping[str, str]) -> str:
+    """The key that a request shows; empty if none."""
     given = headers.get("x-api-key")
     if given is not None:
         return given

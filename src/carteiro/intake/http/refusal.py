@@ -13,6 +13,7 @@ from carteiro.errors import (
     InvalidMessage,
     StoreError,
     StoreFull,
+    StoreMoved,
     TenantMissing,
 )
 from carteiro.intake.http.documents import ErrorBody, ErrorDocument, FieldFault
@@ -138,6 +139,10 @@ def _of_store(error: StoreError) -> Refusal:
     text = "Nothing can be stored or read right now: try again"
     if isinstance(error, StoreFull):
         text = "There is no room for new messages right now: try again later"
+    if isinstance(error, StoreMoved):
+        text = (
+            "Everything here moves to another store, or has moved: nothing was changed, try again"
+        )
     return Refusal(503, text, headers={"Retry-After": str(COME_AGAIN.seconds)})
 
 

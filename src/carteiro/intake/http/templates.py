@@ -11,9 +11,17 @@ from starlette.responses import Response
 from carteiro.intake.http.documents import Document, Moment
 from carteiro.intake.http.endpoint import Endpoint
 from carteiro.intake.http.reading import Question, read_query, read_question
-from carteiro.intake.http.refusal import not_found
+from carteiro.intake.http.refusal import Refusal, not_found
 from carteiro.intake.http.whose import Whose
-from carteiro.model import NewTemplate, Template, TenantId, TenantUnknown
+from carteiro.model import (
+    MOST_TEMPLATES,
+    NewTemplate,
+    Template,
+    TemplateSummary,
+    TenantId,
+    TenantUnknown,
+    TooManyTemplates,
+)
 from carteiro.policy.retry import PresetName
 from carteiro.ports import Templates
 from carteiro.rendering import check_template, off_the_loop, render
@@ -31,12 +39,26 @@ class TemplateView(Document):
     text: str | None
     retry_preset: str | None
     created_at: Moment
+    deleted_at: Moment | None
+
+
+class TemplateSummaryView(Document):
+    """One version of a template, without its html and text."""
+
+    type: str
+    version: int
+    subject: str
+    has_html: bool
+    has_text: bool
+    retry_preset: str | None
+    created_at: Moment
+    deleted_at: Moment | None
 
 
 class TemplateList(Document):
     """Templates, or the versions of one."""
 
-    items: list[TemplateView]
+    items: list[TemplateSummaryView]
 
 
 class TemplateDocument(Question):
@@ -104,7 +126,7 @@ class TemplateDesk:
             "Write a template",
             TemplateView,
             reads=TemplateDocument,
-            refuses=self._whose.refuses,
+            refuses=(*self._whose.refuses, 409),
         )
         yield Endpoint(
             "DELETE", one, self.delete, "Delete a template", None, status=204, refuses=missing
@@ -128,18 +150,25 @@ class TemplateDesk:
         )
 
     async def list(self, request: Request) -> Response:
-        """The newest version of each type, by type."""
+        """The newest version of each type in use, by type, without html and text: look at one for those.
+
+        There are never more than 1,000.
+        """
         tenant = await self._whose.tenant_of(request)
         return _list(await self._templates.list(tenant))
 
     async def show(self, request: Request) -> Response:
-        """The newest version, or the one that is named."""
+        """All of the newest version, or of the one that is named, also after a delete."""
         tenant = await self._whose.tenant_of(request)
         asked = read_query(request, VersionQuestion)
         return _view(await self._found(tenant, request, asked.version)).as_response(nulls=True)
 
     async def put(self, request: Request) -> Response:
-        """Store a new version; messages that were accepted before keep theirs."""
+        """Store a new version; messages that were accepted before keep theirs.
+
+        The 100 newest versions of a type are kept, and 1,000 types: for a new one the type that was
+        deleted first is forgotten; if none is deleted, it is 409.
+        """
         tenant = await self._whose.tenant_of(request)
         asked = await read_question(request, TemplateDocument)
         new = NewTemplate(
@@ -152,8 +181,12 @@ class TemplateDesk:
         )
         await off_the_loop(partial(check_template, new))
         made = await self._templates.define(new)
-        if isinstance(made, TenantUnknown):
-            raise not_found("tenant")
+        match made:
+            case TenantUnknown():
+                raise not_found("tenant")
+            case TooManyTemplates():
+                text = f"There are {MOST_TEMPLATES} templates in use already: delete one first"
+                raise Refusal(409, text)
         return _view(made).as_response(nulls=True)
 
     async def delete(self, request: Request) -> Response:
@@ -164,7 +197,7 @@ class TemplateDesk:
         return Response(status_code=204)
 
     async def versions(self, request: Request) -> Response:
-        """Every version, newest first."""
+        """The 100 newest, newest first, without html and text: look at one for those."""
         tenant = await self._whose.tenant_of(request)
         versions = await self._templates.versions(tenant, request.path_params["type"])
         if not versions:
@@ -189,8 +222,21 @@ class TemplateDesk:
         return template
 
 
-def _list(templates: Iterable[Template]) -> Response:
-    return TemplateList(items=[_view(each) for each in templates]).as_response(nulls=True)
+def _list(templates: Iterable[TemplateSummary]) -> Response:
+    return TemplateList(items=[_summary(each) for each in templates]).as_response(nulls=True)
+
+
+def _summary(template: TemplateSummary) -> TemplateSummaryView:
+    return TemplateSummaryView(
+        type=template.type,
+        version=template.version,
+        subject=template.subject,
+        has_html=template.has_html,
+        has_text=template.has_text,
+        retry_preset=template.retry_preset,
+        created_at=template.created_at,
+        deleted_at=template.deleted_at,
+    )
 
 
 def _view(template: Template) -> TemplateView:
@@ -202,4 +248,5 @@ def _view(template: Template) -> TemplateView:
         text=template.text,
         retry_preset=template.retry_preset,
         created_at=template.created_at,
+        deleted_at=template.deleted_at,
     )

@@ -5,6 +5,7 @@ import time
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 
+from carteiro.ports.provider import Handover
 from carteiro.providers.smtp.client import Connection
 
 _FAREWELL = 1.0  # seconds that a relay has to close its side
@@ -31,9 +32,11 @@ class ConnectionPool:
         self._sweep_timer: asyncio.TimerHandle | None = None
         self._is_closed = False
 
-    async def take(self, *, fresh: bool = False) -> Connection:
+    async def take(self, handover: Handover, *, fresh: bool = False) -> Connection:
         """A connection for one mail; ``fresh``: not one that has carried another."""
+        handover.is_queued = True
         await self._free.acquire()
+        handover.is_queued = False
         self._in_use += 1
         try:
             return self._kept(fresh=fresh) or await self._opens()

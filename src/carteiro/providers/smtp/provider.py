@@ -64,7 +64,7 @@ class SmtpProvider:
         return await Connection.open(self._options, self._context)
 
     async def _hand_over(self, letter: Letter, handover: Handover, *, fresh: bool = False) -> Taken:
-        connection = await self._pool.take(fresh=fresh)
+        connection = await self._pool.take(handover, fresh=fresh)
         try:
             return await connection.send(letter, handover)
         except ConnectionGone as error:

@@ -119,7 +119,6 @@ def _drop_tenant(tables: Tables, tenant: TenantId) -> None:
         seats.pop(tenant, None)
     tables.keys = {each: key for each, key in tables.keys.items() if key.tenant != tenant}
     tables.templates = {each: kept for each, kept in tables.templates.items() if each[0] != tenant}
-    tables.deleted_templates = {each for each in tables.deleted_templates if each[0] != tenant}
     tables.requests = {each: kept for each, kept in tables.requests.items() if each[0] != tenant}
     tables.mails[:] = [mail for mail in tables.mails if mail.tenant != tenant]
     tables.api_counts.pop(tenant, None)

@@ -172,7 +172,7 @@ class MemoryStore:
         """The retry preset of its template type, if that is in use."""
         place = (message.tenant, message.template_type or "")
         versions = self._tables.templates.get(place, [])
-        is_in_use = versions and place not in self._tables.deleted_templates
+        is_in_use = versions and versions[-1].deleted_at is None
         return versions[-1].retry_preset if is_in_use else None
 
     # --- declare and settle -------------------------------------------------------------------

@@ -186,8 +186,7 @@ class Tables:
         self.dead_letters: dict[MessageId, DeadLetter] = {}  # without their contents
         self.templates: dict[
             tuple[TenantId, str], list[Template]
-        ] = {}  # every version, oldest first
-        self.deleted_templates: set[tuple[TenantId, str]] = set()
+        ] = {}  # the versions that are kept, oldest first
         self.recipients: dict[RecipientId, Recipient] = {}
         self.mails: list[InboxMail] = []
         self.leads: dict[str, Lead] = {}

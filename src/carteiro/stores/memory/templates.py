@@ -1,8 +1,19 @@
 """Templates, in memory."""
 
 import builtins
+from dataclasses import replace
 
-from carteiro.model import NewTemplate, Template, TenantId, TenantUnknown
+from carteiro.model import (
+    MOST_TEMPLATE_VERSIONS,
+    MOST_TEMPLATES,
+    NewTemplate,
+    Template,
+    TemplateSummary,
+    TenantId,
+    TenantUnknown,
+    TooManyTemplates,
+)
+from carteiro.policy.templates import forgotten_for
 from carteiro.stores.memory.tables import Tables, to_datetime
 
 
@@ -12,16 +23,20 @@ class MemoryTemplates:
     def __init__(self, tables: Tables) -> None:
         self._tables = tables
 
-    async def define(self, template: NewTemplate) -> Template | TenantUnknown:
+    async def define(self, template: NewTemplate) -> Template | TooManyTemplates | TenantUnknown:
         """Store a new version, numbered from 1 on; a deleted type goes on counting."""
         if template.tenant not in self._tables.tenants:
             return TenantUnknown(template.tenant)
-        name = (template.tenant, template.type)
-        versions = self._tables.templates.setdefault(name, [])
+        forgotten = forgotten_for(template.type, self._types(template.tenant))
+        if isinstance(forgotten, TooManyTemplates):
+            return forgotten
+        for type in forgotten:
+            del self._tables.templates[template.tenant, type]
+        versions = self._tables.templates.setdefault((template.tenant, template.type), [])
         defined = Template(
             tenant=template.tenant,
             type=template.type,
-            version=len(versions) + 1,
+            version=versions[-1].version + 1 if versions else 1,
             subject=template.subject,
             html=template.html,
             text=template.text,
@@ -29,7 +44,7 @@ class MemoryTemplates:
             created_at=to_datetime(self._tables.now()),
         )
         versions.append(defined)
-        self._tables.deleted_templates.discard(name)
+        del versions[:-MOST_TEMPLATE_VERSIONS]
         return defined
 
     async def find(
@@ -38,24 +53,46 @@ class MemoryTemplates:
         """The newest version, None if the type is unknown or deleted; or the one that is named, deleted or not."""
         versions = self._tables.templates.get((tenant, type), [])
         if version is not None:
-            return versions[version - 1] if 0 < version <= len(versions) else None
-        is_deleted = (tenant, type) in self._tables.deleted_templates
-        return versions[-1] if versions and not is_deleted else None
+            return next((each for each in versions if each.version == version), None)
+        return versions[-1] if versions and versions[-1].deleted_at is None else None
 
-    async def list(self, tenant: TenantId) -> builtins.list[Template]:
-        """The newest version of each type, by type."""
-        names = sorted(name for name in self._tables.templates if name[0] == tenant)
-        in_use = [name for name in names if name not in self._tables.deleted_templates]
-        return [self._tables.templates[name][-1] for name in in_use]
+    async def list(self, tenant: TenantId) -> builtins.list[TemplateSummary]:
+        """The newest version of each type in use, by type, without what it says."""
+        newest = sorted(self._newest(tenant), key=lambda each: each.type)
+        in_use = [each for each in newest if each.deleted_at is None]
+        return [_summary(each) for each in in_use[:MOST_TEMPLATES]]
 
-    async def versions(self, tenant: TenantId, type: str) -> builtins.list[Template]:
-        """Every version of a type, newest first."""
-        return self._tables.templates.get((tenant, type), [])[::-1]
+    async def versions(self, tenant: TenantId, type: str) -> builtins.list[TemplateSummary]:
+        """The versions of a type that are kept, newest first, without what they say."""
+        return [_summary(each) for each in reversed(self._tables.templates.get((tenant, type), []))]
 
     async def delete(self, tenant: TenantId, type: str) -> bool:
         """Take a type out of use; what was accepted with it is sent all the same."""
-        name = (tenant, type)
-        if name not in self._tables.templates or name in self._tables.deleted_templates:
+        versions = self._tables.templates.get((tenant, type), [])
+        if not versions or versions[-1].deleted_at is not None:
             return False
-        self._tables.deleted_templates.add(name)
+        versions[-1] = replace(versions[-1], deleted_at=to_datetime(self._tables.now()))
         return True
+
+    def _types(self, tenant: TenantId) -> dict[str, bool]:
+        """All types of a tenant and whether each is deleted, in the order of deletion."""
+        gone = [(each.deleted_at, each.type) for each in self._newest(tenant) if each.deleted_at]
+        in_use = [each.type for each in self._newest(tenant) if each.deleted_at is None]
+        return {type: True for _, type in sorted(gone)} | dict.fromkeys(in_use, False)
+
+    def _newest(self, tenant: TenantId) -> builtins.list[Template]:
+        return [kept[-1] for (owner, _), kept in self._tables.templates.items() if owner == tenant]
+
+
+def _summary(template: Template) -> TemplateSummary:
+    return TemplateSummary(
+        tenant=template.tenant,
+        type=template.type,
+        version=template.version,
+        subject=template.subject,
+        has_html=template.html is not None,
+        has_text=template.text is not None,
+        retry_preset=template.retry_preset,
+        created_at=template.created_at,
+        deleted_at=template.deleted_at,
+    )

@@ -1,5 +1,6 @@
 """Ledger and queue in one SQLite file: the embedded default."""
 
-from carteiro.stores.sqlite.setup import open_sqlite
+from carteiro.stores.sqlite.options import SqliteOptions
+from carteiro.stores.sqlite.setup import open_sqlite, open_sqlite_ledger
 
-__all__ = ["open_sqlite"]
+__all__ = ["SqliteOptions", "open_sqlite", "open_sqlite_ledger"]

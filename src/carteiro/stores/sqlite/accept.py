@@ -12,22 +12,20 @@ from uuid_utils import uuid7
 from carteiro.model import (
     AcceptAnswer,
     Accepted,
-    IdempotencyKey,
-    KeyConflict,
     MessageId,
     NewMessage,
     NewRecipient,
-    OverLimit,
     RecipientId,
     Replayed,
-    TenantDisabled,
     TenantId,
-    TenantUnknown,
 )
 from carteiro.policy.lifecycle import MILLISECOND
 from carteiro.policy.quota import KEY_LIFE_MS, Tally
+from carteiro.stores.columns import FAR, in_ms, moment
+from carteiro.stores.door import Door, First
 from carteiro.stores.sqlite.ledger import touch_seats
-from carteiro.stores.sqlite.rows import FAR, as_json, in_ms, moment, run
+from carteiro.stores.sqlite.moving import refuse_left
+from carteiro.stores.sqlite.rows import as_json, run
 
 
 class _Fresh(NamedTuple):
@@ -37,16 +35,14 @@ class _Fresh(NamedTuple):
     recipient: RecipientId | None
 
 
-class First(NamedTuple):
-    """What an idempotency key stands for."""
-
-    digest: str
-    answer: Replayed
-
-
-def accept(db: sqlite3.Connection, new: Sequence[NewMessage], now: int) -> list[AcceptAnswer]:
-    """Commit messages and jobs; what is known already is replayed."""
-    door, at = _Door(db, new, now), moment(now)
+def accept(
+    db: sqlite3.Connection, new: Sequence[NewMessage], now: int, *, has_queue: bool = True
+) -> list[AcceptAnswer]:
+    """Commit messages and jobs; what is known already is replayed. Without a queue, others put the jobs."""
+    if not new:  # somebody asks whether it would accept
+        refuse_left(db)
+        return []
+    door, at = _door(db, new, now), moment(now)
     answers: list[AcceptAnswer] = []
     fresh: list[_Fresh] = []
     for message in new:
@@ -59,76 +55,24 @@ def accept(db: sqlite3.Connection, new: Sequence[NewMessage], now: int) -> list[
             answer = Accepted(message.id, at, recipient)
         answers.append(answer)
     if fresh:
-        _insert(db, fresh, now)
-        door.save()
+        _insert(db, fresh, now, has_queue=has_queue)
+        _save(db, door, now)
     return answers
 
 
-class _Door:
-    """Judges one batch, item by item: each sees what those before it left. Asks only for what is asked for."""
+def _door(db: sqlite3.Connection, new: Sequence[NewMessage], now: int) -> Door:
+    """Asks only for what is asked for."""
+    return Door(
+        _replays(db, new), _tenants(db, new), _firsts(db, new, now), _tallies(db, new, now), now
+    )
 
-    def __init__(self, db: sqlite3.Connection, new: Sequence[NewMessage], now: int) -> None:
-        self._db = db
-        self._now = now
-        self._at = moment(now)
-        self._known = _replays(db, new)
-        self._is_disabled = _tenants(db, new)
-        self._firsts = _firsts(db, new, now)
-        self._tallies = _tallies(db, new, now)
-        self._keys: list[tuple[object, ...]] = []
-        self._counted: set[TenantId] = set()
 
-    def refusal(self, message: NewMessage) -> AcceptAnswer | None:
-        """The answer to what is not let in; None counts it, and `let_in` must follow."""
-        known = self._known.get(message.id)
-        if known is not None:
-            return known
-        is_disabled = self._is_disabled.get(message.tenant)
-        if is_disabled is None:
-            return TenantUnknown(message.tenant)
-        if is_disabled:
-            return TenantDisabled(message.tenant)
-        if message.key is None and message.limits is None:
-            return None
-        return self._asked_before(message) or self._over_limit(message)
-
-    def let_in(self, message: NewMessage, recipient: RecipientId | None) -> None:
-        """Know the message and its key from now on."""
-        answer = Replayed(message.id, self._at, recipient, message.request_id)
-        self._known[message.id] = answer
-        if message.key is not None:
-            key, digest = message.key.key, message.key.digest
-            self._firsts[message.tenant, key] = First(digest, answer)
-            told = (message.id, recipient, message.request_id)
-            self._keys.append((message.tenant, key, digest, *told))
-
-    def save(self) -> None:
-        """Write the keys and the counts."""
-        if self._keys:
-            run(self._db, "accept_save_keys", rows=as_json(self._keys), now=self._now)
-        if self._counted:
-            rows = [
-                (each, *row) for each in sorted(self._counted) for row in self._tallies[each].rows()
-            ]
-            run(self._db, "accept_save_counts", rows=as_json(rows))
-
-    def _asked_before(self, message: NewMessage) -> Replayed | KeyConflict | None:
-        key: IdempotencyKey | None = message.key
-        first = self._firsts.get((message.tenant, key.key)) if key is not None else None
-        if key is None or first is None:
-            return None
-        return first.answer if first.digest == key.digest else KeyConflict(first.answer.id)
-
-    def _over_limit(self, message: NewMessage) -> OverLimit | None:
-        """The limit that stands in the way; if there is none, the message is counted."""
-        if message.limits is None or not message.limits.has_any:
-            return None
-        tally = self._tallies[message.tenant]
-        refusal = tally.judge(message.limits)
-        if refusal is None:
-            tally.count()
-            self._counted.add(message.tenant)
-        return refusal
+def _save(db: sqlite3.Connection, door: Door, now: int) -> None:
+    """Write the keys and the counts."""
+    if door.keys:
+        run(db, "accept_save_keys", rows=as_json(door.keys), now=now)
+    if counts := door.counts():
+        run(db, "accept_save_counts", rows=as_json(counts))
 
 
 # --- what was there before --------------------------------------------------------------------
@@ -176,7 +120,7 @@ def _tallies(db: sqlite3.Connection, new: Sequence[NewMessage], now: int) -> dic
 # --- what is written --------------------------------------------------------------------------
 
 
-def _insert(db: sqlite3.Connection, fresh: Sequence[_Fresh], now: int) -> None:
+def _insert(db: sqlite3.Connection, fresh: Sequence[_Fresh], now: int, *, has_queue: bool) -> None:
     messages: list[list[object]] = []
     events: list[list[object]] = []
     tags: list[tuple[int, str]] = []
@@ -205,6 +149,8 @@ def _insert(db: sqlite3.Connection, fresh: Sequence[_Fresh], now: int) -> None:
         run(db, "accept_tags", rows=as_json(tags))
     if events:
         run(db, "write_events", rows=as_json(events))
+    if not has_queue:
+        return
     if ready:
         run(db, "put_ready", numbers=as_json(ready))
     if parked:

@@ -30,8 +30,9 @@ from carteiro.model import (
 from carteiro.policy.fairness import READIED_PER_TURN, SUSPECT_CLAIMS
 from carteiro.policy.lifecycle import LONGEST_HOLD_MS, MILLISECOND
 from carteiro.policy.pacing import Pace
+from carteiro.stores.columns import FAR, recipient_of
 from carteiro.stores.sqlite.ledger import make_ready
-from carteiro.stores.sqlite.rows import FAR, as_json, recipient_of, run
+from carteiro.stores.sqlite.rows import as_json, run
 
 _Order: TypeAlias = tuple[int, int, str, str]
 _DELIVERIES = {each.value: each for each in Delivery}
@@ -447,21 +448,13 @@ class Claim:
         numbers = as_json([head.message_no for _, head in self._taken])
         rows = run(self._db, "claim_load", numbers=numbers).fetchall()
         told = {row[10] for row in rows if row[10] is not None}
-        recipients = self._recipients(told) if told else {}
+        recipients = recipients_of(self._db, told)
         types = {(row[0], row[11]) for row in rows if row[11] is not None}
-        presets = self._presets(types) if types else {}
+        presets = presets_of(self._db, types)
         return [
             _leased(row, seat, head, claim_id, self._now, recipients, presets)
             for row, (seat, head) in zip(rows, self._taken, strict=True)
         ]
-
-    def _recipients(self, ids: set[str]) -> Mapping[str, Recipient]:
-        rows = run(self._db, "claim_recipients", ids=as_json(sorted(ids)))
-        return {recipient.id: recipient for recipient in map(recipient_of, rows)}
-
-    def _presets(self, types: set[tuple[str, str]]) -> Mapping[tuple[str, str], str | None]:
-        rows = run(self._db, "claim_presets", types=as_json(sorted(types)))
-        return {(tenant, type_): preset for tenant, type_, preset in rows}
 
     def _idle_for(self) -> timedelta | None:
         times = []
@@ -474,6 +467,20 @@ class Claim:
             if alarm is not None and alarm < FAR:
                 times.append(alarm)
         return max(0, min(times) - self._now) * MILLISECOND if times else None
+
+
+def recipients_of(db: sqlite3.Connection, ids: set[str]) -> Mapping[str, Recipient]:
+    """The recipients with these ids, deleted or not."""
+    rows = run(db, "claim_recipients", ids=as_json(sorted(ids))) if ids else ()
+    return {recipient.id: recipient for recipient in map(recipient_of, rows)}
+
+
+def presets_of(
+    db: sqlite3.Connection, types: set[tuple[str, str]]
+) -> Mapping[tuple[str, str], str | None]:
+    """The retry presets of template types, each of its tenant, of those in use."""
+    rows = run(db, "claim_presets", types=as_json(sorted(types))) if types else ()
+    return {(tenant, type_): preset for tenant, type_, preset in rows}
 
 
 def _row(seat: _Seat, head: _Head) -> tuple[object, ...]:

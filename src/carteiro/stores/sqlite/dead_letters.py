@@ -1,15 +1,13 @@
 """Dead letters on SQLite."""
 
 import sqlite3
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from carteiro.model import (
     Cursor,
     DeadFilter,
     DeadGroup,
     DeadLetter,
-    DeadReason,
     MessageId,
     Page,
     RedriveAnswer,
@@ -17,21 +15,15 @@ from carteiro.model import (
     TenantId,
 )
 from carteiro.policy.crowding import Share, giving_way
-from carteiro.policy.lifecycle import EXPIRED_UNSENT, MILLISECOND, restored_ttl
+from carteiro.policy.lifecycle import MILLISECOND, restored_ttl
 from carteiro.ports.dead_letters import GroupBy
-from carteiro.stores.cursors import cursor_at, key_of
+from carteiro.stores.columns import failure_text, in_ms, moment
+from carteiro.stores.cursors import cursor_at
+from carteiro.stores.dead_letter_columns import dead_letter_of, finding, parameters_of
+from carteiro.stores.sqlite.options import SqliteOptions
 from carteiro.stores.sqlite.reading import Reader
 from carteiro.stores.sqlite.redrive import redrive
-from carteiro.stores.sqlite.rows import (
-    FAR,
-    as_json,
-    failure_of,
-    failure_text,
-    in_ms,
-    maybe_moment,
-    moment,
-    run,
-)
+from carteiro.stores.sqlite.rows import as_json, run
 from carteiro.stores.sqlite.wake import SqliteWake
 from carteiro.stores.sqlite.writer import Writer
 
@@ -42,12 +34,13 @@ class SqliteDeadLetters:
     """See `carteiro.ports.dead_letters.DeadLetters` for what it promises."""
 
     def __init__(
-        self, writer: Writer, reader: Reader, wake: SqliteWake, clock: Callable[[], int]
+        self, writer: Writer, reader: Reader, wake: SqliteWake, options: SqliteOptions
     ) -> None:
         self._writer = writer
         self._reader = reader
         self._wake = wake
-        self._clock = clock
+        self._clock = options.clock
+        self._has_queue = options.has_queue
 
     # --- finding ------------------------------------------------------------------------------
 
@@ -55,8 +48,8 @@ class SqliteDeadLetters:
         self, wanted: DeadFilter = _ANY, *, cursor: Cursor | None = None, limit: int = 100
     ) -> Page[DeadLetter]:
         """The entries that match, newest first."""
-        asked = _parameters(wanted, cursor)
-        operation = _finding(wanted)
+        asked = parameters_of(wanted, cursor)
+        operation = finding(wanted)
 
         def page(db: sqlite3.Connection) -> Page[DeadLetter]:
             found = run(db, operation, **asked, limit=limit + 1).fetchall()
@@ -70,7 +63,7 @@ class SqliteDeadLetters:
 
     async def group(self, by: GroupBy, wanted: DeadFilter = _ANY) -> list[DeadGroup]:
         """How many match, by what they have in common; the largest group first."""
-        asked = _parameters(wanted, None)
+        asked = parameters_of(wanted, None)
         rows = await self._reader.ask(
             lambda db: run(db, "dead_letters_group", by=by, **asked).fetchall()
         )
@@ -98,7 +91,14 @@ class SqliteDeadLetters:
         if revision is not None and len(ids) != 1:
             raise ValueError("a revision is for one message")
         answers = await self._writer.do(
-            lambda db: redrive(db, ids, by=by, revision=revision, now=self._clock())
+            lambda db: redrive(
+                db,
+                ids,
+                by=by,
+                revision=revision,
+                now=self._clock(),
+                has_queue=self._has_queue,
+            )
         )
         self._wake.ring()
         return answers
@@ -130,43 +130,8 @@ class SqliteDeadLetters:
         return await self._writer.do(lambda db: run(db, "dead_letters_restore", rows=rows).rowcount)
 
 
-def _finding(wanted: DeadFilter) -> str:
-    """The statement whose index leads to what is wanted."""
-    if wanted.tenant is not None:
-        return "dead_letters_find_by_tenant"
-    if wanted.code is not None:
-        return "dead_letters_find_by_code"
-    return "dead_letters_find" if wanted.reason is None else "dead_letters_find_by_reason"
-
-
-def _parameters(wanted: DeadFilter, cursor: Cursor | None) -> dict[str, object]:
-    ends: list[tuple[int | str, ...]] = [(FAR, "")]
-    if wanted.moved_before is not None:
-        ends.append((in_ms(wanted.moved_before), ""))
-    if cursor is not None:
-        ends.append(key_of(cursor, (0, "")))
-    before_at, before_id = min(ends)
-    return {
-        "tenant": wanted.tenant,
-        "kind": wanted.kind,
-        "reason": wanted.reason,
-        "code": wanted.code,
-        "category": wanted.category,
-        "is_redriven": wanted.is_redriven,
-        "text": None if wanted.text is None else _folded(wanted.text),
-        "moved_after": -FAR if wanted.moved_after is None else in_ms(wanted.moved_after),
-        "before_at": before_at,
-        "before_id": before_id,
-    }
-
-
-def _folded(text: str) -> str:
-    """Without the case of ASCII letters: what SQLite's ``lower`` does."""
-    return text.encode("utf-8", "replace").lower().decode()
-
-
 def _loaded(db: sqlite3.Connection, ids: Sequence[MessageId]) -> list[DeadLetter]:
-    return [_dead_letter(row) for row in run(db, "dead_letters_load", ids=as_json(ids))]
+    return [dead_letter_of(row) for row in run(db, "dead_letters_load", ids=as_json(ids))]
 
 
 def _overfull(db: sqlite3.Connection, most: int, limit: int) -> list[DeadLetter]:
@@ -195,22 +160,3 @@ def _restored_row(letter: DeadLetter, now: int) -> list[object]:
         moved_at,
         restored_ttl(moved_at, letter.ttl // MILLISECOND, now),
     ]
-
-
-def _dead_letter(row: Sequence[Any]) -> DeadLetter:
-    message, tenant, kind, content, reason, attempts, failure, *times, ttl_ms, redriven = row
-    failed, enqueued, moved = times
-    return DeadLetter(
-        id=message,
-        tenant=tenant,
-        kind=kind,
-        content=content,
-        reason=DeadReason(reason),
-        failed_attempts=attempts,
-        failure=failure_of(failure) or EXPIRED_UNSENT,
-        failed_at=moment(failed),
-        enqueued_at=moment(enqueued),
-        moved_at=moment(moved),
-        ttl=ttl_ms * MILLISECOND,
-        redriven_at=maybe_moment(redriven),
-    )

@@ -10,8 +10,9 @@ from collections.abc import Sequence
 
 from carteiro.model import Erased, MessageId, Recipient, TenantId
 from carteiro.policy.lifecycle import LONGEST_HOLD_MS
+from carteiro.stores.columns import FAR
 from carteiro.stores.sqlite import ledger
-from carteiro.stores.sqlite.rows import FAR, as_json, run
+from carteiro.stores.sqlite.rows import as_json, run
 
 _WITH_THE_TENANT = (
     "erase_dead_letters",
@@ -69,12 +70,23 @@ def _blank(db: sqlite3.Connection, ids: Sequence[MessageId]) -> None:
     run(db, "erase_messages", ids=listed)
 
 
-def erase_tenant(db: sqlite3.Connection, tenant: TenantId, *, now: int, limit: int) -> Erased:
-    """Take messages away that are not in flight, then recipients, then the rest; the tenant itself goes last."""
-    gone = _drop_messages(db, tenant, now=now, limit=limit)
+def erase_tenant(
+    db: sqlite3.Connection,
+    tenant: TenantId,
+    *,
+    now: int,
+    limit: int,
+    busy: Sequence[MessageId] | None = None,
+) -> tuple[Erased, list[MessageId]]:
+    """Take messages away that are not in flight, then recipients, then the rest; the tenant itself goes last.
+
+    ``busy``: what is in flight, where jobs are kept elsewhere. Returns also the messages that went.
+    """
+    ids = _drop_messages(db, tenant, now=now, limit=limit, busy=busy)
+    gone = len(ids)
     has_messages, _ = run(db, "erase_rest", tenant=tenant).fetchone()
     if has_messages:
-        return Erased(gone, has_more=True)
+        return Erased(gone, has_more=True), ids
     people = run(db, "erase_recipients", tenant=tenant, limit=limit - gone).rowcount
     run(db, "erase_requests", tenant=tenant, limit=limit)
     run(db, "erase_mails", tenant=tenant, limit=limit)
@@ -82,13 +94,22 @@ def erase_tenant(db: sqlite3.Connection, tenant: TenantId, *, now: int, limit: i
     if not has_others:
         for operation in _WITH_THE_TENANT:
             run(db, operation, tenant=tenant)
-    return Erased(gone, people, has_more=bool(has_others))
+    return Erased(gone, people, has_more=bool(has_others)), ids
 
 
-def _drop_messages(db: sqlite3.Connection, tenant: TenantId, *, now: int, limit: int) -> int:
-    page = run(
-        db, "erase_find", tenant=tenant, now=now, longest=LONGEST_HOLD_MS, limit=limit
-    ).fetchall()
+def _drop_messages(
+    db: sqlite3.Connection,
+    tenant: TenantId,
+    *,
+    now: int,
+    limit: int,
+    busy: Sequence[MessageId] | None,
+) -> list[MessageId]:
+    asked = {"tenant": tenant, "now": now, "longest": LONGEST_HOLD_MS, "limit": limit}
+    if busy is None:
+        page = run(db, "erase_find", **asked).fetchall()
+    else:
+        page = run(db, "erase_find_messages", busy=as_json(busy), **asked).fetchall()
     ids = [row[0] for row in page]
     run(db, "drop_ready", ids=as_json(ids))
     run(db, "drop_parked", ids=as_json(ids))
@@ -97,4 +118,4 @@ def _drop_messages(db: sqlite3.Connection, tenant: TenantId, *, now: int, limit:
     run(db, "unbury", ids=as_json(ids))
     run(db, "erase_requests_of_messages", ids=as_json(ids))
     forget_messages(db, ids)
-    return len(ids)
+    return ids

@@ -3,19 +3,19 @@
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 from carteiro.checkup import Finding, Level
 from carteiro.errors import StoreError
-from carteiro.policy.lifecycle import MILLISECOND
+from carteiro.stores.checks import schema_is, worker_seen
+from carteiro.stores.sqlite.moving import left_for
 from carteiro.stores.sqlite.opening import connect, in_our_words, newest_version, version
 from carteiro.stores.sqlite.options import SqliteOptions, wall_clock_ms
 from carteiro.stores.sqlite.rows import run
 
 _FULL = 2  # of PRAGMA synchronous
 _MOST_AHEAD = timedelta(seconds=5)
-_LONGEST_SILENCE = timedelta(minutes=10)
 _PATIENCE_MS = 2000
 
 
@@ -41,10 +41,11 @@ def examine(
             yield _writable(db)
             yield _whole(db)
             yield _durable(db)
-            yield (schema := _schema(db))
+            yield (schema := schema_is(version(db), newest_version()))
             if schema.level is Level.OK:
                 yield _clock(db, clock())
-                yield _upkeep(db, clock())
+                [until] = run(db, "examine_leads").fetchone()
+                yield worker_seen(until, clock())
     except StoreError as error:
         yield Finding("store", Level.FAIL, str(error))
     yield _room(path, min_free_bytes)
@@ -53,6 +54,10 @@ def examine(
 def _writable(db: sqlite3.Connection) -> Finding:
     db.execute("BEGIN IMMEDIATE")
     db.execute("ROLLBACK")
+    target = left_for(db)
+    if target is not None:
+        told = f"it is closed: its messages go to {target}"
+        return Finding("writable", Level.FAIL, told, "set store to that address")
     return Finding("writable", Level.OK, "it can be written")
 
 
@@ -73,17 +78,6 @@ def _durable(db: sqlite3.Connection) -> Finding:
     return Finding("durability", Level.FAIL, told, "put the file on a local disk, not on a share")
 
 
-def _schema(db: sqlite3.Connection) -> Finding:
-    found, newest = version(db), newest_version()
-    if found == newest:
-        return Finding("schema", Level.OK, f"version {found}, the newest")
-    if found > newest:
-        told = f"version {found} is newer than this program, which knows {newest}"
-        return Finding("schema", Level.FAIL, told, "upgrade this program")
-    told = f"version {found}, and {newest} is needed"
-    return Finding("schema", Level.FAIL, told, "run carteiro migrate")
-
-
 def _clock(db: sqlite3.Connection, now: int) -> Finding:
     row = run(db, "examine_newest").fetchone()
     ahead = timedelta(milliseconds=row[0] - now) if row else timedelta(0)
@@ -91,17 +85,6 @@ def _clock(db: sqlite3.Connection, now: int) -> Finding:
         told = f"the newest message came {ahead} in the future"
         return Finding("clock", Level.FAIL, told, "set this machine's clock (NTP)")
     return Finding("clock", Level.OK, "no message comes from the future")
-
-
-def _upkeep(db: sqlite3.Connection, now: int) -> Finding:
-    [until] = run(db, "examine_leads").fetchone()
-    advice = "start carteiro worker or up, or run carteiro process from cron"
-    if until is None:
-        return Finding("worker", Level.WARN, "no worker has ever run here", advice)
-    if now - until > _LONGEST_SILENCE // MILLISECOND:
-        seen = datetime.fromtimestamp(until / 1000, UTC).isoformat(timespec="seconds")
-        return Finding("worker", Level.WARN, f"no worker was seen since {seen}", advice)
-    return Finding("worker", Level.OK, "a worker was seen in the last minutes")
 
 
 def _room(path: Path, min_free_bytes: int) -> Finding:

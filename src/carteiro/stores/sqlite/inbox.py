@@ -5,8 +5,9 @@ from collections.abc import Callable, Sequence
 
 from carteiro.model import InboxMail, MessageId, TenantId
 from carteiro.stores.sqlite.reading import Reader
-from carteiro.stores.sqlite.rows import as_json, moment, run
+from carteiro.stores.sqlite.rows import as_json, run
 from carteiro.stores.sqlite.writer import Writer
+from carteiro.stores.tenant_columns import mail_of
 
 
 class SqliteInbox:
@@ -41,7 +42,4 @@ def _mails(
         rows = run(db, "inbox_list_of_tenant", tenant=tenant, limit=limit)
     else:
         rows = run(db, "inbox_list", limit=limit)
-    return [
-        InboxMail(message, tenant, to, subject, content, provider_id, moment(at))
-        for message, tenant, to, subject, content, provider_id, at in rows
-    ]
+    return [mail_of(row) for row in rows]

@@ -4,15 +4,16 @@ import builtins
 import sqlite3
 from collections.abc import Callable, Sequence
 from datetime import timedelta
-from typing import Any
 
 from uuid_utils import uuid7
 
 from carteiro.model import MOST_LIVE_KEYS, Key, KeyId, TenantId, TenantUnknown, TooManyKeys
 from carteiro.policy.lifecycle import MILLISECOND
+from carteiro.stores.columns import maybe_moment, moment
 from carteiro.stores.sqlite.reading import Reader
-from carteiro.stores.sqlite.rows import as_json, maybe_moment, moment, run
+from carteiro.stores.sqlite.rows import as_json, run
 from carteiro.stores.sqlite.writer import Writer
+from carteiro.stores.tenant_columns import access_key_of
 
 
 class SqliteKeys:
@@ -39,7 +40,7 @@ class SqliteKeys:
                 return TenantUnknown(tenant)
             known = run(db, "key_by_hash", key_hash=key_hash).fetchone()
             if known is not None:
-                return _key(known)
+                return access_key_of(known)
             live = tuple(row[0] for row in run(db, "keys_live", tenant=tenant, now=now))
             if len(live) >= MOST_LIVE_KEYS:
                 return TooManyKeys(live)
@@ -57,12 +58,12 @@ class SqliteKeys:
         row = await self._reader.ask(
             lambda db: run(db, "key_holder", key_hash=key_hash, now=now).fetchone()
         )
-        return None if row is None else _key(row)
+        return None if row is None else access_key_of(row)
 
     async def list(self, tenant: TenantId | None) -> builtins.list[Key]:
         """The keys of a tenant, newest first, those that ended included."""
         rows = await self._reader.ask(lambda db: run(db, "keys_list", tenant=tenant).fetchall())
-        return [_key(row) for row in rows]
+        return [access_key_of(row) for row in rows]
 
     async def revoke(self, ids: Sequence[KeyId], *, tenant: TenantId | None) -> builtins.list[bool]:
         """End keys of this tenant now; False where there is no such live key."""
@@ -85,16 +86,3 @@ class SqliteKeys:
         await self._writer.do(
             lambda db: run(db, "keys_used", ids=listed, now=self._clock()), durable=False
         )
-
-
-def _key(row: Sequence[Any]) -> Key:
-    identity, tenant, hint, created_at, expires_at, revoked_at, last_used_at = row
-    return Key(
-        id=identity,
-        tenant=tenant,
-        hint=hint,
-        created_at=moment(created_at),
-        expires_at=maybe_moment(expires_at),
-        revoked_at=maybe_moment(revoked_at),
-        last_used_at=maybe_moment(last_used_at),
-    )

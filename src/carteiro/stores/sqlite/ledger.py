@@ -5,7 +5,7 @@ Every function here runs in the writer's transaction: killed anywhere, nothing o
 
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from carteiro.model import (
     Begun,
@@ -23,14 +23,11 @@ from carteiro.model import (
 )
 from carteiro.policy import lifecycle
 from carteiro.policy.lifecycle import Change, Entry, Stamped, is_live
-from carteiro.stores.sqlite.rows import (
-    FAR,
-    as_json,
-    entry_of,
-    entry_row,
-    failure_text,
-    run,
-)
+from carteiro.policy.pairing import owns_end, owns_start
+from carteiro.stores.columns import FAR, entry_of, entry_row, failure_text
+from carteiro.stores.sqlite.rows import as_json, run
+
+Told: TypeAlias = Sequence[bool | None]  # by a queue elsewhere; None where it cannot say
 
 
 class Held(NamedTuple):
@@ -50,9 +47,10 @@ class Held(NamedTuple):
 class Changes:
     """What one operation leaves to be written, gathered so that each table is written once."""
 
-    def __init__(self, db: sqlite3.Connection, now: int) -> None:
+    def __init__(self, db: sqlite3.Connection, now: int, *, has_queue: bool = True) -> None:
         self.db = db
         self.now = now
+        self._has_queue = has_queue  # else jobs are kept elsewhere, and others move them
         # By the number of their message, each with its change: None if there were several.
         self._entries: dict[int | None, tuple[Entry, Change | None]] = {}
         self._events: list[list[object]] = []
@@ -103,6 +101,8 @@ class Changes:
 
     def touch(self, kind: str | None, tenant: str | None, at: int, *, jobs: int = 0) -> None:
         """Look at the seat again at that time; count its jobs."""
+        if not self._has_queue:
+            return
         seat = self._touched.setdefault((kind, tenant), [FAR, 0])
         seat[0] = min(seat[0], at)
         seat[1] += jobs
@@ -147,6 +147,14 @@ class Changes:
         self._save_entries()
         if self._events:
             run(db, "write_events", rows=as_json(self._events))
+        if self._buried:
+            run(db, "bury", rows=as_json(self._buried), now=now, ttl_ms=dead_letter_ttl_ms)
+        if self._unburied:
+            run(db, "unbury", ids=as_json(self._unburied))
+        return self._has_queue and self._move_jobs()
+
+    def _move_jobs(self) -> bool:
+        db, now = self.db, self.now
         if self._held:
             run(db, "hold_parked", rows=as_json(self._held))
         if self._parked:
@@ -156,10 +164,6 @@ class Changes:
             run(db, "drop_parked", ids=as_json(self._dropped_parked))
         if self._dropped_ready:
             run(db, "drop_ready", ids=as_json(self._dropped_ready))
-        if self._buried:
-            run(db, "bury", rows=as_json(self._buried), now=now, ttl_ms=dead_letter_ttl_ms)
-        if self._unburied:
-            run(db, "unbury", ids=as_json(self._unburied))
         touch_seats(db, self._touched)
         has_freed = free_slots(db, self._freed, now)
         return has_freed or bool(self._parked)
@@ -201,17 +205,23 @@ def load(db: sqlite3.Connection, ids: Sequence[MessageId]) -> dict[MessageId, He
     return found
 
 
-def declare(db: sqlite3.Connection, starts: Sequence[Start], now: int) -> list[Begun | Refused]:
-    """Make attempts durable before they are made."""
+def declare(
+    db: sqlite3.Connection, starts: Sequence[Start], now: int, *, told: Told | None = None
+) -> list[Begun | Refused]:
+    """Make attempts durable before they are made; ``told``: what a queue elsewhere says of each claim."""
     found = load(db, [start.lease.job for start in starts])
-    changes = Changes(db, now)
+    changes = Changes(db, now, has_queue=told is None)
     answers: list[Begun | Refused] = []
-    for start in starts:
+    for place, start in enumerate(starts):
         held = found[start.lease.job]
         if held.entry is None:
             answers.append(Refused(RefusedWhy.LOST))
             continue
-        owner = held.claim == start.lease.claim
+        owner = (
+            held.claim == start.lease.claim
+            if told is None
+            else owns_start(held.entry, start.lease.claim, told=told[place], now=now)
+        )
         answer, change = lifecycle.begin(held.entry, start, owner=owner, now=now)
         if change is not None:
             changes.apply(held, change)
@@ -222,16 +232,27 @@ def declare(db: sqlite3.Connection, starts: Sequence[Start], now: int) -> list[B
 
 
 def settle(
-    db: sqlite3.Connection, ends: Sequence[End], now: int, *, dead_letter_ttl_ms: int
+    db: sqlite3.Connection,
+    ends: Sequence[End],
+    now: int,
+    *,
+    dead_letter_ttl_ms: int,
+    told: Told | None = None,
 ) -> tuple[list[Settled | Late], bool]:
-    """Store verdicts: state, events, queue and dead letter at once; True if there may be work now."""
+    """Store verdicts: state, events, queue and dead letter at once; True if there may be work now.
+
+    ``told``: what a queue elsewhere says of each claim.
+    """
     found = load(db, [end.lease.job for end in ends])
     has_twins = len(found) < len(ends)
-    changes = Changes(db, now)
+    changes = Changes(db, now, has_queue=told is None)
     answers: list[Settled | Late] = []
-    for end in ends:
+    for place, end in enumerate(ends):
         held = found[end.lease.job]
-        owner = held.has_job and held.claim == end.lease.claim
+        if told is None or held.entry is None:
+            owner = held.has_job and held.claim == end.lease.claim
+        else:
+            owner = owns_end(held.entry, end, told=told[place], now=now)
         if held.entry is None:
             if owner:
                 changes.drop(held)
@@ -256,18 +277,27 @@ def _after(held: Held, change: Change) -> Held:
 
 
 def cancel(
-    db: sqlite3.Connection, ids: Sequence[MessageId], tenant: TenantId, now: int
+    db: sqlite3.Connection,
+    ids: Sequence[MessageId],
+    tenant: TenantId,
+    now: int,
+    *,
+    told: Told | None = None,
 ) -> tuple[list[CancelAnswer], bool]:
-    """End what waits, mark what is in flight; True if there may be work now."""
+    """End what waits, mark what is in flight; True if there may be work now.
+
+    ``told``: whether a queue elsewhere has a live lease on each.
+    """
     found = load(db, ids)
-    changes = Changes(db, now)
+    changes = Changes(db, now, has_queue=told is None)
     answers = []
-    for identity in ids:
+    for place, identity in enumerate(ids):
         held = found[identity]
         if held.entry is None or held.entry.tenant != tenant:
             answers.append(CancelAnswer.NOT_FOUND)
             continue
-        answer, change = lifecycle.cancel(held.entry, leased=_is_leased(held, now), now=now)
+        is_leased = _is_leased(held, now) if told is None else told[place] is not False
+        answer, change = lifecycle.cancel(held.entry, leased=is_leased, now=now)
         if change is not None:
             changes.apply(held, change)
             found[identity] = _after(held, change)
@@ -296,6 +326,30 @@ def expire(
             break
         after, at = page[-1]
     return expired, has_work
+
+
+def expire_these(
+    db: sqlite3.Connection,
+    ids: Sequence[MessageId],
+    now: int,
+    *,
+    dead_letter_ttl_ms: int,
+    told: Told,
+) -> list[MessageId]:
+    """Bury those that were not sent by their time; ``told``: whether a queue elsewhere has a live lease on each."""
+    found = load(db, ids)
+    changes = Changes(db, now, has_queue=False)
+    expired = []
+    for identity, is_leased in zip(ids, told, strict=True):
+        held = found[identity]
+        if held.entry is None:
+            continue
+        change = lifecycle.expire(held.entry, leased=is_leased is not False, now=now)
+        if change is not None:
+            changes.apply(held, change)
+            expired.append(identity)
+    changes.save(dead_letter_ttl_ms=dead_letter_ttl_ms)
+    return expired
 
 
 def _is_leased(held: Held, now: int) -> bool:

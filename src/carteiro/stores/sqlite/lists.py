@@ -1,147 +1,60 @@
-"""Pages of messages: walk the index that leaves least to look at, newest first, and keep what matches.
-
-A walk ends with the page, or after so many messages that did not match: then the page is short and says where
-to go on. So a page costs the same however many messages there are, and whatever is asked for.
-"""
+"""Pages of messages on SQLite: the walks of `carteiro.stores.walks`, answered by one connection."""
 
 import sqlite3
-from collections.abc import Mapping
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import orjson
 
-from carteiro.model import (
-    EMAIL,
-    FINISHED,
-    Cursor,
-    MessageFilter,
-    Page,
-    State,
-    StoredMessage,
-    value,
-)
-from carteiro.stores.cursors import FAR, cursor_at, key_of
-from carteiro.stores.sqlite.rows import as_json, in_ms, message_of, run
-
-_WIDER = 4  # each step of a walk is so many times as long as the one before
-_UNLUCKY = FINISHED - {State.SENT} | {State.RETRY_SCHEDULED}
-
-_Place: TypeAlias = tuple[int, int]  # created_at and number: the order of every list
+from carteiro.model import Cursor, MessageFilter, Page, StoredMessage
+from carteiro.stores.sqlite.rows import as_json, run
+from carteiro.stores.walks import Question, Reach, walk
 
 
-@value
-class Reach:
-    """How far a page may look: messages that are walked past, and jobs of a queue that are looked at one by one."""
-
-    walk: int = 3_000  # some 25 ms if every one of them lies on a page of its own
-    queue: int = 3_000
-
-
-class _Way(NamedTuple):
-    """A statement that walks, what it starts from, and how far its first step must go to be worth it."""
-
-    operation: str
-    key: Mapping[str, object]
-    least: int = 0
-
-
-def find_messages(
+def find_messages(  # noqa: PLR0913 - what is wanted, and how to look for it
     db: sqlite3.Connection,
     wanted: MessageFilter,
     *,
     cursor: Cursor | None,
     limit: int,
     reach: Reach = Reach(),  # noqa: B008 - a value, never changed
+    has_queue: bool = True,
 ) -> Page[StoredMessage]:
     """The messages that match, newest first, without their contents."""
-    after, ways = key_of(cursor, (FAR, 0)), _ways(db, wanted, reach)
-    step = max([limit + 1, *(way.least for way in ways)])
-    found: list[Any] = []
-    walked = 0
-    while True:
-        places = _walk(db, ways, wanted, after, step)
-        found += _matching(db, wanted, places, limit + 1 - len(found))
-        walked += step
-        if len(found) > limit:
-            return Page(_messages(found[:limit]), _cursor_of(found[limit - 1]))
-        if len(places) < step:
-            return Page(_messages(found), None)
-        if walked >= reach.walk:
-            return Page(_messages(found), cursor_at(*places[-1]))
-        after, step = places[-1], min(step * _WIDER, reach.walk - walked)
+    walking = walk(wanted, cursor=cursor, limit=limit, reach=reach)
+    try:
+        question = next(walking)
+        while True:
+            question = walking.send(_answer(db, question if has_queue else question.beside_queue()))
+    except StopIteration as end:
+        page: Page[StoredMessage] = end.value
+        return page
 
 
-def _ways(  # noqa: PLR0911 - a list of ways, the first that fits is the shortest
-    db: sqlite3.Connection, wanted: MessageFilter, reach: Reach
-) -> list[_Way]:
-    """What to walk: several ways where several recipients, tenants or kinds are meant."""
-    tenant, state = {"tenant": wanted.tenant}, wanted.state
-    if wanted.external_id is not None:
-        return [_Way("walk_external_id", {"external_id": wanted.external_id})]
-    if wanted.to is not None:
-        return [_Way("walk_to", {"to": wanted.to})]
-    if wanted.recipient_external_id is not None:
-        named = run(db, "recipients_named", external_id=wanted.recipient_external_id, **tenant)
-        return [_Way("walk_recipient", {"recipient": row[0]}) for row in named]
-    if wanted.tag is not None:
-        tagged = run(db, "tag_tenants", tag=wanted.tag, **tenant)
-        return [_Way("walk_tag", {"tenant": row[0], "tag": wanted.tag}) for row in tagged]
-    if state is not None and state not in FINISHED:
-        if run(db, "unfinished", **tenant).fetchone()[0] <= reach.queue:
-            return [_Way("walk_unfinished", tenant, least=reach.queue + 1)]
-        if state is State.SENT_ATTEMPT:
-            return [_Way("walk_attempts", tenant, least=reach.queue + 1)]
-    return [_Way("walk_all", {})] if wanted.tenant is None else _ways_of_tenant(wanted)
+def _answer(db: sqlite3.Connection, question: Question) -> list[Any]:
+    if question.is_walk:
+        return [
+            place
+            for each in _single(question.parameters)
+            for place in _places(db, question.operation, each)
+        ]
+    listed = {
+        name: as_json(each) if isinstance(each, list) else each
+        for name, each in question.parameters.items()
+    }
+    return run(db, question.operation, **listed).fetchall()
 
 
-def _ways_of_tenant(wanted: MessageFilter) -> list[_Way]:
-    tenant, state = {"tenant": wanted.tenant}, wanted.state
-    if state is State.SENT and wanted.kind == EMAIL:
-        return [_Way("walk_sent", tenant)]
-    if state in _UNLUCKY:
-        return [_Way("walk_unlucky", tenant)]
-    emails, tasks = _Way("walk_emails", tenant), _Way("walk_tasks", tenant)
-    return [emails, tasks] if wanted.kind is None else [emails if wanted.kind == EMAIL else tasks]
+def _places(db: sqlite3.Connection, operation: str, parameters: Mapping[str, object]) -> list[Any]:
+    [listed] = run(db, operation, **parameters).fetchone()
+    places: list[Any] = orjson.loads(listed)
+    return places
 
 
-def _walk(
-    db: sqlite3.Connection, ways: list[_Way], wanted: MessageFilter, after: _Place, step: int
-) -> list[_Place]:
-    """The next places on all ways together."""
-    since = -FAR if wanted.created_after is None else in_ms(wanted.created_after)
-    if wanted.created_before is not None:
-        after = min(after, (in_ms(wanted.created_before), 0))
-    at, no = after
-    places: list[_Place] = []
-    for way in ways:
-        [listed] = run(
-            db, way.operation, since=since, at=at, no=no, limit=step, **way.key
-        ).fetchone()
-        places += map(tuple, orjson.loads(listed))
-    return sorted(places, reverse=True)[:step]
-
-
-def _matching(
-    db: sqlite3.Connection, wanted: MessageFilter, places: list[_Place], limit: int
-) -> list[Any]:
-    return run(
-        db,
-        "messages",
-        numbers=as_json([number for _, number in places]),
-        tenant=wanted.tenant,
-        kind=wanted.kind,
-        state=wanted.state,
-        to=wanted.to,
-        external_id=wanted.external_id,
-        recipient_external_id=wanted.recipient_external_id,
-        tag=wanted.tag,
-        limit=limit,
-    ).fetchall()
-
-
-def _messages(rows: list[Any]) -> list[StoredMessage]:
-    return [message_of(row[2:]) for row in rows]
-
-
-def _cursor_of(row: Any) -> Cursor:  # noqa: ANN401 - a row of any statement
-    return cursor_at(row[0], row[1])
+def _single(parameters: Mapping[str, object]) -> Iterator[Mapping[str, object]]:
+    """The same parameters for each item of the list among them, if there is one."""
+    for name, each in parameters.items():
+        if isinstance(each, list):
+            yield from ({**parameters, name: item} for item in each)
+            return
+    yield parameters

@@ -14,6 +14,7 @@ from carteiro.errors import (
     StoreCorrupt,
     StoreError,
     StoreFull,
+    StoreMoved,
     StoreUnavailable,
 )
 
@@ -170,7 +171,10 @@ def translated(  # noqa: PLR0911 - a table, one error a code
     error: sqlite3.Error, path: Path
 ) -> StoreError:
     """The error of ours that says the same."""
-    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+    full_code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
+    if full_code == sqlite3.SQLITE_CONSTRAINT_TRIGGER:  # there are none but those of a move
+        return StoreMoved(str(error))
+    code = full_code & 0xFF
     if code == sqlite3.SQLITE_FULL:
         return StoreFull(f"No room left on the disk of {path}: free some space")
     if code in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}:

@@ -29,6 +29,7 @@ class SqliteOptions:
     min_free_bytes: int = 0  # accept stops below it, so that settles still fit
     busy_timeout_ms: int = 5000
     free_bytes: Callable[[Path], int] = _free_bytes
+    has_queue: bool = True  # else jobs are kept elsewhere
 
     @property
     def dead_letter_ttl_ms(self) -> int:

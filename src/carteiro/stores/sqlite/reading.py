@@ -4,14 +4,12 @@ import asyncio
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from datetime import datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import orjson
 
 from carteiro.model import (
-    LATEST,
     Cursor,
     Depth,
     EventType,
@@ -21,18 +19,19 @@ from carteiro.model import (
     Page,
     QueuePlace,
     Replayed,
-    SendLimit,
     State,
     StoredMessage,
     TenantId,
     TimelineEvent,
 )
-from carteiro.policy.lifecycle import LONGEST_HOLD_MS, MILLISECOND, is_live
-from carteiro.policy.pacing import Pace
+from carteiro.policy.lifecycle import LONGEST_HOLD_MS
+from carteiro.stores.columns import message_of, moment
+from carteiro.stores.queue_columns import depth_of, place_of
 from carteiro.stores.sqlite.accept import firsts_under
 from carteiro.stores.sqlite.lists import find_messages
 from carteiro.stores.sqlite.opening import connect, in_our_words
-from carteiro.stores.sqlite.rows import as_json, in_ms, maybe_moment, message_of, moment, run
+from carteiro.stores.sqlite.options import SqliteOptions
+from carteiro.stores.sqlite.rows import as_json, run
 
 Result = TypeVar("Result")
 
@@ -66,9 +65,10 @@ class Reader:
 class SqliteReading:
     """See `carteiro.ports.reading.Reading` for what it promises."""
 
-    def __init__(self, reader: Reader, clock: Callable[[], int]) -> None:
+    def __init__(self, reader: Reader, options: SqliteOptions) -> None:
         self._reader = reader
-        self._clock = clock
+        self._clock = options.clock
+        self._has_queue = options.has_queue
 
     async def message(
         self, message: MessageId, *, tenant: TenantId | None = None
@@ -91,7 +91,9 @@ class SqliteReading:
     ) -> Page[StoredMessage]:
         """The messages that match, newest first, without their contents."""
         return await self._reader.ask(
-            lambda db: find_messages(db, wanted, cursor=cursor, limit=limit)
+            lambda db: find_messages(
+                db, wanted, cursor=cursor, limit=limit, has_queue=self._has_queue
+            )
         )
 
     async def events(self, message: MessageId) -> list[TimelineEvent]:
@@ -108,7 +110,7 @@ class SqliteReading:
         row = await self._reader.ask(
             lambda db: run(db, "place", id=message, now=now, longest=LONGEST_HOLD_MS).fetchone()
         )
-        return None if row is None else _place(row, now)
+        return None if row is None else place_of(row, now)
 
     async def depths(self) -> list[Depth]:
         """How much is in the queue, by kind; costs the same however much that is."""
@@ -116,10 +118,7 @@ class SqliteReading:
         rows = await self._reader.ask(
             lambda db: run(db, "depths", now=now, longest=LONGEST_HOLD_MS).fetchall()
         )
-        return [
-            Depth(kind, unfinished, in_flight, None if since is None else moment(min(since, now)))
-            for kind, unfinished, in_flight, since in rows
-        ]
+        return [depth_of(row, now) for row in rows]
 
     async def unsettled(self, ids: Sequence[MessageId]) -> list[MessageId]:
         """Those of the ids whose message is not finished."""
@@ -134,30 +133,3 @@ class SqliteReading:
             ).fetchall()
         )
         return {State(state): count for state, count in rows}
-
-
-def _place(row: Sequence[Any], now: int) -> QueuePlace:
-    parked_until, has_claim, claims, wakes_at, in_flight, *limit = row
-    is_leased = bool(has_claim) and is_live(parked_until, now)
-    is_parked = is_leased or (not has_claim and (parked_until or 0) > now)
-    return QueuePlace(
-        parked_until=maybe_moment(parked_until if is_parked else None),
-        is_claimed=is_leased,
-        claims=claims,
-        tenant_wakes_at=_still_to_come(wakes_at, now),
-        tenant_in_flight=in_flight,
-        limited_until=_still_to_come(_limited_until(*limit, now=now), now),
-    )
-
-
-def _limited_until(count: int | None, per_ms: int, next_us: int, *, now: int) -> int | None:
-    """When the send limit of a kind lets the next job go; None if it would now."""
-    if count is None:
-        return None
-    pace = Pace.of(SendLimit(count, per_ms * MILLISECOND))
-    return None if pace.tokens(next_us, now * 1000) else -(-pace.wakes_at_us(next_us) // 1000)
-
-
-def _still_to_come(at: int | None, now: int) -> datetime | None:
-    """A moment that lies ahead; what never comes is put off as far as moments go."""
-    return None if at is None or at <= now else moment(min(at, in_ms(LATEST)))

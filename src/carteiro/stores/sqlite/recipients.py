@@ -1,14 +1,16 @@
 """Who tenants write to, on SQLite."""
 
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from carteiro.model import Cursor, Erased, MessageId, Page, Recipient, RecipientId, TenantId
+from carteiro.stores.columns import in_ms, recipient_of
 from carteiro.stores.cursors import FAR, cursor_at, key_of
 from carteiro.stores.sqlite.erasing import erase_recipient
 from carteiro.stores.sqlite.opening import empty_log
+from carteiro.stores.sqlite.options import SqliteOptions
 from carteiro.stores.sqlite.reading import Reader
-from carteiro.stores.sqlite.rows import in_ms, recipient_of, run
+from carteiro.stores.sqlite.rows import run
 from carteiro.stores.sqlite.wake import SqliteWake
 from carteiro.stores.sqlite.writer import Writer
 
@@ -17,12 +19,13 @@ class SqliteRecipients:
     """See `carteiro.ports.recipients.Recipients` for what it promises."""
 
     def __init__(
-        self, writer: Writer, reader: Reader, wake: SqliteWake, clock: Callable[[], int]
+        self, writer: Writer, reader: Reader, wake: SqliteWake, options: SqliteOptions
     ) -> None:
         self._writer = writer
         self._reader = reader
         self._wake = wake
-        self._clock = clock
+        self._clock = options.clock
+        self._has_queue = options.has_queue
 
     async def show(self, recipient: RecipientId, *, tenant: TenantId) -> Recipient | None:
         """One recipient of a tenant, deleted or not."""
@@ -72,7 +75,12 @@ class SqliteRecipients:
         found = await self.show(recipient, tenant=tenant)
         if found is None:
             return None
-        waiting = await self._reader.ask(lambda db: _waiting(db, found, limit))
+        # Where jobs are kept elsewhere, whoever keeps them has cancelled what waits before.
+        waiting = (
+            await self._reader.ask(lambda db: waiting_for(db, found, limit))
+            if self._has_queue
+            else []
+        )
         erased, has_work = await self._writer.do(
             lambda db: erase_recipient(db, found, waiting, now=self._clock(), limit=limit)
         )
@@ -83,7 +91,7 @@ class SqliteRecipients:
         return erased
 
 
-def _waiting(db: sqlite3.Connection, recipient: Recipient, limit: int) -> Sequence[MessageId]:
+def waiting_for(db: sqlite3.Connection, recipient: Recipient, limit: int) -> Sequence[MessageId]:
     """What is to be cancelled. Looked for beside the writer: a recipient may have many finished messages."""
     mine = {"recipient": recipient.id, "tenant": recipient.tenant, "email": recipient.email}
     return [row[0] for row in run(db, "erase_waiting", limit=limit, **mine)]

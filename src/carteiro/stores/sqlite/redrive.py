@@ -13,18 +13,19 @@ from carteiro.stores.sqlite.ledger import Changes, load
 from carteiro.stores.sqlite.rows import as_json, run
 
 
-def redrive(
+def redrive(  # noqa: PLR0913 - what is asked, and of whom
     db: sqlite3.Connection,
     ids: Sequence[MessageId],
     *,
     by: str,
     revision: Revision | None,
     now: int,
+    has_queue: bool = True,
 ) -> list[RedriveAnswer]:
     """Send dead messages round again, each once."""
     has_content = {row[0] for row in run(db, "redrive_contents", ids=as_json(ids))}
     found = load(db, ids)
-    changes = Changes(db, now)
+    changes = Changes(db, now, has_queue=has_queue)
     answers, redriven = [], []
     for identity in ids:
         entry = found[identity].entry
@@ -47,8 +48,9 @@ def redrive(
         answers.append(answer)
     changes.save()
     if redriven:
-        numbers = [found[identity].message_no for identity in redriven]
-        run(db, "put_ready", numbers=as_json(numbers))
+        if has_queue:
+            numbers = [found[identity].message_no for identity in redriven]
+            run(db, "put_ready", numbers=as_json(numbers))
         run(db, "redrive_mark", ids=as_json(redriven), now=now)
     return answers
 

@@ -2,13 +2,17 @@
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 from carteiro.model import Fairness
 from carteiro.ports import Backend
+from carteiro.ports.ledger import LedgerHalf
 from carteiro.stores.sqlite.dead_letters import SqliteDeadLetters
+from carteiro.stores.sqlite.half import SqliteLedger, SqliteLedgerDesk
 from carteiro.stores.sqlite.inbox import SqliteInbox
+from carteiro.stores.sqlite.keeping import changes_hands, keep_jobs
 from carteiro.stores.sqlite.keys import SqliteKeys
 from carteiro.stores.sqlite.options import SqliteOptions, wall_clock_ms
 from carteiro.stores.sqlite.reading import Reader, SqliteReading
@@ -33,7 +37,23 @@ async def open_sqlite(  # noqa: PLR0913 - each is a setting of its own, by its n
 ) -> AsyncIterator[Backend]:
     """Open or create the file; closed when the block ends, after what was asked is written."""
     options = SqliteOptions(clock, fairness, dead_letter_ttl, min_free_bytes, busy_timeout_ms)
-    place = _absolute(path)
+    async with _opened(_absolute(path), options) as half:
+        yield half.backend
+
+
+@asynccontextmanager
+async def open_sqlite_ledger(
+    path: str | Path,
+    options: SqliteOptions = SqliteOptions(),  # noqa: B008 - a value, never changed
+) -> AsyncIterator[LedgerHalf]:
+    """As `open_sqlite`, the ledger alone: jobs are kept elsewhere."""
+    async with _opened(_absolute(path), replace(options, has_queue=False)) as half:
+        yield half
+
+
+@asynccontextmanager
+async def _opened(place: Path, options: SqliteOptions) -> AsyncIterator[LedgerHalf]:
+    clock, busy_timeout_ms = options.clock, options.busy_timeout_ms
     wake = SqliteWake()
     writer = Writer(
         place,
@@ -44,22 +64,35 @@ async def open_sqlite(  # noqa: PLR0913 - each is a setting of its own, by its n
     await writer.start()
     wake.attach(writer)
     reader = Reader(place, busy_timeout_ms=busy_timeout_ms)
+    store = SqliteStore(writer, wake, place, options)
+    tenants = SqliteTenants(writer, reader, wake, options)
+    recipients = SqliteRecipients(writer, reader, wake, options)
     try:
-        yield Backend(
-            store=SqliteStore(writer, wake, place, options),
-            tenants=SqliteTenants(writer, reader, wake, options),
+        await _keep_jobs(writer, reader, options)
+        backend = Backend(
+            store=store,
+            tenants=tenants,
             keys=SqliteKeys(writer, reader, clock),
             templates=SqliteTemplates(writer, reader, clock),
-            recipients=SqliteRecipients(writer, reader, wake, clock),
-            dead_letters=SqliteDeadLetters(writer, reader, wake, clock),
-            reading=SqliteReading(reader, clock),
+            recipients=recipients,
+            dead_letters=SqliteDeadLetters(writer, reader, wake, options),
+            reading=SqliteReading(reader, options),
             upkeep=SqliteUpkeep(writer, wake, place, options),
             inbox=SqliteInbox(writer, reader, clock),
             wake=wake,
         )
+        ledger = SqliteLedger(store, writer, reader, options)
+        desk = SqliteLedgerDesk(reader, tenants, recipients, options)
+        yield LedgerHalf(ledger, desk, backend)
     finally:
         await writer.stop()
         reader.close()
+
+
+async def _keep_jobs(writer: Writer, reader: Reader, options: SqliteOptions) -> None:
+    here = options.has_queue
+    if await reader.ask(lambda db: changes_hands(db, here=here)):
+        await writer.do(lambda db: keep_jobs(db, options.clock(), here=here))
 
 
 def _absolute(path: str | Path) -> Path:

@@ -55,9 +55,10 @@ class SqliteStore:
     async def accept(self, new: Sequence[NewMessage]) -> list[AcceptAnswer]:
         """Commit the messages and their jobs; a known id or key is replayed."""
         self._refuse_without_room()
-        clock = self._options.clock
-        answers = await self._writer.do(lambda db: accept(db, new, clock()))
-        self._wake.ring()
+        clock, has_queue = self._options.clock, self._options.has_queue
+        answers = await self._writer.do(lambda db: accept(db, new, clock(), has_queue=has_queue))
+        if has_queue:
+            self._wake.ring()
         return answers
 
     async def claim(

@@ -2,13 +2,24 @@
 
 import builtins
 import sqlite3
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable
+from dataclasses import asdict
 
-from carteiro.model import NewTemplate, Template, TenantId, TenantUnknown
+from carteiro.model import (
+    MOST_TEMPLATE_VERSIONS,
+    MOST_TEMPLATES,
+    NewTemplate,
+    Template,
+    TemplateSummary,
+    TenantId,
+    TenantUnknown,
+    TooManyTemplates,
+)
+from carteiro.policy.templates import forgotten_for
 from carteiro.stores.sqlite.reading import Reader
-from carteiro.stores.sqlite.rows import as_json, moment, run
+from carteiro.stores.sqlite.rows import as_json, run
 from carteiro.stores.sqlite.writer import Writer
+from carteiro.stores.tenant_columns import template_of, template_summary_of
 
 
 class SqliteTemplates:
@@ -19,24 +30,24 @@ class SqliteTemplates:
         self._reader = reader
         self._clock = clock
 
-    async def define(self, template: NewTemplate) -> Template | TenantUnknown:
+    async def define(self, template: NewTemplate) -> Template | TooManyTemplates | TenantUnknown:
         """Store a new version, numbered from 1 on; a deleted type goes on counting."""
 
-        def write(db: sqlite3.Connection) -> Template | TenantUnknown:
+        def write(db: sqlite3.Connection) -> Template | TooManyTemplates | TenantUnknown:
             if run(db, "tenants_find", ids=as_json([template.tenant])).fetchone() is None:
                 return TenantUnknown(template.tenant)
-            rows = run(
-                db,
-                "templates_define",
-                tenant=template.tenant,
-                type=template.type,
-                subject=template.subject,
-                html=template.html,
-                text=template.text,
-                retry_preset=template.retry_preset,
-                now=self._clock(),
-            ).fetchall()
-            return _template(rows[0])
+            known = {
+                row[0]: bool(row[1]) for row in run(db, "templates_types", tenant=template.tenant)
+            }
+            forgotten = forgotten_for(template.type, known)
+            if isinstance(forgotten, TooManyTemplates):
+                return forgotten
+            run(db, "templates_forget", tenant=template.tenant, types=as_json(forgotten))
+            [row] = run(db, "templates_define", **asdict(template), now=self._clock()).fetchall()
+            defined = template_of(row)
+            too_old = {"type": template.type, "last": defined.version - MOST_TEMPLATE_VERSIONS}
+            run(db, "templates_forget_versions", tenant=template.tenant, **too_old)
+            return defined
 
         return await self._writer.do(write)
 
@@ -44,16 +55,18 @@ class SqliteTemplates:
         self, tenant: TenantId, type: str, *, version: int | None = None
     ) -> Template | None:
         """The newest version, None if the type is unknown or deleted; or the one that is named, deleted or not."""
-        found = await self._select("templates_find", tenant=tenant, type=type, version=version)
-        return found[0] if found else None
+        asked = {"tenant": tenant, "type": type, "version": version}
+        row = await self._reader.ask(lambda db: run(db, "templates_find", **asked).fetchone())
+        return None if row is None else template_of(row)
 
-    async def list(self, tenant: TenantId) -> builtins.list[Template]:
-        """The newest version of each type, by type."""
-        return await self._select("templates_list", tenant=tenant)
+    async def list(self, tenant: TenantId) -> builtins.list[TemplateSummary]:
+        """The newest version of each type in use, by type, without what it says."""
+        return await self._select("templates_list", tenant=tenant, most=MOST_TEMPLATES)
 
-    async def versions(self, tenant: TenantId, type: str) -> builtins.list[Template]:
-        """Every version of a type, newest first."""
-        return await self._select("templates_versions", tenant=tenant, type=type)
+    async def versions(self, tenant: TenantId, type: str) -> builtins.list[TemplateSummary]:
+        """The versions of a type that are kept, newest first, without what they say."""
+        asked = {"tenant": tenant, "type": type, "most": MOST_TEMPLATE_VERSIONS}
+        return await self._select("templates_versions", **asked)
 
     async def delete(self, tenant: TenantId, type: str) -> bool:
         """Take a type out of use; what was accepted with it is sent all the same."""
@@ -64,20 +77,6 @@ class SqliteTemplates:
             )
         )
 
-    async def _select(self, operation: str, **asked: object) -> builtins.list[Template]:
+    async def _select(self, operation: str, **asked: object) -> builtins.list[TemplateSummary]:
         rows = await self._reader.ask(lambda db: run(db, operation, **asked).fetchall())
-        return [_template(row) for row in rows]
-
-
-def _template(row: Sequence[Any]) -> Template:
-    tenant, type_, version, subject, html, text, retry_preset, created_at = row
-    return Template(
-        tenant=tenant,
-        type=type_,
-        version=version,
-        subject=subject,
-        html=html,
-        text=text,
-        retry_preset=retry_preset,
-        created_at=moment(created_at),
-    )
+        return [template_summary_of(row) for row in rows]

@@ -3,32 +3,37 @@
 import builtins
 import sqlite3
 from collections.abc import Sequence
-from dataclasses import asdict, replace
-from typing import Any
-
-import orjson
+from dataclasses import replace
 
 from carteiro.model import (
-    ApiLimits,
     Cursor,
     Erased,
     Fairness,
     KindName,
+    MessageId,
     Page,
     SendLimit,
     Standing,
     Tenant,
     TenantId,
 )
-from carteiro.policy.fairness import priority, rescaled, rounds_without, stride
+from carteiro.policy.fairness import rescaled, stride
 from carteiro.policy.lifecycle import LONGEST_HOLD_MS, MILLISECOND
+from carteiro.stores.columns import FAR
 from carteiro.stores.sqlite.erasing import erase_tenant
 from carteiro.stores.sqlite.opening import empty_log
 from carteiro.stores.sqlite.options import SqliteOptions
 from carteiro.stores.sqlite.reading import Reader
-from carteiro.stores.sqlite.rows import FAR, as_json, maybe_moment, run
+from carteiro.stores.sqlite.rows import as_json, run
 from carteiro.stores.sqlite.wake import SqliteWake
 from carteiro.stores.sqlite.writer import Writer
+from carteiro.stores.tenant_columns import (
+    fairness_of,
+    fairness_text,
+    standing_of,
+    tenant_columns,
+    tenant_of,
+)
 
 
 class SqliteTenants:
@@ -67,7 +72,7 @@ class SqliteTenants:
         rows = await self._reader.ask(
             lambda db: run(db, "tenants_find", ids=as_json(ids)).fetchall()
         )
-        found = {row[0]: _tenant(row) for row in rows}
+        found = {row[0]: tenant_of(row) for row in rows}
         return [found.get(identity) for identity in ids]
 
     async def weigh_tier(self, tier: str, weight: float) -> None:
@@ -78,7 +83,7 @@ class SqliteTenants:
         def change(db: sqlite3.Connection) -> None:
             run(db, "tier_define", name=tier, weight=weight)
             for row in run(db, "tier_tenants", tier=tier).fetchall():
-                _define(db, _tenant(row), clock())
+                _define(db, tenant_of(row), clock())
 
         await self._writer.do(change)
         self._wake.ring()
@@ -92,8 +97,7 @@ class SqliteTenants:
             if fairness is None:
                 run(db, "override_drop", name="fairness")
             else:
-                setting = orjson.dumps(asdict(fairness)).decode()
-                run(db, "override_set", name="fairness", setting=setting)
+                run(db, "override_set", name="fairness", setting=fairness_text(fairness))
 
         await self._writer.do(change)
         self._wake.ring()
@@ -121,33 +125,40 @@ class SqliteTenants:
         def query(db: sqlite3.Connection) -> builtins.list[Standing]:
             fairness = fairness_now(db, self._options.fairness)
             rows = run(db, "standings", kind=kind, now=now, longest=LONGEST_HOLD_MS)
-            return [_standing(kind, row, fairness) for row in rows]
+            return [standing_of(kind, row, fairness) for row in rows]
 
         return await self._reader.ask(query)
 
     async def erase(self, tenant: TenantId, *, limit: int = 1000) -> Erased | None:
         """Take a tenant and everything of it away, in pages of messages; None if there is none."""
+        erased, _ = await self.erase_past(None, tenant, limit=limit)
+        return erased
+
+    async def erase_past(
+        self, busy: Sequence[MessageId] | None, tenant: TenantId, *, limit: int
+    ) -> tuple[Erased | None, builtins.list[MessageId]]:
+        """As `erase`, past what is ``busy`` where jobs are kept elsewhere; with the messages that went."""
         clock = self._options.clock
 
-        def take(db: sqlite3.Connection) -> Erased | None:
+        def take(db: sqlite3.Connection) -> tuple[Erased | None, builtins.list[MessageId]]:
             found = run(db, "tenants_find", ids=as_json([tenant])).fetchone()
             if found is None:
-                return None
+                return None, []
             now = clock()
-            _define(db, replace(_tenant(found), disabled=True), now)
-            return erase_tenant(db, tenant, now=now, limit=limit)
+            _define(db, replace(tenant_of(found), disabled=True), now)
+            return erase_tenant(db, tenant, now=now, limit=limit, busy=busy)
 
-        erased = await self._writer.do(take)
+        erased, gone = await self._writer.do(take)
         if erased is not None and not erased.has_more:
             await self._reader.ask(empty_log)
-        return erased
+        return erased, gone
 
     async def list(self, *, cursor: Cursor | None = None, limit: int = 100) -> Page[Tenant]:
         """The tenants, by id."""
         rows = await self._reader.ask(
             lambda db: run(db, "tenants_list", after=cursor or "", limit=limit + 1).fetchall()
         )
-        tenants = [_tenant(row) for row in rows[:limit]]
+        tenants = [tenant_of(row) for row in rows[:limit]]
         return Page(tenants, Cursor(tenants[-1].id) if len(rows) > limit else None)
 
 
@@ -158,35 +169,7 @@ def fairness_now(db: sqlite3.Connection, configured: Fairness) -> Fairness:
 
 def _tuned(db: sqlite3.Connection) -> Fairness | None:
     row = run(db, "override_get", name="fairness").fetchone()
-    return None if row is None else Fairness(**orjson.loads(row[0]))
-
-
-def _tenant(row: Sequence[Any]) -> Tenant:
-    """A tenant out of the columns of ``tenants_find.sql``."""
-    identity, name, tier, weight, cap, rate, paused, disabled, sender, *rest = row
-    domains, networks, limits, preset, external_id_is_key = rest
-    return Tenant(
-        id=identity,
-        name=name,
-        tier=tier,
-        weight=weight,
-        cap=cap,
-        rate_per_second=rate,
-        paused=bool(paused),
-        disabled=bool(disabled),
-        default_from=sender,
-        from_domains=tuple(orjson.loads(domains)),
-        allowed_networks=tuple(orjson.loads(networks)),
-        limits=None if limits is None else ApiLimits(*orjson.loads(limits)),
-        retry_preset=preset,
-        external_id_is_key=bool(external_id_is_key),
-    )
-
-
-def _limits_text(limits: ApiLimits | None) -> str | None:
-    if limits is None:
-        return None
-    return as_json([limits.per_minute, limits.per_hour, limits.per_day])
+    return None if row is None else fairness_of(row[0])
 
 
 def _define(db: sqlite3.Connection, tenant: Tenant, now: int) -> None:
@@ -196,23 +179,10 @@ def _define(db: sqlite3.Connection, tenant: Tenant, now: int) -> None:
     run(
         db,
         "tenant_define",
-        id=tenant.id,
-        name=tenant.name,
-        tier=tenant.tier,
-        weight=tenant.weight,
         stride=new_stride,
-        cap=tenant.cap,
-        rate_per_second=tenant.rate_per_second,
-        paused=tenant.paused,
-        disabled=tenant.disabled,
-        default_from=tenant.default_from,
-        from_domains=as_json(tenant.from_domains),
-        allowed_networks=as_json(tenant.allowed_networks),
-        limits=_limits_text(tenant.limits),
-        retry_preset=tenant.retry_preset,
-        external_id_is_key=tenant.external_id_is_key,
         next_token_us=before[2] if keeps_rate else 0,
         now=now,
+        **tenant_columns(tenant),
     )
     if before is not None:
         _reseat(db, tenant, now, old=before[0], new=new_stride)
@@ -231,19 +201,3 @@ def _reseat(db: sqlite3.Connection, tenant: Tenant, now: int, *, old: int, new: 
         wake_at = FAR if tenant.is_held else None if is_in_ring else now
         changed = rescaled(vt, v, old=old, new=new)
         run(db, "tenant_reseat", kind=kind, tenant=tenant.id, vt=changed, wake_at=wake_at)
-
-
-def _standing(kind: KindName, row: Sequence[int], fairness: Fairness) -> Standing:
-    tenant, last_at, turn, last_turn, processed, consecutive, jobs, in_flight, seated = row
-    rounds = rounds_without(turn, last_turn, seated)
-    return Standing(
-        tenant=TenantId(str(tenant)),
-        kind=kind,
-        last_processed_at=maybe_moment(last_at),
-        rounds_without_processing=rounds,
-        current_priority=priority(rounds, fairness),
-        total_processed=processed,
-        consecutive_batch_count=consecutive,
-        waiting=jobs - in_flight,
-        in_flight=in_flight,
-    )

@@ -5,7 +5,8 @@ from collections.abc import Collection, Sequence
 from datetime import timedelta
 
 from carteiro.stores.bell import Bell
-from carteiro.stores.sqlite.rows import FAR, run
+from carteiro.stores.columns import FAR
+from carteiro.stores.sqlite.rows import run
 from carteiro.stores.sqlite.writer import Writer
 
 

@@ -7,16 +7,17 @@ CREATE INDEX dead_letters_with_code ON dead_letters (code, moved_at, message_id)
 CREATE INDEX dead_letters_for_reason ON dead_letters (reason, moved_at, message_id);
 CREATE INDEX dead_letters_by_end ON dead_letters (moved_at + ttl_ms, message_id) WHERE redriven_at IS NULL;
 
--- A version never changes. A type is out of use when its newest version is deleted.
+-- What a version says never changes. A type is out of use when its newest version is deleted. A table with row ids, and
+-- the long columns last: lists and look-ups must not read through texts that they do not ask for.
 CREATE TABLE templates (
     tenant TEXT NOT NULL,
     type TEXT NOT NULL,
     version INTEGER NOT NULL,
-    subject TEXT NOT NULL,
-    html TEXT,
-    text TEXT,
     retry_preset TEXT,
     created_at INTEGER NOT NULL,
     deleted_at INTEGER,
+    subject TEXT NOT NULL,
+    html TEXT,
+    text TEXT,
     PRIMARY KEY (tenant, type, version)
-) STRICT, WITHOUT ROWID;
+) STRICT;

@@ -3,4 +3,4 @@ INSERT INTO templates (tenant, type, version, subject, html, text, retry_preset,
 SELECT :tenant, :type, coalesce(max(version), 0) + 1, :subject, :html, :text, :retry_preset, :now
 FROM templates
 WHERE tenant = :tenant AND type = :type
-RETURNING tenant, type, version, subject, html, text, retry_preset, created_at;
+RETURNING tenant, type, version, subject, html, text, retry_preset, created_at, deleted_at;

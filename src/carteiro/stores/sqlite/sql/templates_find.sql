@@ -1,5 +1,5 @@
 -- One version of a template; without one named the newest, unless it is deleted. :tenant; :type; :version or null
-SELECT tenant, type, version, subject, html, text, retry_preset, created_at
+SELECT tenant, type, version, subject, html, text, retry_preset, created_at, deleted_at
 FROM templates
 WHERE
     tenant = :tenant AND type = :type

@@ -1,0 +1,87 @@
+"""Ours and its peers on the same server: who fills and drains it how fast, and what that costs both sides."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
+
+from figures import Figure, Missing, figures_of, print_table, printed_by, reported, say
+from installed import python_of, script_of
+
+Store = Mapping[str, str]  # what names it, in the environment of a measure
+
+
+@dataclass
+class Ran:
+    """One program's figures; ``more`` stands in further columns of its row."""
+
+    name: str
+    enqueue: Figure
+    drain: Figure
+    more: list[str] = field(default_factory=list)
+
+
+def ran(
+    name: str,
+    store: AbstractContextManager[Store],
+    figures: Callable[[Store], Iterable[Figure]],
+) -> Ran | None:
+    """Run it on a store of its own; None, and a sentence, where something is missing for it."""
+    say(name)
+    try:
+        with store as opened:
+            enqueue, drain = figures(opened)
+    except Missing as missing:
+        print(f"\n{missing}")
+        return None
+    return Ran(name, enqueue, drain)
+
+
+def ours(jobs: int, *, workers: int = 1) -> Callable[[Store], Iterable[Figure]]:
+    """No-op tasks of 20 tenants."""
+    options = ("--jobs", jobs, "--workers", workers)
+    return lambda store: figures_of("ours.tasks", *options, environ=store).values()
+
+
+def in_python(module: str, jobs: int) -> Callable[[Store], Iterable[Figure]]:
+    """A peer in an environment of its own."""
+    peer = module.partition("_")[0]
+    return lambda store: figures_of(
+        f"peers.{module}", "--jobs", jobs, environ=store, python=python_of(peer)
+    ).values()
+
+
+def on_node(peer: str, jobs: int) -> Callable[[Store], Iterable[Figure]]:
+    """A peer in JavaScript."""
+    return lambda store: map(reported, printed_by([*script_of(peer), jobs], store))
+
+
+# --- tables -----------------------------------------------------------------------------------
+
+
+def print_drains(first: Ran, rest: Sequence[Ran | None], *more: str) -> None:
+    """Who drains how fast."""
+    heads = ["what", "per second", "worker CPU us each", "server CPU us each", "Carteiro / it"]
+    rows = [_row(each.name, each.drain, first.drain) + each.more for each in (first, *rest) if each]
+    print_table([*heads, *more], rows)
+
+
+def print_enqueues(where: str, first: Ran, rest: Sequence[Ran | None]) -> None:
+    """Who fills how fast."""
+    print(f"\n{where}, enqueue in bulk: lists of 1,000\n")
+    heads = ["what", "per second", "client CPU us each", "server CPU us each", "Carteiro / it"]
+    rows = [_row(each.name, each.enqueue, first.enqueue) for each in (first, *rest) if each]
+    print_table(heads, rows)
+
+
+def _row(name: str, figure: Figure, ours: Figure) -> list[str]:
+    return [*cells(replace(figure, name=name)), f"{ours.per_second / figure.per_second:.2f}x"]
+
+
+def cells(figure: Figure) -> list[str]:
+    """Name, rate, and CPU of both sides."""
+    return [
+        figure.name,
+        f"{figure.per_second:,.0f}",
+        f"{figure.cpu_us:,.1f}",
+        f"{figure.server_cpu_us:,.1f}",
+    ]

@@ -1,0 +1,34 @@
+// As figures.py does: a figure per line, with the CPU time of the servers that BENCH_SERVER_PIDS name.
+import { readFileSync } from "node:fs";
+
+const ticksPerSecond = 100;
+
+/** User and system time so far, of all their processes: see processes.py. */
+function serverSeconds() {
+  const pids = (process.env.BENCH_SERVER_PIDS ?? "").split(" ").filter(Boolean);
+  return pids.reduce((sum, pid) => sum + ticks(pid, 4) + ticksOfChildren(pid), 0) / ticksPerSecond;
+}
+
+function ticksOfChildren(pid) {
+  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, "ascii").split(" ").filter(Boolean);
+  return children.reduce((sum, child) => sum + ticks(child, 2), 0);
+}
+
+function ticks(pid, count) {
+  try {
+    const fields = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ").pop().split(" ");
+    return fields.slice(11, 11 + count).reduce((sum, each) => sum + Number(each), 0);
+  } catch {
+    return 0; // it has ended
+  }
+}
+
+/** Time the work in this process and print what it took. */
+export async function measured(name, count, work) {
+  const [server, cpu, wall] = [serverSeconds(), process.cpuUsage(), performance.now()];
+  await work();
+  const seconds = (performance.now() - wall) / 1000;
+  const used = process.cpuUsage(cpu);
+  const figure = { name, count, seconds, cpu_seconds: (used.user + used.system) / 1e6 };
+  console.log(JSON.stringify({ ...figure, server_cpu_seconds: serverSeconds() - server }));
+}

@@ -1,0 +1,90 @@
+"""``carteiro move``: carry a store over to another one."""
+
+import asyncio
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from carteiro import moving
+from carteiro.app import open_move
+from carteiro.cli.desk import refuse_missing, told
+from carteiro.cli.options import AsJson, ConfigFile
+from carteiro.cli.printing import Printer
+from carteiro.cli.progress import SECONDS_BETWEEN_LINES, Share, share_done
+from carteiro.config import Settings, load
+from carteiro.dead_letters import in_iso
+from carteiro.ports.moving import InFlight
+
+
+@told
+def move(
+    *,
+    source: Annotated[str, typer.Option("--from", help="The store to leave: sqlite:///FILE.")],
+    target: Annotated[
+        str, typer.Option("--to", help="An empty database: postgresql://HOST/DATABASE.")
+    ],
+    reopen: Annotated[
+        bool,
+        typer.Option(
+            "--reopen", help="Take the move back; only before the target has sent anything."
+        ),
+    ] = False,
+    config: ConfigFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Carry everything over to another store; the old one stays closed, and says where to.
+
+    Nothing is accepted meanwhile, and what is in flight is waited for. Run it again if it was interrupted.
+    """
+    left, arrival = _settings(config, source), _settings(config, target)
+    refuse_missing(left)
+    out = Printer(as_json=as_json)
+    asyncio.run(_taken_back(left, arrival, out) if reopen else _moved(left, arrival, out))
+
+
+def _settings(config: Path | None, store: str) -> Settings:
+    return load(file=config, overrides={"store": store, "queue": ""})
+
+
+async def _moved(left: Settings, arrival: Settings, out: Printer) -> None:
+    async with open_move(left, arrival) as (source, target):
+        with share_done(f"move to {target.name}") as tell:
+            moved = await moving.move(source, target, _Told(tell))
+        document = {"from": source.name, "to": target.name, "rows": dict(moved.counts)}
+        messages, jobs = moved.counts["messages"], moved.counts["jobs"]
+        done = "were carried over before" if moved.again else "are carried over"
+        sentence = (
+            f"{messages:,} messages, {jobs:,} of them unfinished, and all that belongs to them {done}. "
+            f"{source.name} stays closed: start all processes on {target.name}"
+        )
+        out.answer(document, sentence)
+
+
+async def _taken_back(left: Settings, arrival: Settings, out: Printer) -> None:
+    async with open_move(left, arrival) as (source, target):
+        await moving.take_back(source, target)
+        sentence = f"{source.name} is open again. {target.name} is closed until another move."
+        out.answer({"from": source.name, "to": target.name, "reopened": True}, sentence)
+
+
+class _Told:
+    """Says on stderr how it goes."""
+
+    def __init__(self, carried: Share) -> None:
+        self.carried = carried
+        self._said: int | None = None
+        self._said_at = 0.0
+
+    def waits(self, left: InFlight) -> None:
+        """What it waits for: when that changes, and now and then."""
+        now = time.monotonic()
+        if left.jobs == self._said and now - self._said_at < SECONDS_BETWEEN_LINES:
+            return
+        self._said, self._said_at = left.jobs, now
+        line = (
+            f"closed; waits for {left.jobs:,} in flight to be settled, or to be given up by "
+            f"{in_iso(left.until)}"
+        )
+        typer.echo(line, err=True)

@@ -1,0 +1,31 @@
+"""What is asked of every SQL store when an installation is looked at."""
+
+from datetime import timedelta
+
+from carteiro.checkup import Finding, Level
+from carteiro.policy.lifecycle import MILLISECOND
+from carteiro.stores.columns import moment
+
+_LONGEST_SILENCE = timedelta(minutes=10)
+
+
+def schema_is(found: int, newest: int) -> Finding:
+    """Whether the schema is the one that this program writes."""
+    if found == newest:
+        return Finding("schema", Level.OK, f"version {found}, the newest")
+    if found > newest:
+        told = f"version {found} is newer than this program, which knows {newest}"
+        return Finding("schema", Level.FAIL, told, "upgrade this program")
+    told = f"version {found}, and {newest} is needed"
+    return Finding("schema", Level.FAIL, told, "run carteiro migrate")
+
+
+def worker_seen(until: int | None, now: int) -> Finding:
+    """Whether somebody does the upkeep; ``until``: the latest lead of one of its tasks."""
+    advice = "start carteiro worker or up, or run carteiro process from cron"
+    if until is None:
+        return Finding("worker", Level.WARN, "no worker has ever run here", advice)
+    if now - until > _LONGEST_SILENCE // MILLISECOND:
+        seen = moment(until).isoformat(timespec="seconds")
+        return Finding("worker", Level.WARN, f"no worker was seen since {seen}", advice)
+    return Finding("worker", Level.OK, "a worker was seen in the last minutes")

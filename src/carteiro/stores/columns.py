@@ -1,0 +1,135 @@
+"""Between columns and values, the same in every SQL store: times, failures, entries, recipients, messages."""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from typing import Any, cast
+
+import orjson
+
+from carteiro.model import (
+    Category,
+    Failure,
+    Recipient,
+    RecipientId,
+    Scope,
+    State,
+    StoredMessage,
+    TenantId,
+)
+from carteiro.policy.lifecycle import Entry
+
+FAR = 2**62  # an alarm that never rings
+_STATES: Mapping[str, State] = {
+    state.value: state for state in State
+}  # a look-up costs less than State(…)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND = timedelta(milliseconds=1)
+
+_MOST_FAILURES = 1024  # the same few come again and again
+
+
+def in_ms(moment: datetime) -> int:
+    """Milliseconds since 1970, rounded up: nothing is due before its time."""
+    return -((_EPOCH - moment) // _MILLISECOND)
+
+
+def moment(ms: int) -> datetime:
+    """The moment of so many milliseconds since 1970."""
+    return _EPOCH + ms * _MILLISECOND
+
+
+def maybe_moment(ms: int | None) -> datetime | None:
+    """The moment, if there is one."""
+    return None if ms is None else moment(ms)
+
+
+@lru_cache(_MOST_FAILURES)
+def failure_text(failure: Failure | None) -> str | None:
+    """A failure as it is stored."""
+    if failure is None:
+        return None
+    return orjson.dumps(
+        {
+            "code": failure.code,
+            "category": failure.category,
+            "retryable": failure.retryable,
+            "scope": failure.scope,
+            "reason": failure.reason,
+            "rule": failure.rule,
+            "original_code": failure.original_code,
+        }
+    ).decode()
+
+
+@lru_cache(_MOST_FAILURES)
+def failure_of(text: str | None) -> Failure | None:
+    """A failure as it was stored."""
+    if text is None:
+        return None
+    stored = orjson.loads(text)
+    category, scope = Category(stored.pop("category")), Scope(stored.pop("scope"))
+    return Failure(category=category, scope=scope, **stored)
+
+
+def entry_of(row: Sequence[Any]) -> Entry:
+    """A ledger entry out of its columns, in the order of `Entry`."""
+    entry = Entry(*row)
+    entry.state = _STATES[entry.state]
+    entry.declares = bool(entry.declares)
+    if entry.failure is not None:
+        entry.failure = failure_of(cast("str", entry.failure))
+    return entry
+
+
+def entry_row(entry: Entry) -> list[object]:
+    """The columns that rules change, in the order of `Entry`."""
+    return [
+        entry.state,
+        entry.due_at,
+        entry.expires_at,
+        entry.attempts,
+        entry.charged,
+        entry.in_doubt,
+        entry.round,
+        entry.revision,
+        entry.holder,
+        entry.held_until,
+        entry.cancel_requested_at,
+        entry.evidence,
+        entry.provider,
+        entry.provider_id,
+        failure_text(entry.failure),
+        entry.duration_ms,
+        entry.finished_at,
+    ]
+
+
+def recipient_of(row: Sequence[Any]) -> Recipient:
+    """A recipient out of its nine columns."""
+    identity, tenant, email, external_id, document, razao_social, nome, created, deleted = row
+    return Recipient(
+        id=RecipientId(identity),
+        tenant=TenantId(tenant),
+        email=email,
+        external_id=external_id,
+        cpf_cnpj_hash=document,
+        razao_social=razao_social,
+        nome=nome,
+        created_at=moment(created),
+        deleted_at=maybe_moment(deleted),
+    )
+
+
+def message_of(row: Sequence[Any]) -> StoredMessage:
+    """A message out of its columns, in the order of `StoredMessage`."""
+    values = list(row)
+    values[3] = State(values[3])
+    for index in (5, 6, 24):
+        values[index] = moment(values[index])
+    for index in (13, 14, 25):
+        values[index] = maybe_moment(values[index])
+    values[22] = failure_of(values[22])
+    values[23] = None if values[23] is None else values[23] * _MILLISECOND
+    values[27] = () if values[27] is None else tuple(orjson.loads(values[27]))
+    return StoredMessage(*values)

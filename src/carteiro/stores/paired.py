@@ -1,0 +1,234 @@
+"""A store out of two: a ledger, which is the truth, and a queue beside it, which can be lost and made again.
+
+The ledger decides who may attempt, the queue only whose turn it is. What is committed is told to the queue
+afterwards, and not at all while it is away: a job that is missing there is put later by `carteiro.upkeep.relay`,
+a job too many is found out when it is claimed, and is never sent.
+
+Killed between the two halves: the ledger is ahead, and everything above holds.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Collection, Sequence
+from datetime import timedelta
+from functools import partial
+from typing import TypeVar
+
+from carteiro.errors import StoreUnavailable
+from carteiro.model import (
+    DEAD,
+    FINISHED,
+    ZERO,
+    AcceptAnswer,
+    Accepted,
+    Begun,
+    CancelAnswer,
+    Claimed,
+    ClaimId,
+    End,
+    KindName,
+    Late,
+    Lease,
+    LeasedJob,
+    MessageId,
+    NewMessage,
+    Refused,
+    Settled,
+    Start,
+    TenantId,
+)
+from carteiro.ports.ledger import Closed, LedgerHalf
+from carteiro.ports.queue import Delay, Hold, QueueEntry, QueueHalf, Ticket
+from carteiro.stores.columns import in_ms
+
+Answer = TypeVar("Answer")
+
+_PAGE = 500  # tenants
+
+
+class Paired:
+    """See `carteiro.ports.store.Store` for what it promises."""
+
+    def __init__(self, ledger: LedgerHalf, queue: QueueHalf) -> None:
+        self._ledger = ledger.ledger
+        self._desk = ledger.desk
+        self._tenants = ledger.backend.tenants
+        self._queue = queue.queue
+        self._queue_desk = queue.desk
+        self._founding = asyncio.Lock()
+
+    async def accept(self, new: Sequence[NewMessage]) -> list[AcceptAnswer]:
+        """Commit the messages, then put their jobs; a known id or key is replayed."""
+        answers = await self._ledger.accept(new)
+        entries = [
+            _entry(message, in_ms(answer.received_at))
+            for message, answer in zip(new, answers, strict=True)
+            if isinstance(answer, Accepted)
+        ]
+        if entries:
+            await if_it_is_there(self._queue.put(entries))
+        return answers
+
+    # --- claim --------------------------------------------------------------------------------
+
+    async def claim(
+        self, *, claim_id: ClaimId, kinds: Collection[KindName], limit: int, lease: timedelta
+    ) -> Claimed:
+        """Lease at most ``limit`` ready jobs of these kinds, tenants taking turns."""
+        ask = partial(self._queue.claim, claim_id=claim_id, kinds=kinds, limit=limit, lease=lease)
+        tickets = await ask()
+        if tickets is None:
+            await self.found()
+            tickets = await ask()
+        if tickets is None:  # lost again meanwhile
+            return Claimed([], ZERO)
+        if not tickets.jobs:
+            return Claimed([], tickets.idle_for)
+        jobs = await self._opened(tickets.jobs)
+        return Claimed(jobs, tickets.idle_for if jobs else ZERO)
+
+    async def _opened(self, tickets: Sequence[Ticket]) -> list[LeasedJob]:
+        """The messages of claimed jobs; what is over leaves the queue, what must wait goes back to it."""
+        jobs: list[LeasedJob] = []
+        delays: list[Delay] = []
+        over: list[MessageId] = []
+        try:
+            messages = await self._ledger.open(tickets)
+        except (
+            BaseException
+        ):  # nobody will run them: they must not count as claimed, however long the ledger is away
+            await if_it_is_there(
+                self._queue.release([ticket.lease for ticket in tickets], wait=ZERO)
+            )
+            raise
+        for ticket, opened in zip(tickets, messages, strict=True):
+            if isinstance(opened, LeasedJob):
+                jobs.append(opened)
+            elif isinstance(opened, Delay):
+                delays.append(opened)
+            else:
+                over.append(ticket.lease.job)
+        await if_it_is_there(self._queue.drop(over))
+        await if_it_is_there(self._queue.delay(delays))
+        return jobs
+
+    async def found(self) -> str:
+        """Tell a queue that knows nothing what tenants may have: before that it must hand out nothing."""
+        async with self._founding:
+            fairness, is_tuned = await self._tenants.fairness()
+            await self._queue_desk.tune(fairness if is_tuned else None)
+            for kind, limit in (await self._desk.limits()).items():
+                await self._queue_desk.limit(kind, limit)
+            after: TenantId | None = None
+            while shares := await self._desk.all_shares(after=after, limit=_PAGE):
+                await self._queue_desk.share(shares)
+                after = shares[-1].tenant
+            return await self._queue_desk.founded()
+
+    # --- declare and settle -------------------------------------------------------------------
+
+    async def declare(self, starts: Sequence[Start]) -> list[Begun | Refused]:
+        """Make attempts durable before they are made; the hold replaces the lease."""
+        asked = self._queue.hold([(start.lease, start.hold) for start in starts])
+        holds = await if_it_is_there(asked) or [Hold(None)] * len(starts)
+        answers = await self._ledger.declare(starts, [hold.stands for hold in holds])
+        not_made = [
+            (start.lease, hold.left)
+            for start, hold, answer in zip(starts, holds, answers, strict=True)
+            if hold.stands and isinstance(answer, Refused)
+        ]
+        if not_made:
+            await if_it_is_there(self._queue.unhold(not_made))
+        return answers
+
+    async def settle(self, ends: Sequence[End]) -> list[Settled | Late]:
+        """Store the verdicts: state, events and dead letter in one transaction; then the jobs move."""
+        leases = [end.lease for end in ends]
+        told = await self._told(self._queue.standing(leases), len(ends))
+        closed = await self._ledger.settle(ends, told)
+        await self._follow([(end.lease, each) for end, each in zip(ends, closed, strict=True)])
+        return [each.answer for each in closed]
+
+    async def _follow(self, closed: Sequence[tuple[Lease, Closed]]) -> None:
+        """Have the queue follow what the ledger stored: what is over leaves, what is tried again is parked."""
+        over = [lease.job for lease, each in closed if each.answer.state in FINISHED]
+        dead = [lease.job for lease, each in closed if each.answer.state in DEAD]
+        again = [
+            Delay(lease, each.again, each.again) for lease, each in closed if each.again is not None
+        ]
+        await if_it_is_there(self._queue.drop(over))
+        await if_it_is_there(self._queue.delay(again))
+        await self.show_dead(dead)
+
+    async def show_dead(self, ids: Sequence[MessageId]) -> None:
+        """Have the queue's index show those of the messages that are dead letters, and no other of them."""
+        if not ids:
+            return
+        buried = await self._desk.buried(ids)
+        if buried:
+            await if_it_is_there(self._queue_desk.bury(buried))
+        gone = [each for each in ids if each not in buried]
+        if gone:
+            await if_it_is_there(self._queue_desk.unbury(gone))
+
+    # --- what keeps them honest ---------------------------------------------------------------
+
+    async def extend(self, leases: Sequence[Lease], *, lease: timedelta) -> list[bool]:
+        """Push the end of live claims on, and of their holds; False where the claim is no longer the job's."""
+        told = await self._told(self._queue.extend(leases, lease=lease), len(leases))
+        standing = [each for each, is_its in zip(leases, told, strict=True) if is_its is not False]
+        if standing:
+            await self._ledger.extend(standing, lease=lease)
+        return [is_its is not False for is_its in told]
+
+    async def release(self, leases: Sequence[Lease], *, wait: timedelta = ZERO) -> None:
+        """Give back what was claimed and not declared, as if it had never been claimed."""
+        await if_it_is_there(self._queue.release(await self._ledger.undeclared(leases), wait=wait))
+
+    async def cancel(self, ids: Sequence[MessageId], *, tenant: TenantId) -> list[CancelAnswer]:
+        """End what waits; mark what is in flight or in doubt, so that a retry becomes CANCELLED."""
+        told = await self._told(self._queue.leased(ids), len(ids))
+        answers = await self._ledger.cancel(ids, told, tenant=tenant)
+        over = [
+            message
+            for message, answer in zip(ids, answers, strict=True)
+            if answer is CancelAnswer.CANCELLED
+        ]
+        await if_it_is_there(self._queue.drop(over))
+        return answers
+
+    async def expire(self, *, limit: int) -> int:
+        """Bury at most ``limit`` messages that waited beyond their time, past what is in flight."""
+        after, expired = None, 0
+        while expired < limit:
+            page, after = await self._ledger.overdue(after=after, limit=limit)
+            told = await self._told(self._queue.leased(page), len(page))
+            room = limit - expired
+            buried = await self._ledger.expire(page[:room], told[:room])
+            await if_it_is_there(self._queue.drop(buried))
+            await self.show_dead(buried)
+            expired += len(buried)
+            if after is None:
+                break
+        return expired
+
+    async def reap(self, *, limit: int) -> int:
+        """Ready the jobs whose lease or hold ran out; return how many. Safe anywhere, at any time."""
+        return await self._queue.reap(limit=limit)
+
+    async def _told(self, asked: Awaitable[list[bool | None]], count: int) -> Sequence[bool | None]:
+        """What the queue says of each; None while it is away."""
+        told = await if_it_is_there(asked)
+        return [None] * count if told is None else told
+
+
+async def if_it_is_there(asked: Awaitable[Answer]) -> Answer | None:
+    """What the queue answers; None while it is away: it is told again, or found out, when it is back."""
+    try:
+        return await asked
+    except StoreUnavailable:
+        return None
+
+
+def _entry(message: NewMessage, now: int) -> QueueEntry:
+    due_at = now if message.due is None else max(now, in_ms(message.due))
+    return QueueEntry(message.id, message.kind, message.tenant, message.priority, due_at, due_at)

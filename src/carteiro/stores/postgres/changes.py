@@ -1,0 +1,196 @@
+"""What the rules made of entries, on its way to the server: each only stored if nobody changed it meanwhile."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple, TypeAlias
+
+import orjson
+
+from carteiro.model import ClaimId, MessageId, State
+from carteiro.policy.lifecycle import Change, Entry, Stamped
+from carteiro.stores.columns import entry_row, failure_text
+from carteiro.stores.postgres.database import Database, Session
+from carteiro.stores.postgres.literals import numbers, texts
+
+_LEAVE, _DROP, _PARK, _HOLD = range(4)
+_TEXT_COLUMNS = frozenset({0, 8, 11, 12, 13, 14})  # of `entry_row`; the others are numbers
+
+Stored: TypeAlias = tuple[set[int], bool]
+
+
+class Held(NamedTuple):
+    """An entry with the job that stands for it; ``entry`` None: the queue knows it, the ledger does not."""
+
+    id: MessageId
+    message_no: int
+    version: int
+    kind: str
+    tenant: str
+    entry: Entry | None
+    claim: ClaimId | None = None
+    parked_until: int | None = None
+    is_leased: bool = False
+    is_remembered: bool = False  # as it was when it was claimed or last stored, not as it is
+
+
+class _Item(NamedTuple):
+    """One change, and its place among all of them."""
+
+    place: int
+    held: Held
+    entry: Entry
+    change: Change
+    job: int
+    until: int | None
+
+    @property
+    def claim(self) -> ClaimId | None:
+        return self.held.claim if self.held.is_leased else None
+
+
+@dataclass
+class Changes:
+    """What is to be stored."""
+
+    now: int
+    held: list[Held] = field(default_factory=list)
+    _begun: list[_Item] = field(default_factory=list)
+    _sent: list[_Item] = field(default_factory=list)
+    _others: list[_Item] = field(default_factory=list)
+    _needs_ring: bool = False
+
+    def apply(
+        self, held: Held, change: Change, *, owner: bool = False, hold: int | None = None
+    ) -> None:
+        """Note what a rule changed; ``owner``: whoever has the job says so; ``hold``: it is held until then."""
+        entry = held.entry
+        if entry is None:  # rules only change what the ledger has
+            return
+        job, until = _job_of(change, hold)
+        item = _Item(len(self.held), held, entry, change, job, until)
+        self.held.append(held)
+        if owner and job == _HOLD:
+            self._begun.append(item)
+        elif owner and job == _DROP and _is_just_sent(entry, change):
+            self._sent.append(item)
+        else:
+            self._others.append(item)
+            self._needs_ring |= job in {_DROP, _PARK} and not owner
+
+    async def save(self, session: Session | Database, *, dead_letter_ttl_ms: int = 0) -> Stored:
+        """Store all that nobody changed meanwhile: their places in `held`; True if there may be work now."""
+        stored: set[int] = set()
+        has_work = False
+        for some in (self._begun, self._sent, self._others):
+            some.sort(
+                key=_number
+            )  # whoever stores the same ones waits for us, not we for each other
+        if self._begun:
+            items = await session.value("begin", *_usual(self._begun), *_events(self._begun))
+            stored |= _places(self._begun, items)
+        if self._sent:
+            items, may_work = await session.first("settle_sent", *_sent(self._sent), self.now)
+            stored |= _places(self._sent, items)
+            has_work |= may_work
+        if self._others:
+            items, may_work = await session.first(
+                "save", *_general(self._others), self._needs_ring, dead_letter_ttl_ms, self.now
+            )
+            stored |= _places(self._others, items)
+            has_work |= may_work
+        return stored, has_work
+
+
+def _number(item: _Item) -> int:
+    return item.held.message_no
+
+
+def _job_of(change: Change, hold: int | None) -> tuple[int, int | None]:
+    if change.drop_job:
+        return _DROP, None
+    if change.park_until is not None:
+        return _PARK, change.park_until
+    return (_LEAVE, None) if hold is None else (_HOLD, hold)
+
+
+def _is_just_sent(entry: Entry, change: Change) -> bool:
+    is_plain = change.buried is None and not change.unburied and entry.evidence is None
+    return is_plain and entry.state is State.SENT
+
+
+def _places(items: Sequence[_Item], stored: Iterable[int]) -> set[int]:
+    return {items[item - 1].place for item in stored}
+
+
+# --- as the statements take them -----------------------------------------------------------------
+
+
+def _usual(items: Sequence[_Item]) -> tuple[str, ...]:
+    return (
+        numbers([each.held.message_no for each in items]),
+        numbers([each.held.version for each in items]),
+        texts([each.claim for each in items]),
+        numbers([each.entry.attempts for each in items]),
+        numbers([each.entry.in_doubt for each in items]),
+        numbers([each.until for each in items]),
+        texts([each.entry.provider for each in items]),
+    )
+
+
+def _sent(items: Sequence[_Item]) -> tuple[str, ...]:
+    *first, _, providers = _usual(items)
+    durations = numbers([each.entry.duration_ms for each in items])
+    ids = texts([each.entry.provider_id for each in items])
+    return (*first, durations, providers, ids, *_events(items))
+
+
+def _events(items: Sequence[_Item]) -> tuple[str, ...]:
+    told: list[tuple[int, Stamped]] = [
+        (item, event) for item, each in enumerate(items, 1) for event in each.change.events
+    ]
+    return (
+        numbers([item for item, _ in told]),
+        texts([event.type for _, event in told]),
+        texts([orjson.dumps(event.metadata).decode() for _, event in told]),
+        numbers([event.at for _, event in told]),
+    )
+
+
+def _general(items: Sequence[_Item]) -> tuple[str, ...]:
+    return (
+        numbers([each.held.message_no for each in items]),
+        numbers([each.held.version for each in items]),
+        texts([each.claim for each in items]),
+        texts([each.held.kind for each in items]),
+        texts([each.held.tenant for each in items]),
+        *_rows(items),
+        numbers([each.job for each in items]),
+        numbers([each.until for each in items]),
+        *_events(items),
+        *_buried(items),
+        numbers([item for item, each in enumerate(items, 1) if each.change.unburied]),
+    )
+
+
+def _rows(items: Sequence[_Item]) -> list[str]:
+    columns = zip(*(entry_row(each.entry) for each in items), strict=True)
+    return [
+        texts(column) if place in _TEXT_COLUMNS else numbers(column)
+        for place, column in enumerate(columns)
+    ]
+
+
+def _buried(items: Sequence[_Item]) -> tuple[str, ...]:
+    dead = [
+        (item, each.change.buried)
+        for item, each in enumerate(items, 1)
+        if each.change.buried is not None
+    ]
+    return (
+        numbers([item for item, _ in dead]),
+        texts([letter.reason for _, letter in dead]),
+        texts([letter.failure.code for _, letter in dead]),
+        texts([letter.failure.category for _, letter in dead]),
+        texts([failure_text(letter.failure) for _, letter in dead]),
+        numbers([letter.failed_attempts for _, letter in dead]),
+    )

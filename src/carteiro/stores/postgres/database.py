@@ -1,0 +1,279 @@
+"""The way to the server: a pool of connections, statements by the name of their file, errors in our words.
+
+Its life: `open` connects and brings the schema up to date; `fetch` and `transaction` borrow a
+connection each; `close` waits for what is under way. A connection that breaks is replaced by the
+next call: whoever asked is told `StoreUnavailable`, and may ask again.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from functools import cache
+from importlib import resources
+from typing import Any
+from urllib.parse import urlsplit
+
+import asyncpg
+
+from carteiro.errors import StoreError, StoreFull, StoreUnavailable
+from carteiro.stores.postgres.options import PostgresOptions
+
+_PACKAGE = "carteiro.stores.postgres"
+_CLOCK_GOOD_FOR_S = 10.0  # then the server is asked again what time it is
+_CLOCK_TRIES = 3
+_PROMPT_MS = 50
+_A_CLOCK_ASKED = "SELECT carteiro.now_ms()"
+# Whoever is stopped inside a transaction is thrown out by the server: others wait for its locks.
+_LONGEST_PAUSE = "10s"
+_PAUSE = "idle_in_transaction_session_timeout"
+_MOST_CIRCLES = 5
+# All that the driver raises: its own errors have no root in common.
+FAILURES = (
+    asyncpg.PostgresError,
+    asyncpg.InterfaceError,
+    asyncpg.InternalClientError,
+    OSError,
+    TimeoutError,
+)
+_OF_A_POOLER = (asyncpg.InvalidSQLStatementNameError, asyncpg.DuplicatePreparedStatementError)
+_TRANSIENT = (
+    asyncpg.DeadlockDetectedError,
+    asyncpg.SerializationError,
+    asyncpg.LockNotAvailableError,
+    asyncpg.QueryCanceledError,
+    asyncpg.TooManyConnectionsError,
+    asyncpg.CannotConnectNowError,
+    asyncpg.AdminShutdownError,
+    asyncpg.CrashShutdownError,
+    asyncpg.ReadOnlySQLTransactionError,  # a replica: the primary is elsewhere by now
+    asyncpg.IdleInTransactionSessionTimeoutError,
+    asyncpg.PostgresConnectionError,
+    asyncpg.InterfaceError,
+    asyncpg.InternalClientError,
+    OSError,
+    TimeoutError,
+)
+
+
+@cache
+def sql(operation: str) -> str:
+    """The text of one operation's file."""
+    return (resources.files(_PACKAGE) / "sql" / f"{operation}.sql").read_text(encoding="utf-8")
+
+
+class _Connection(asyncpg.Connection):
+    """A connection that comes back as it went: nobody leaves anything to be reset, which would cost a round trip."""
+
+    def get_reset_query(self) -> str:
+        """Nothing."""
+        return ""
+
+
+class Session:
+    """One connection, for as long as it is borrowed."""
+
+    def __init__(self, connection: Any) -> None:  # noqa: ANN401 - a pool's proxy has no type of its own
+        self.connection = connection
+
+    async def fetch(self, operation: str, *parameters: object) -> list[Any]:
+        """Run the statement of one operation's file; its rows."""
+        rows: list[Any] = await self.connection.fetch(sql(operation), *parameters)
+        return rows
+
+    async def first(self, operation: str, *parameters: object) -> Any:  # noqa: ANN401 - a row, or None
+        """Run the statement; its first row, if there is one."""
+        return await self.connection.fetchrow(sql(operation), *parameters)
+
+    async def value(self, operation: str, *parameters: object) -> Any:  # noqa: ANN401 - whatever the column holds
+        """Run the statement; the first column of its first row."""
+        return await self.connection.fetchval(sql(operation), *parameters)
+
+
+class Database:
+    """One database. It belongs to the event loop that opened it."""
+
+    def __init__(self, url: str, options: PostgresOptions) -> None:
+        self._url = url
+        self.name = described(url)
+        self._options = options
+        self._pool: Any = None
+        self._ahead_ms = 0  # of the server's clock, before ours
+        self._clock_read_at = -_CLOCK_GOOD_FOR_S
+
+    async def open(self) -> None:
+        """Connect; the schema must be there."""
+        prepares = self._options.prepared_statements
+        with self.in_our_words():
+            self._pool = await asyncpg.create_pool(
+                self._url,
+                min_size=0,  # who asks connects, and hears if that fails: nobody else writes to our log
+                max_size=self._options.connections,
+                command_timeout=self._options.command_timeout.total_seconds(),
+                statement_cache_size=512 if prepares else 0,
+                max_inactive_connection_lifetime=300,
+                connection_class=_Connection,
+                # A pooler refuses it at once, before it would mix up prepared statements.
+                server_settings={_PAUSE: _LONGEST_PAUSE} if prepares else None,
+            )
+            await self._read_clock()
+
+    async def close(self) -> None:
+        """Close what is idle now, and the rest as it comes back."""
+        if self._pool is None:
+            return
+        try:
+            async with asyncio.timeout(self._options.command_timeout.total_seconds()):
+                await self._pool.close()
+        except Exception:  # noqa: BLE001 - a server that is away must not keep us from ending
+            self._pool.terminate()
+
+    # --- statements
+
+    async def fetch(self, operation: str, *parameters: object) -> list[Any]:
+        """Run the statement of one operation's file by itself; its rows."""
+        rows: list[Any] = await self._alone("fetch", operation, parameters)
+        return rows
+
+    async def first(self, operation: str, *parameters: object) -> Any:  # noqa: ANN401 - a row, or None
+        """Run the statement by itself; its first row, if there is one."""
+        return await self._alone("first", operation, parameters)
+
+    async def value(self, operation: str, *parameters: object) -> Any:  # noqa: ANN401 - whatever the column holds
+        """Run the statement by itself; the first column of its first row."""
+        return await self._alone("value", operation, parameters)
+
+    async def _alone(self, ask: str, operation: str, parameters: Sequence[object]) -> Any:  # noqa: ANN401
+        """Run a statement by itself; again if it waited in a circle with others: the server has undone all of it."""
+        for _ in range(_MOST_CIRCLES):
+            try:
+                async with self._session() as session:
+                    return await getattr(session, ask)(operation, *parameters)
+            except StoreUnavailable as error:
+                if not isinstance(error.__cause__, asyncpg.DeadlockDetectedError):
+                    raise
+                circle = error
+        raise circle
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[Session]:
+        """All or nothing: an exception undoes what was done in the block."""
+        with self.in_our_words():
+            async with self._connection() as connection, connection.transaction():
+                if not self._options.prepared_statements:
+                    await connection.execute(f"SET LOCAL {_PAUSE} = '{_LONGEST_PAUSE}'")
+                yield Session(connection)
+
+    @asynccontextmanager
+    async def _session(self) -> AsyncIterator[Session]:
+        """A connection for one statement.
+
+        A pooler may give the server's end to somebody else between preparing and running, unless
+        both are in a transaction; with statements that stay prepared there is nothing between.
+        """
+        if not self._options.prepared_statements:
+            async with self.transaction() as session:
+                yield session
+            return
+        async with self.outside_transactions() as session:
+            yield session
+
+    @asynccontextmanager
+    async def outside_transactions(self) -> AsyncIterator[Session]:
+        """A connection for statements that are transactions by themselves, as VACUUM must be."""
+        with self.in_our_words():
+            async with self._connection() as connection:
+                yield Session(connection)
+
+    def _connection(self) -> Any:  # noqa: ANN401 - asyncpg's
+        """Borrow one. A peer that fell silent answers no cancel either: it is not waited for without end."""
+        return self._pool.acquire(timeout=self._options.command_timeout.total_seconds())
+
+    # --- time
+
+    async def now(self) -> int:
+        """The server's time in milliseconds: asked for now and then, ours in between."""
+        if self._options.clock is not None:
+            return self._options.clock()
+        if time.monotonic() - self._clock_read_at > _CLOCK_GOOD_FOR_S:
+            with self.in_our_words():
+                await self._read_clock()
+        return self._ahead_ms + _monotonic_ms()
+
+    @property
+    def fixed_now(self) -> int | None:
+        """What the server is to take for its time, where that is not its own."""
+        return None if self._options.clock is None else self._options.clock()
+
+    async def _read_clock(self) -> None:
+        """Ask the server; an answer that was long on its way, or was left lying, says little: ask again.
+
+        A small difference is the way's, not the clock's: our time goes on as it was, never a bit back.
+        """
+        if self._options.clock is not None:
+            return
+        took, ahead = await self._clock_asked()
+        for _ in range(_CLOCK_TRIES):
+            if took <= _PROMPT_MS:
+                break
+            took, ahead = min((took, ahead), await self._clock_asked())
+        if abs(ahead - self._ahead_ms) > max(took, _PROMPT_MS):
+            self._ahead_ms = ahead
+        self._clock_read_at = time.monotonic()
+
+    async def _clock_asked(self) -> tuple[int, int]:
+        """How long the answer took, and how far the server is ahead of us."""
+        async with self._session() as session:
+            asked = _monotonic_ms()
+            now_ms: int = await session.connection.fetchval(_A_CLOCK_ASKED)
+            took = _monotonic_ms() - asked
+        return took, now_ms - asked - took // 2
+
+    # --- errors
+
+    @contextmanager
+    def in_our_words(self) -> Iterator[None]:
+        """Turn what the server says into our errors, with what to do next."""
+        try:
+            yield
+        except StoreError:
+            raise
+        except FAILURES as error:
+            raise translated(error, self.name) from error
+
+
+def _monotonic_ms() -> int:
+    return time.monotonic_ns() // 1_000_000
+
+
+def described(url: str) -> str:
+    """The address without what is secret in it."""
+    parts = urlsplit(url)
+    return (
+        f"postgresql://{parts.hostname or ''}{f':{parts.port}' if parts.port else ''}{parts.path}"
+    )
+
+
+def translated(  # noqa: PLR0911 - a table, one error a line
+    error: BaseException, name: str
+) -> StoreError:
+    """The error of ours that says the same."""
+    if isinstance(error, asyncpg.DiskFullError | asyncpg.OutOfMemoryError):
+        return StoreFull(f"{name} has no room left: free some space ({error})")
+    if isinstance(
+        error, asyncpg.InvalidPasswordError | asyncpg.InvalidAuthorizationSpecificationError
+    ):
+        return StoreUnavailable(f"{name} does not let us in: check user and password ({error})")
+    if isinstance(error, asyncpg.InvalidCatalogNameError):
+        return StoreUnavailable(f"{name}: there is no such database; create it: {error}")
+    if isinstance(error, _OF_A_POOLER) or "startup parameter" in str(error):
+        text = "a pooler is in between: set postgres.prepared_statements = false"
+        return StoreUnavailable(f"{name}: {text}")
+    if isinstance(error, asyncpg.ObjectNotInPrerequisiteStateError):  # a move is under way
+        return StoreUnavailable(f"{name}: {error}")
+    if isinstance(error, asyncpg.InsufficientPrivilegeError):
+        return StoreError(f"{name}: the user may not do that: {error}")
+    if isinstance(error, _TRANSIENT):
+        said = str(error) or type(error).__name__
+        return StoreUnavailable(f"{name} cannot be reached, or gave up: {said}; try again")
+    return StoreError(f"{name}: {error}")

@@ -1,0 +1,122 @@
+"""Taking people and tenants out of the database, a page of messages at a time.
+
+Killed anywhere, the next call goes on: what is left of a page is found again. Claims wait only
+while jobs are taken out of the queue; rows that people wrote go without the lock of the ring. What
+is deleted is overwritten once the server's vacuum has given its space to others.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from carteiro.model import Erased, MessageId, Recipient, TenantId
+from carteiro.policy.lifecycle import LONGEST_HOLD_MS
+from carteiro.stores.columns import FAR
+from carteiro.stores.postgres import ledger
+from carteiro.stores.postgres.database import Database, Session
+
+
+class Messages(NamedTuple):
+    """The same messages, by number and by id."""
+
+    numbers: Sequence[int]
+    ids: Sequence[MessageId]
+
+
+async def forget_messages(
+    session: Session, numbers: Sequence[int], ids: Sequence[MessageId]
+) -> None:
+    """Drop messages, given by number and by id, and all beside them but dead letters and idempotency keys."""
+    await session.fetch("forget_messages", numbers, ids)
+
+
+# --- a recipient
+
+
+async def erase_recipient(
+    db: Database, recipient: Recipient, *, now: int, limit: int
+) -> tuple[Erased, bool]:
+    """Cancel what waits, blank what ended; the recipient goes with its last message. True if there may be work now.
+
+    It is marked as deleted already: nobody sends to it any more.
+    """
+    whose = (recipient.id, recipient.tenant, recipient.email)
+    async with db.transaction() as session:
+        await session.fetch("by_index")
+        waiting = [row[0] for row in await session.fetch("erase_waiting", *whose, limit)]
+    # What somebody changed at the same moment is not cancelled yet: it is left for the next page.
+    _, has_work = await ledger.cancel(db, waiting, recipient.tenant, now)
+    async with db.transaction() as session:
+        await session.fetch("by_index")
+        rows = await session.fetch("erase_ended", *whose, limit)
+        await _blank(session, Messages([row[0] for row in rows], [row[1] for row in rows]))
+        if await session.value("erase_left", *whose):
+            return Erased(len(rows), has_more=True), has_work
+        await session.fetch("recipient_drop", recipient.id)
+    return Erased(len(rows), recipients=1), has_work
+
+
+async def _blank(session: Session, messages: Messages) -> None:
+    """Entries first: once they are ours, whoever settled late has written its events."""
+    await session.fetch("erase_messages", messages.numbers)
+    await session.fetch("erase_words", *messages)
+    await session.fetch("erase_beside", messages.ids)
+
+
+# --- a tenant
+
+
+async def take_jobs(
+    session: Session,
+    tenant: TenantId,
+    *,
+    now: int,
+    limit: int,
+    busy: Sequence[MessageId] | None = None,
+) -> Messages:
+    """Take the next messages that are not in flight out of the queue and the ledger; their rows are left.
+
+    The caller holds the lock of the ring, and has disabled the tenant. ``busy``: what is in flight, where jobs are
+    kept elsewhere.
+    """
+    asked = (tenant, now, LONGEST_HOLD_MS, limit)
+    page = (
+        await session.fetch("erase_find", *asked)
+        if busy is None
+        else await session.fetch("erase_find_messages", *asked, busy)
+    )
+    if not page:
+        return Messages([], [])
+    numbers = [row[0] for row in page]
+    # Entries first: once they are ours, whoever settled late has moved its job.
+    left = {row[0]: row[1:] for row in await session.fetch("erase_entries", numbers)}
+    jobs = [(*row, *left.get(row[0], (0, False))) for row in page]
+    await session.fetch("erase_jobs", tenant, FAR, *map(list, zip(*jobs, strict=True)))
+    return Messages(numbers, [row[1] for row in page])
+
+
+async def erase_rows(
+    session: Session, tenant: TenantId, messages: Messages, *, limit: int
+) -> Erased:
+    """Drop the rows of messages without jobs; when no message is left recipients, idempotency keys and mails."""
+    await session.fetch("erase_beside", messages.ids)
+    await forget_messages(session, *messages)
+    gone = len(messages.ids)
+    has_messages, _ = await session.first("erase_rest", tenant)
+    if has_messages:
+        return Erased(gone, has_more=True)
+    people = await session.value("erase_people", tenant, limit - gone, limit)
+    _, has_others = await session.first("erase_rest", tenant)
+    return Erased(gone, people, has_more=has_others)
+
+
+async def erase_tenant(session: Session, tenant: TenantId) -> bool:
+    """Drop a tenant without messages, and the last that is its own; False if somebody adds to it right now.
+
+    The caller holds the lock of the ring.
+    """
+    if not await session.value("erase_alone", tenant):
+        return False
+    if any(await session.first("erase_rest", tenant)):
+        return False
+    await session.fetch("erase_tenant", tenant)
+    return True

@@ -1,0 +1,121 @@
+"""Looks whether a database is sound: there, writable, durable, up to date, on time, and swept."""
+
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
+from datetime import timedelta
+from typing import Any
+
+import asyncpg
+
+from carteiro.checkup import Finding, Level
+from carteiro.errors import StoreError
+from carteiro.stores.checks import schema_is, worker_seen
+from carteiro.stores.postgres.database import FAILURES, described, sql, translated
+from carteiro.stores.postgres.migrating import found_version, newest_version
+
+_PATIENCE_S = 5.0
+_OLDEST_SERVER = 15
+_MOST_SKEW = timedelta(seconds=5)
+
+
+def wall_clock_ms() -> int:
+    """This machine's time."""
+    return time.time_ns() // 1_000_000
+
+
+async def examine(
+    url: str,
+    *,
+    clock: Callable[[], int] = wall_clock_ms,
+    longest_transaction: timedelta = timedelta(minutes=10),
+) -> AsyncIterator[Finding]:
+    """Look at the database; what cannot be looked at because something before it failed is left out."""
+    name = described(url)
+    try:
+        connection = await asyncpg.connect(
+            url, timeout=_PATIENCE_S, command_timeout=_PATIENCE_S, statement_cache_size=0
+        )
+    except FAILURES as error:
+        yield Finding("store", Level.FAIL, str(translated(error, name)))
+        return
+    try:
+        asked_at = clock()
+        [settings] = await connection.fetch(sql("examine_settings"))
+        answered_at = clock()
+        server = dict(settings.items())
+        yield Finding("store", Level.OK, f"{name} can be reached")
+        yield _version(server)
+        yield _writable(server)
+        yield _durable(server)
+        yield (schema := schema_is(await found_version(url), newest_version()))
+        yield _clock(server["now_ms"], asked_at, answered_at)
+        if schema.level is Level.OK:
+            yield worker_seen(await connection.fetchval(sql("examine_leads")), server["now_ms"])
+        yield _autovacuum(server)
+        seconds = longest_transaction.total_seconds()
+        yield _open(await connection.fetch(sql("examine_old_transactions"), seconds))
+    except FAILURES as error:
+        yield Finding("store", Level.FAIL, str(translated(error, name)))
+    except StoreError as error:
+        yield Finding("store", Level.FAIL, str(error))
+    finally:
+        connection.terminate()
+
+
+def _version(server: Mapping[str, Any]) -> Finding:
+    version = server["server_version"] // 10_000
+    if version < _OLDEST_SERVER:
+        told = f"PostgreSQL {version}, and {_OLDEST_SERVER} or newer is needed"
+        return Finding("server", Level.FAIL, told, "upgrade the server")
+    return Finding("server", Level.OK, f"PostgreSQL {version}")
+
+
+def _writable(server: Mapping[str, Any]) -> Finding:
+    if server["is_read_only"]:
+        told = "it can only be read: a replica, or set to be read-only"
+        return Finding("writable", Level.FAIL, told, "name the primary as the store")
+    return Finding("writable", Level.OK, "it can be written")
+
+
+def _durable(server: Mapping[str, Any]) -> Finding:
+    if not server["fsync"]:
+        told = "fsync is off: a power cut may lose or destroy what was accepted"
+        return Finding("durability", Level.FAIL, told, "set fsync = on in postgresql.conf")
+    if not server["full_page_writes"]:
+        told = "full_page_writes is off: a power cut may destroy what was accepted"
+        return Finding("durability", Level.FAIL, told, "set full_page_writes = on")
+    if not server["waits_for_commit"]:
+        told = "synchronous_commit is off: what was accepted last is lost when the server fails"
+        advice = "set synchronous_commit = on for this database and user"
+        return Finding("durability", Level.FAIL, told, advice)
+    return Finding("durability", Level.OK, "every commit is synced")
+
+
+def _clock(server_ms: int, asked_at: int, answered_at: int) -> Finding:
+    """The server's time is the store's: ours is only compared."""
+    skew = timedelta(milliseconds=server_ms - (asked_at + answered_at) // 2)
+    uncertain = timedelta(milliseconds=answered_at - asked_at) / 2
+    if abs(skew) > _MOST_SKEW + uncertain:
+        word = "ahead of" if skew > timedelta(0) else "behind"
+        told = f"the server's clock is {abs(skew)} {word} this machine's"
+        return Finding("clock", Level.WARN, told, "set both clocks (NTP)")
+    return Finding("clock", Level.OK, "the server's clock agrees with this machine's")
+
+
+def _autovacuum(server: Mapping[str, Any]) -> Finding:
+    advice = "turn it on: without it the queue grows slower with every message"
+    if not server["has_autovacuum"]:
+        told = "autovacuum or track_counts is off on the server"
+        return Finding("autovacuum", Level.WARN, told, advice)
+    if tables := server["without_autovacuum"]:
+        told = f"autovacuum is off for {', '.join(tables)}"
+        return Finding("autovacuum", Level.WARN, told, advice)
+    return Finding("autovacuum", Level.OK, "it is on")
+
+
+def _open(rows: list[Any]) -> Finding:
+    if not rows:
+        return Finding("transactions", Level.OK, "none has been open for long")
+    listed = ", ".join(f"{whose} for {timedelta(seconds=seconds)}" for whose, seconds in rows)
+    advice = "end it: as long as it is open nothing can be swept, and tables grow"
+    return Finding("transactions", Level.WARN, f"open: {listed}", advice)

@@ -1,0 +1,39 @@
+"""Accepting inside a transaction of the caller's: of asyncpg, or of SQLAlchemy over asyncpg."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from carteiro.errors import CannotJoin
+from carteiro.model import AcceptAnswer, NewMessage
+from carteiro.stores.postgres.accept import accept_within
+from carteiro.stores.postgres.database import Database, Session
+
+
+class PostgresJoining:
+    """See `carteiro.ports.joining.Joining` for what it promises; workers are told by the caller's commit."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    async def accept(self, connection: object, new: Sequence[NewMessage]) -> list[AcceptAnswer]:
+        """As the store, in the transaction that the connection is in."""
+        driver = await _driver_connection(connection)
+        now = await self._db.now()
+        with self._db.in_our_words():
+            return await accept_within(Session(driver), new, now) if new else []
+
+
+async def _driver_connection(connection: Any) -> Any:  # noqa: ANN401 - theirs have no type in common
+    """The connection of asyncpg that stands behind it, in its transaction."""
+    if hasattr(connection, "get_bind"):  # an AsyncSession: its connection is in its transaction
+        connection = await connection.connection()
+    if hasattr(connection, "get_raw_connection"):  # an AsyncConnection
+        await connection.exec_driver_sql("SELECT")  # it tells the driver to begin when it is used
+        connection = (await connection.get_raw_connection()).driver_connection
+    if not hasattr(connection, "is_in_transaction"):
+        kind = type(connection).__name__
+        text = f"connection= takes one of asyncpg, or SQLAlchemy's AsyncConnection or AsyncSession over it, not {kind}"
+        raise CannotJoin(text)
+    if not connection.is_in_transaction():
+        raise CannotJoin("connection= must be in a transaction: begin one, and commit it")
+    return connection

@@ -1,0 +1,1273 @@
+-- The operations that must be one step on the server: whoever is stopped, killed or cut off in the midst of one holds no
+-- lock that others wait for. Their plans must not depend on statistics, which are always wrong for a queue: hence the
+-- settings of each.
+
+-- What claim has not read yet.
+CREATE FUNCTION carteiro.unseen_notes() RETURNS SETOF carteiro.notes
+LANGUAGE sql STABLE
+AS $$
+    SELECT n.* FROM carteiro.ring AS r, carteiro.notes AS n WHERE n.xid >= pg_snapshot_xmax(r.seen)
+    UNION ALL
+    SELECT n.*
+    FROM carteiro.ring AS r, LATERAL pg_snapshot_xip(r.seen) AS open(xid), carteiro.notes AS n
+    WHERE n.xid = open.xid
+$$;
+
+-- --- the arithmetic of send rates, as in policy/pacing.py ---------------------------------------
+
+-- From when a record counts: further ahead than a full draw can have put it, the clock stepped back.
+CREATE FUNCTION carteiro.pace_due(next_us bigint, now_us bigint, interval_us bigint, burst_us bigint) RETURNS bigint
+LANGUAGE sql IMMUTABLE
+AS $$ SELECT CASE WHEN next_us > now_us + burst_us + interval_us THEN now_us ELSE greatest(next_us, now_us) END $$;
+
+CREATE FUNCTION carteiro.pace_tokens(next_us bigint, now_us bigint, interval_us bigint, burst_us bigint) RETURNS bigint
+LANGUAGE plpgsql IMMUTABLE
+AS $$
+DECLARE
+    v_spare bigint := now_us + burst_us - carteiro.pace_due(next_us, now_us, interval_us, burst_us);
+BEGIN
+    RETURN CASE WHEN v_spare < 0 THEN 0 ELSE v_spare / interval_us + 1 END;
+END
+$$;
+
+-- --- the ring ----------------------------------------------------------------------------------
+
+-- Reads the notes into the ring. The caller holds the ring's lock. One statement: what is read and what is noted as
+-- read are the same snapshot.
+CREATE FUNCTION carteiro.read_notes(p_now bigint) RETURNS void
+LANGUAGE plpgsql
+SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
+SET plan_cache_mode = force_generic_plan
+AS $$
+BEGIN
+    IF EXISTS (
+        SELECT FROM carteiro.ring AS r
+        WHERE pg_snapshot_xmax(r.seen) > pg_snapshot_xmax(pg_current_snapshot())
+    ) THEN
+        PERFORM carteiro.rebuild_ring(p_now); -- restored into another server: transactions are counted anew
+        RETURN;
+    END IF;
+    WITH unseen AS MATERIALIZED (
+        SELECT * FROM carteiro.unseen_notes()
+    ),
+    told AS (
+        SELECT kind, tenant, jobs, wake_at, CASE WHEN dropped_id IS NULL THEN rank END AS rank
+        FROM unseen
+        WHERE kind <> ''
+        UNION ALL
+        SELECT s.kind, s.tenant, 0, u.wake_at, NULL
+        FROM unseen AS u JOIN carteiro.seats AS s ON s.tenant = u.tenant
+        WHERE u.kind = '' AND s.wake_at IS NOT NULL
+    ),
+    sums AS (
+        SELECT kind, tenant, sum(jobs) AS jobs, min(wake_at) AS wake_at, min(rank) AS rank
+        FROM told
+        GROUP BY kind, tenant
+        ORDER BY kind, tenant
+    ),
+    seated AS (
+        INSERT INTO carteiro.seats AS s (kind, tenant, jobs, wake_at, lowest, due_from)
+        SELECT n.kind, n.tenant, n.jobs, n.wake_at, coalesce(n.rank, 0), n.wake_at
+        FROM sums AS n
+        WHERE EXISTS (SELECT FROM carteiro.tenants AS t WHERE t.id = n.tenant)
+        ON CONFLICT (kind, tenant) DO UPDATE
+        SET jobs = s.jobs + excluded.jobs,
+            wake_at = CASE WHEN s.wake_at IS NOT NULL THEN least(s.wake_at, excluded.wake_at) END,
+            lowest = least(s.lowest, nullif(excluded.lowest, 0)),
+            due_from = least(s.due_from, excluded.due_from),
+            lost_from = least(s.lost_from, excluded.due_from) -- a hold that was told late may end before it
+    ),
+    dropped AS (
+        DELETE FROM carteiro.ready AS r
+        USING unseen AS u
+        WHERE
+            u.dropped_id IS NOT NULL
+            AND r.tenant = u.tenant AND r.kind = u.kind AND r.rank = u.rank AND r.id = u.dropped_id
+    )
+    UPDATE carteiro.ring
+    SET seen = pg_current_snapshot(), folded = folded + (SELECT count(*) FROM unseen);
+    IF (SELECT folded FROM carteiro.ring) > 5000 THEN
+        DELETE FROM carteiro.notes
+        WHERE xid < (SELECT pg_snapshot_xmin(seen) FROM carteiro.ring);
+        UPDATE carteiro.ring SET folded = 0;
+    END IF;
+END
+$$;
+
+-- Makes the ring anew from the jobs that there are. The caller holds the ring's lock.
+CREATE FUNCTION carteiro.rebuild_ring(p_now bigint) RETURNS void
+LANGUAGE plpgsql
+AS $$
+BEGIN
+    DELETE FROM carteiro.notes;
+    UPDATE carteiro.ring SET seen = pg_current_snapshot(), folded = 0;
+    UPDATE carteiro.ring_clock SET least_vt = 0;
+    UPDATE carteiro.seats SET jobs = 0, wake_at = p_now, lowest = 0, due_from = 0, lost_from = 0;
+    INSERT INTO carteiro.seats AS s (kind, tenant, jobs, wake_at)
+    SELECT j.kind, j.tenant, count(*), p_now
+    FROM (
+        SELECT kind, tenant FROM carteiro.ready
+        UNION ALL SELECT kind, tenant FROM carteiro.delayed
+        UNION ALL SELECT kind, tenant FROM carteiro.leased
+    ) AS j
+    WHERE EXISTS (SELECT FROM carteiro.tenants AS t WHERE t.id = j.tenant)
+    GROUP BY j.kind, j.tenant
+    ON CONFLICT (kind, tenant) DO UPDATE SET jobs = excluded.jobs;
+END
+$$;
+
+-- Readies jobs that were leased, as long as their lease is over or lies further ahead than any can. The caller holds the
+-- ring's lock. `least_rank` is the least among them.
+CREATE FUNCTION carteiro.ready_lost(
+    p_numbers bigint[], p_longest bigint, p_now bigint, OUT readied integer, OUT least_rank bigint
+)
+LANGUAGE plpgsql
+SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
+SET plan_cache_mode = force_generic_plan
+AS $$
+BEGIN
+    WITH taken AS (
+        DELETE FROM carteiro.leased AS l
+        WHERE
+            l.message_no = ANY (p_numbers) AND (l.parked_until <= p_now OR l.parked_until > p_now + p_longest)
+        RETURNING l.tenant, l.kind, l.rank, l.id, l.message_no, l.claims
+    ),
+    added AS (
+        INSERT INTO carteiro.ready (tenant, kind, rank, id, message_no, claims)
+        SELECT tenant, kind, rank, id, message_no, claims FROM taken
+        ON CONFLICT DO NOTHING
+    )
+    SELECT count(*), min(rank) INTO readied, least_rank FROM taken;
+END
+$$;
+
+-- Readies the first jobs of a seat whose time has come: delayed ones, past those that somebody else's transaction is just
+-- taking away, and leased ones that were lost. The caller holds the ring's lock.
+CREATE FUNCTION carteiro.ready_due(
+    p_kind text, p_tenant text, p_due_from bigint, p_lost_from bigint, p_longest bigint, p_now bigint, p_limit integer,
+    OUT readied integer, OUT least_rank bigint
+)
+LANGUAGE plpgsql
+SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
+SET plan_cache_mode = force_generic_plan
+AS $$
+DECLARE
+    v_due bigint[];
+    v_lost bigint[];
+    v_rank bigint;
+    v_more integer;
+BEGIN
+    SELECT array_agg(f.message_no) FILTER (WHERE NOT f.is_leased), array_agg(f.message_no) FILTER (WHERE f.is_leased)
+    INTO v_due, v_lost
+    FROM (
+        SELECT * FROM (
+            SELECT * FROM (
+                SELECT d.message_no, d.parked_until, d.id, false AS is_leased FROM carteiro.delayed AS d
+                WHERE
+                    d.tenant = p_tenant AND d.kind = p_kind
+                    AND d.parked_until >= p_due_from AND d.parked_until <= p_now
+                ORDER BY d.parked_until, d.id LIMIT p_limit
+                FOR UPDATE SKIP LOCKED
+            ) AS delayed
+            UNION ALL
+            (
+                SELECT l.message_no, l.parked_until, l.id, true FROM carteiro.leased AS l
+                WHERE
+                    l.tenant = p_tenant AND l.kind = p_kind
+                    AND l.parked_until >= p_lost_from AND l.parked_until <= p_now
+                ORDER BY l.parked_until, l.id LIMIT p_limit
+            )
+            UNION ALL
+            (
+                SELECT l.message_no, l.parked_until, l.id, true FROM carteiro.leased AS l
+                WHERE l.tenant = p_tenant AND l.kind = p_kind AND l.parked_until > p_now + p_longest
+                ORDER BY l.parked_until, l.id LIMIT p_limit
+            )
+        ) AS all_of_them
+        ORDER BY parked_until, id
+        LIMIT p_limit
+    ) AS f;
+    WITH taken AS (
+        DELETE FROM carteiro.delayed AS d WHERE d.message_no = ANY (v_due)
+        RETURNING d.rank, d.id, d.message_no, d.claims
+    ),
+    added AS (
+        INSERT INTO carteiro.ready (tenant, kind, rank, id, message_no, claims)
+        SELECT p_tenant, p_kind, rank, id, message_no, claims FROM taken
+        ON CONFLICT DO NOTHING
+    )
+    SELECT count(*), min(rank) INTO readied, least_rank FROM taken;
+    IF v_lost IS NOT NULL THEN
+        SELECT l.readied, l.least_rank INTO v_more, v_rank FROM carteiro.ready_lost(v_lost, p_longest, p_now) AS l;
+        readied := readied + v_more;
+        least_rank := least(least_rank, v_rank);
+    END IF;
+END
+$$;
+
+-- Readies the jobs whose lease or hold ran out, or lies further ahead than any can; at most so many. The caller holds the
+-- ring's lock. Returns how many.
+CREATE FUNCTION carteiro.reap(p_limit integer, p_longest bigint, p_now bigint) RETURNS integer
+LANGUAGE plpgsql
+SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
+SET plan_cache_mode = force_generic_plan
+AS $$
+DECLARE
+    v_seat record;
+    v_ready record;
+    v_count integer := 0;
+    v_tenants text[] := '{}';
+BEGIN
+    FOR v_seat IN
+        SELECT s.kind, s.tenant, array_agg(l.message_no) AS lost
+        FROM carteiro.seats AS s
+        CROSS JOIN LATERAL (
+            (
+                SELECT e.message_no FROM carteiro.leased AS e
+                WHERE
+                    e.tenant = s.tenant AND e.kind = s.kind
+                    AND e.parked_until >= least(s.lost_from, p_now) AND e.parked_until <= p_now
+                LIMIT p_limit
+            )
+            UNION ALL
+            (
+                SELECT e.message_no FROM carteiro.leased AS e
+                WHERE e.tenant = s.tenant AND e.kind = s.kind AND e.parked_until > p_now + p_longest
+                LIMIT p_limit
+            )
+        ) AS l
+        GROUP BY s.kind, s.tenant
+    LOOP
+        EXIT WHEN v_count >= p_limit;
+        SELECT r.readied, r.least_rank INTO v_ready
+        FROM carteiro.ready_lost(v_seat.lost[1:p_limit - v_count], p_longest, p_now) AS r;
+        v_count := v_count + v_ready.readied;
+        v_tenants := v_tenants || v_seat.tenant;
+        UPDATE carteiro.seats AS s
+        SET wake_at = CASE WHEN s.wake_at IS NOT NULL THEN least(s.wake_at, p_now) END,
+            lowest = least(s.lowest, v_ready.least_rank)
+        WHERE s.kind = v_seat.kind AND s.tenant = v_seat.tenant;
+    END LOOP;
+    -- Other seats of these tenants may have waited for a slot.
+    UPDATE carteiro.seats AS s SET wake_at = least(s.wake_at, p_now)
+    FROM carteiro.tenants AS t
+    WHERE s.tenant = ANY (v_tenants) AND s.wake_at IS NOT NULL AND t.id = s.tenant AND t.cap IS NOT NULL;
+    RETURN v_count;
+END
+$$;
+
+-- Leases at most p_limit ready jobs of these kinds, tenants taking turns by virtual time (docs/explanation/fairness.md).
+-- Always at least one row: o_now and o_idle_ms (when to come again; NULL: nothing is known to come) are the same in all,
+-- o_no is NULL where nothing was leased. The walk is that of the other stores; it counts and ranks nothing but what it takes.
+CREATE FUNCTION carteiro.claim(
+    p_kinds text[], p_limit integer, p_claim text, p_lease_ms bigint, p_batch integer, p_in_turns boolean,
+    p_readied integer, p_suspect integer, p_longest bigint, p_jitter bigint, p_now bigint
+) RETURNS TABLE (
+    o_now bigint, o_idle_ms bigint, o_no bigint, o_id text, o_kind text, o_tenant text, o_claims integer,
+    o_ledger_tenant text, o_declares boolean, o_ttl_ms bigint, o_state text, o_due_at bigint, o_expires_at bigint,
+    o_attempts integer, o_charged integer, o_in_doubt integer, o_round integer, o_revision integer, o_holder text,
+    o_held_until bigint, o_cancel_requested_at bigint, o_evidence text, o_provider text, o_provider_id text,
+    o_failure json, o_duration_ms bigint, o_finished_at bigint, o_version integer, o_request_id text, o_delivery text,
+    o_recipient_id text, o_template_type text, o_preset text, o_content text
+)
+LANGUAGE plpgsql
+SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
+SET plan_cache_mode = force_generic_plan
+AS $$
+#variable_conflict use_column
+DECLARE
+    c_far CONSTANT bigint := 4611686018427387904;
+    v_now bigint := coalesce(p_now, carteiro.now_ms());
+    v_until bigint;
+    v_batch integer := p_batch;
+    v_in_turns boolean := p_in_turns;
+    v_tuned json;
+    v_size integer;
+    v_v bigint := 0;
+    v_turn bigint := 0;
+    v_seen_at bigint := 0;
+    v_over boolean := false;
+    v_woken boolean := false;
+    v_got integer := 0;
+    -- kinds
+    k_count integer := cardinality(p_kinds);
+    k_interval bigint[] := array_fill(NULL::bigint, ARRAY[cardinality(p_kinds)]);
+    k_burst bigint[] := array_fill(NULL::bigint, ARRAY[cardinality(p_kinds)]);
+    k_next bigint[] := array_fill(0::bigint, ARRAY[cardinality(p_kinds)]);
+    k_least bigint[] := array_fill(0::bigint, ARRAY[cardinality(p_kinds)]);
+    k_vt bigint[] := array_fill(-1::bigint, ARRAY[cardinality(p_kinds)]);      -- where the last page ended
+    k_last bigint[] := array_fill(-1::bigint, ARRAY[cardinality(p_kinds)]);
+    k_tenant text[] := array_fill(''::text, ARRAY[cardinality(p_kinds)]);
+    k_done boolean[] := array_fill(false, ARRAY[cardinality(p_kinds)]);
+    k_front integer[] := array_fill(NULL::integer, ARRAY[cardinality(p_kinds)]); -- its next seat that had no turn yet
+    -- seats, in the order in which they were looked up; s_after: the next of its kind
+    s_count integer := 0;
+    s_k integer[] := '{}'; s_t integer[] := '{}'; s_after integer[] := '{}'; s_tail integer[];
+    s_vt bigint[] := '{}'; s_last bigint[] := '{}'; s_consecutive bigint[] := '{}'; s_processed bigint[] := '{}';
+    s_rank bigint[] := '{}'; s_id text[] := '{}'; s_due_from bigint[] := '{}'; s_lost_from bigint[] := '{}';
+    s_due boolean[] := '{}'; s_readied boolean[] := '{}'; s_again boolean[] := '{}';
+    s_served integer[] := '{}'; s_alarm bigint[] := '{}'; s_capped boolean[] := '{}'; s_idle boolean[] := '{}';
+    s_moved boolean[] := '{}';
+    v_ring integer[] := '{}';  -- seats that had a turn and stay in the ring
+    v_line integer[] := '{}';  -- without turns: seats with a first job, and those jobs
+    -- tenants
+    t_count integer := 0;
+    t_id text[] := '{}'; t_stride bigint[] := '{}'; t_cap integer[] := '{}'; t_interval bigint[] := '{}';
+    t_burst bigint[] := '{}'; t_next bigint[] := '{}'; t_held boolean[] := '{}';
+    t_flight integer[] := '{}'; t_over bigint[] := '{}'; t_drew boolean[] := '{}';
+    -- what was taken
+    j_no bigint[] := '{}'; j_id text[] := '{}'; j_rank bigint[] := '{}'; j_claims integer[] := '{}';
+    j_seat integer[] := '{}'; j_tid tid[] := '{}'; j_leased bigint[];
+    -- one turn
+    h_no bigint[]; h_id text[]; h_rank bigint[]; h_claims integer[]; h_tid tid[];
+    v_seat integer; v_best integer; v_k integer; v_t integer; v_i integer; v_n integer;
+    v_take integer; v_allow bigint; v_most integer; v_wanted integer;
+    v_row record; v_due record;
+    v_front_rank bigint[] := '{}'; v_front_id text[] := '{}';
+BEGIN
+    PERFORM set_config('synchronous_commit', 'off', true); -- a lost claim is harmless: no need to wait for the disk
+    PERFORM 1 FROM carteiro.ring FOR UPDATE;
+    PERFORM carteiro.read_notes(v_now);
+
+    SELECT o.setting::json INTO v_tuned FROM carteiro.overrides AS o WHERE o.name = 'fairness';
+    IF v_tuned IS NOT NULL THEN
+        v_batch := (v_tuned ->> 'max_jobs_per_tenant_batch')::integer;
+        v_in_turns := (v_tuned ->> 'enable_round_robin')::boolean;
+    END IF;
+
+    -- Clocks and send limits.
+    FOR v_row IN
+        SELECT array_position(p_kinds, c.kind) AS k, c.v, c.turn, c.seen_at, c.next_token_us, c.least_vt,
+            CASE WHEN c.limit_count IS NOT NULL THEN greatest(1, c.limit_per_ms * 1000 / c.limit_count) END AS interval_us,
+            c.limit_per_ms * 1000 AS window_us
+        FROM carteiro.ring_clock AS c
+        WHERE c.kind = ANY (p_kinds)
+    LOOP
+        v_v := greatest(v_v, v_row.v);
+        v_turn := greatest(v_turn, v_row.turn);
+        v_seen_at := greatest(v_seen_at, v_row.seen_at);
+        k_next[v_row.k] := v_row.next_token_us;
+        k_least[v_row.k] := v_row.least_vt;
+        k_interval[v_row.k] := v_row.interval_us;
+        k_burst[v_row.k] := greatest(0, v_row.window_us - v_row.interval_us);
+    END LOOP;
+
+    -- Seats whose alarm has rung take their place, no further back than V; a paused or disabled tenant sleeps on.
+    IF v_now < v_seen_at - p_jitter THEN -- the clock stepped back: alarms mean nothing
+        UPDATE carteiro.seats
+        SET wake_at = CASE WHEN wake_at IS NOT NULL THEN v_now END, due_from = 0, lost_from = 0
+        WHERE kind = ANY (p_kinds);
+        UPDATE carteiro.ring_clock SET seen_at = v_now WHERE kind = ANY (p_kinds);
+    END IF;
+    FOR v_row IN
+        WITH due AS MATERIALIZED (
+            SELECT s.kind, s.tenant FROM carteiro.seats AS s WHERE s.kind = ANY (p_kinds) AND s.wake_at <= v_now
+        )
+        UPDATE carteiro.seats AS s
+        SET vt = CASE
+                WHEN t.paused OR t.disabled THEN s.vt
+                ELSE greatest(s.vt, coalesce((SELECT c.v FROM carteiro.ring_clock AS c WHERE c.kind = s.kind), 0))
+            END,
+            wake_at = CASE WHEN t.paused OR t.disabled THEN c_far END
+        FROM due JOIN carteiro.tenants AS t ON t.id = due.tenant
+        WHERE s.kind = due.kind AND s.tenant = due.tenant
+        RETURNING array_position(p_kinds, s.kind) AS k, s.vt, s.wake_at
+    LOOP
+        IF v_row.wake_at IS NULL THEN
+            k_least[v_row.k] := least(k_least[v_row.k], v_row.vt);
+            v_woken := true;
+        END IF;
+    END LOOP;
+
+    v_until := v_now + p_lease_ms;
+    v_size := greatest(8, (p_limit + v_batch - 1) / v_batch);
+    s_tail := array_fill(NULL::integer, ARRAY[k_count]);
+    IF NOT v_in_turns THEN
+        v_batch := 1;
+        v_size := 2147483647;
+    END IF;
+
+    WHILE p_limit > v_got AND NOT v_over LOOP
+        -- The next page of each kind whose seats all had a turn.
+        FOR v_k IN 1..k_count LOOP
+            IF k_front[v_k] IS NULL AND NOT k_done[v_k] THEN
+                v_n := 0;
+                FOR v_row IN
+                    SELECT s.tenant, s.vt, s.last_turn, s.consecutive, s.processed, s.lowest, s.due_from, s.lost_from,
+                        t.stride, t.cap, t.rate_per_second, t.next_token_us, t.paused OR t.disabled AS is_held,
+                        EXISTS (
+                            SELECT FROM carteiro.delayed AS d
+                            WHERE
+                                d.tenant = s.tenant AND d.kind = s.kind
+                                AND d.parked_until >= s.due_from AND d.parked_until <= v_now
+                        ) OR EXISTS (
+                            SELECT FROM carteiro.leased AS l
+                            WHERE
+                                l.tenant = s.tenant AND l.kind = s.kind
+                                AND l.parked_until >= s.lost_from AND l.parked_until <= v_now
+                        ) OR EXISTS (
+                            SELECT FROM carteiro.leased AS l
+                            WHERE l.tenant = s.tenant AND l.kind = s.kind AND l.parked_until > v_now + p_longest
+                        ) AS may_be_due
+                    FROM carteiro.seats AS s JOIN carteiro.tenants AS t ON t.id = s.tenant
+                    WHERE
+                        s.kind = p_kinds[v_k] AND s.wake_at IS NULL AND s.vt >= k_least[v_k]
+                        AND (s.vt, s.last_turn, s.tenant) > (k_vt[v_k], k_last[v_k], k_tenant[v_k])
+                    ORDER BY s.vt, s.last_turn, s.tenant
+                    LIMIT v_size
+                LOOP
+                    v_n := v_n + 1;
+                    v_t := array_position(t_id, v_row.tenant);
+                    IF v_t IS NULL THEN
+                        t_count := t_count + 1;
+                        v_t := t_count;
+                        t_id[v_t] := v_row.tenant;
+                        t_stride[v_t] := v_row.stride;
+                        t_cap[v_t] := v_row.cap;
+                        t_interval[v_t] := greatest(1, round(1000000 / v_row.rate_per_second)::bigint);
+                        t_burst[v_t] := greatest(0, 1000000 - t_interval[v_t]);
+                        IF v_row.rate_per_second IS NULL THEN
+                            t_interval[v_t] := NULL;
+                        END IF;
+                        t_next[v_t] := v_row.next_token_us;
+                        t_held[v_t] := v_row.is_held;
+                        t_flight[v_t] := NULL;
+                        t_over[v_t] := NULL;
+                        t_drew[v_t] := false;
+                    END IF;
+                    s_count := s_count + 1;
+                    s_k[s_count] := v_k;
+                    s_t[s_count] := v_t;
+                    s_after[s_count] := NULL;
+                    s_vt[s_count] := v_row.vt;
+                    s_last[s_count] := v_row.last_turn;
+                    s_consecutive[s_count] := v_row.consecutive;
+                    s_processed[s_count] := v_row.processed;
+                    s_rank[s_count] := v_row.lowest;
+                    s_id[s_count] := '';
+                    s_due_from[s_count] := v_row.due_from;
+                    s_lost_from[s_count] := v_row.lost_from;
+                    s_due[s_count] := v_row.may_be_due;
+                    s_readied[s_count] := false;
+                    s_again[s_count] := false;
+                    s_served[s_count] := 0;
+                    s_alarm[s_count] := NULL;
+                    s_capped[s_count] := false;
+                    s_idle[s_count] := false;
+                    s_moved[s_count] := false;
+                    IF v_n = 1 THEN
+                        k_front[v_k] := s_count;
+                    ELSE
+                        s_after[s_count - 1] := s_count;
+                    END IF;
+                    k_vt[v_k] := v_row.vt;
+                    k_last[v_k] := v_row.last_turn;
+                    k_tenant[v_k] := v_row.tenant;
+                END LOOP;
+                k_done[v_k] := v_n < v_size;
+            END IF;
+        END LOOP;
+
+        -- Whose turn it is.
+        v_best := NULL;
+        IF v_in_turns THEN
+            FOR v_k IN 1..k_count LOOP
+                v_seat := k_front[v_k];
+                IF v_seat IS NOT NULL AND (v_best IS NULL OR
+                    (s_vt[v_seat], s_last[v_seat], t_id[s_t[v_seat]] COLLATE "C", p_kinds[s_k[v_seat]] COLLATE "C")
+                    < (s_vt[v_best], s_last[v_best], t_id[s_t[v_best]] COLLATE "C", p_kinds[s_k[v_best]] COLLATE "C"))
+                THEN
+                    v_best := v_seat;
+                END IF;
+            END LOOP;
+            FOREACH v_seat IN ARRAY v_ring LOOP
+                IF v_best IS NULL OR s_vt[v_seat] < s_vt[v_best] OR (s_vt[v_seat] = s_vt[v_best] AND
+                    (s_last[v_seat], t_id[s_t[v_seat]] COLLATE "C", p_kinds[s_k[v_seat]] COLLATE "C")
+                    < (s_last[v_best], t_id[s_t[v_best]] COLLATE "C", p_kinds[s_k[v_best]] COLLATE "C"))
+                THEN
+                    v_best := v_seat;
+                END IF;
+            END LOOP;
+            EXIT WHEN v_best IS NULL;
+            v_k := s_k[v_best];
+            IF k_front[v_k] = v_best THEN
+                k_front[v_k] := s_after[v_best];
+            ELSE
+                v_ring := array_remove(v_ring, v_best);
+            END IF;
+            IF k_interval[v_k] IS NOT NULL
+                AND carteiro.pace_tokens(k_next[v_k], v_now * 1000, k_interval[v_k], k_burst[v_k]) <= 0
+            THEN
+                k_done[v_k] := true; -- its seats stay where they are: this kind is over for now
+                k_front[v_k] := NULL;
+                CONTINUE;
+            END IF;
+        ELSE
+            -- First in, first out: whoever has the first job, one at a time.
+            FOR v_k IN 1..k_count LOOP
+                WHILE k_front[v_k] IS NOT NULL LOOP
+                    v_line := v_line || k_front[v_k];
+                    k_front[v_k] := s_after[k_front[v_k]];
+                END LOOP;
+            END LOOP;
+            FOREACH v_seat IN ARRAY v_line LOOP
+                v_k := s_k[v_seat];
+                CONTINUE WHEN k_interval[v_k] IS NOT NULL
+                    AND carteiro.pace_tokens(k_next[v_k], v_now * 1000, k_interval[v_k], k_burst[v_k]) <= 0;
+                IF v_front_id[v_seat] IS NULL THEN -- its first job is not known
+                    FOR v_i IN 1..3 LOOP
+                        IF s_due[v_seat] AND (NOT s_readied[v_seat] OR v_i > 1) THEN
+                            SELECT r.readied, r.least_rank INTO v_due FROM carteiro.ready_due(
+                                p_kinds[v_k], t_id[s_t[v_seat]], s_due_from[v_seat], s_lost_from[v_seat], p_longest, v_now,
+                                p_readied) AS r;
+                            s_due[v_seat] := v_due.readied = p_readied;
+            s_moved[v_seat] := true;
+                            IF v_due.readied > 0 AND v_due.least_rank <= s_rank[v_seat] THEN
+                                s_rank[v_seat] := v_due.least_rank;
+                                s_id[v_seat] := '';
+                                s_again[v_seat] := s_served[v_seat] > 0;
+                            END IF;
+                        END IF;
+                        s_readied[v_seat] := true;
+                        SELECT r.rank, r.id INTO v_row FROM carteiro.ready AS r
+                        WHERE
+                            r.tenant = t_id[s_t[v_seat]] AND r.kind = p_kinds[v_k]
+                            AND (r.rank, r.id) > (s_rank[v_seat], s_id[v_seat])
+                            AND NOT (s_again[v_seat] AND r.id = ANY (j_id))
+                        ORDER BY r.rank, r.id
+                        LIMIT 1;
+                        EXIT WHEN FOUND OR NOT s_due[v_seat];
+                    END LOOP;
+                    IF v_row.id IS NULL THEN
+                        s_alarm[v_seat] := c_far;
+                        s_idle[v_seat] := true;
+                        s_moved[v_seat] := true;
+                        v_line := array_remove(v_line, v_seat);
+                        CONTINUE;
+                    END IF;
+                    v_front_rank[v_seat] := v_row.rank;
+                    v_front_id[v_seat] := v_row.id;
+                END IF;
+                IF v_best IS NULL OR (v_front_rank[v_seat], v_front_id[v_seat] COLLATE "C")
+                    < (v_front_rank[v_best], v_front_id[v_best] COLLATE "C")
+                THEN
+                    v_best := v_seat;
+                END IF;
+            END LOOP;
+            EXIT WHEN v_best IS NULL;
+            v_k := s_k[v_best];
+            v_front_id[v_best] := NULL;
+        END IF;
+
+        -- How many jobs it may have; without any it leaves the ring until it may.
+        v_seat := v_best;
+        v_t := s_t[v_seat];
+        v_most := least(v_batch, p_limit - v_got);
+        IF t_held[v_t] THEN
+            s_alarm[v_seat] := c_far;
+        ELSE
+            v_allow := v_most;
+            IF k_interval[v_k] IS NOT NULL THEN
+                v_allow := least(v_allow,
+                    carteiro.pace_tokens(k_next[v_k], v_now * 1000, k_interval[v_k], k_burst[v_k]));
+            END IF;
+            IF t_cap[v_t] IS NOT NULL THEN
+                IF t_flight[v_t] IS NULL THEN
+                    SELECT count(l.message_no) AS jobs, min(l.parked_until) AS first_over INTO v_row
+                    FROM carteiro.ring_clock AS c JOIN carteiro.leased AS l
+                        ON
+                            l.tenant = t_id[v_t] AND l.kind = c.kind
+                            AND l.parked_until > v_now AND l.parked_until <= v_now + p_longest;
+                    t_flight[v_t] := v_row.jobs;
+                    t_over[v_t] := v_row.first_over;
+                END IF;
+                v_allow := least(v_allow, t_cap[v_t] - t_flight[v_t]);
+                IF v_allow <= 0 THEN
+                    s_capped[v_seat] := true;
+                    s_alarm[v_seat] := coalesce(t_over[v_t], c_far);
+                END IF;
+            END IF;
+            IF s_alarm[v_seat] IS NULL AND t_interval[v_t] IS NOT NULL THEN
+                v_allow := least(v_allow,
+                    carteiro.pace_tokens(t_next[v_t], v_now * 1000, t_interval[v_t], t_burst[v_t]));
+                IF v_allow <= 0 THEN
+                    s_alarm[v_seat] := (t_next[v_t] - t_burst[v_t] + 999) / 1000;
+                END IF;
+            END IF;
+        END IF;
+        IF s_alarm[v_seat] IS NOT NULL OR v_allow <= 0 THEN
+            s_moved[v_seat] := s_moved[v_seat] OR s_alarm[v_seat] IS NOT NULL;
+            IF v_in_turns AND s_alarm[v_seat] IS NULL THEN
+                v_ring := v_ring || v_seat;
+            ELSIF NOT v_in_turns AND s_alarm[v_seat] IS NOT NULL THEN
+                v_line := array_remove(v_line, v_seat);
+            END IF;
+            CONTINUE;
+        END IF;
+
+        -- Its jobs; due ones are readied first, at most so many a turn.
+        v_wanted := v_allow;
+        IF s_due[v_seat] AND NOT s_readied[v_seat] THEN
+            SELECT r.readied, r.least_rank INTO v_due FROM carteiro.ready_due(
+                p_kinds[v_k], t_id[v_t], s_due_from[v_seat], s_lost_from[v_seat], p_longest, v_now, p_readied) AS r;
+            s_due[v_seat] := v_due.readied = p_readied;
+            s_moved[v_seat] := true;
+            IF v_due.readied > 0 AND v_due.least_rank <= s_rank[v_seat] THEN
+                s_rank[v_seat] := v_due.least_rank;
+                s_id[v_seat] := '';
+            END IF;
+        END IF;
+        v_n := CASE WHEN s_readied[v_seat] THEN 2 ELSE 1 END; -- how often more may be readied
+        s_readied[v_seat] := true;
+        LOOP
+            SELECT array_agg(h.message_no), array_agg(h.id), array_agg(h.rank), array_agg(h.claims), array_agg(h.place)
+            INTO h_no, h_id, h_rank, h_claims, h_tid
+            FROM (
+                SELECT r.message_no, r.id, r.rank, r.claims, r.ctid AS place
+                FROM carteiro.ready AS r
+                WHERE
+                    r.tenant = t_id[v_t] AND r.kind = p_kinds[v_k]
+                    AND (r.rank, r.id) > (s_rank[v_seat], s_id[v_seat])
+                    AND NOT (s_again[v_seat] AND r.id = ANY (j_id))
+                ORDER BY r.rank, r.id
+                LIMIT v_wanted + 1
+            ) AS h;
+            EXIT WHEN NOT s_due[v_seat] OR v_n = 0 OR coalesce(cardinality(h_no), 0) >= v_wanted;
+            v_n := v_n - 1;
+            SELECT r.readied, r.least_rank INTO v_due FROM carteiro.ready_due(
+                p_kinds[v_k], t_id[v_t], s_due_from[v_seat], s_lost_from[v_seat], p_longest, v_now, p_readied) AS r;
+            s_due[v_seat] := v_due.readied = p_readied;
+            s_moved[v_seat] := true;
+            IF v_due.readied > 0 AND v_due.least_rank <= s_rank[v_seat] THEN
+                s_rank[v_seat] := v_due.least_rank;
+                s_id[v_seat] := '';
+                s_again[v_seat] := s_served[v_seat] > 0;
+            END IF;
+        END LOOP;
+        v_n := coalesce(cardinality(h_no), 0);
+        v_take := 0;
+        WHILE v_take < least(v_n, v_wanted) LOOP
+            IF h_claims[v_take + 1] >= p_suspect THEN -- it keeps killing its workers: it is claimed alone
+                v_over := true;
+                IF v_got = 0 AND v_take = 0 THEN
+                    v_take := 1;
+                END IF;
+                EXIT;
+            END IF;
+            v_take := v_take + 1;
+        END LOOP;
+
+        IF v_take > 0 THEN
+            IF v_in_turns THEN
+                v_v := greatest(v_v, s_vt[v_seat]);
+                v_turn := v_turn + 1;
+                s_consecutive[v_seat] :=
+                    CASE WHEN s_last[v_seat] = v_turn - 1 THEN s_consecutive[v_seat] ELSE 0 END + v_take;
+                s_last[v_seat] := v_turn;
+                s_vt[v_seat] := s_vt[v_seat] + v_take * t_stride[v_t];
+            END IF;
+            s_processed[v_seat] := s_processed[v_seat] + v_take;
+            s_moved[v_seat] := true;
+            j_no := j_no || h_no[1:v_take];
+            j_id := j_id || h_id[1:v_take];
+            j_rank := j_rank || h_rank[1:v_take];
+            j_claims := j_claims || h_claims[1:v_take];
+            j_tid := j_tid || h_tid[1:v_take];
+            j_seat := j_seat || array_fill(v_seat, ARRAY[v_take]);
+            v_got := v_got + v_take;
+            s_served[v_seat] := s_served[v_seat] + v_take;
+            s_rank[v_seat] := h_rank[v_take];
+            s_id[v_seat] := h_id[v_take];
+            IF t_flight[v_t] IS NOT NULL THEN
+                t_flight[v_t] := t_flight[v_t] + v_take;
+            END IF;
+            IF t_interval[v_t] IS NOT NULL THEN
+                t_next[v_t] := carteiro.pace_due(t_next[v_t], v_now * 1000, t_interval[v_t], t_burst[v_t])
+                    + v_take * t_interval[v_t];
+                t_drew[v_t] := true;
+            END IF;
+            IF k_interval[v_k] IS NOT NULL THEN
+                k_next[v_k] := carteiro.pace_due(k_next[v_k], v_now * 1000, k_interval[v_k], k_burst[v_k])
+                    + v_take * k_interval[v_k];
+            END IF;
+        END IF;
+        IF (v_n <= v_take AND NOT s_due[v_seat]) OR (v_take = 0 AND NOT v_over) THEN
+            s_idle[v_seat] := true;
+            s_alarm[v_seat] := c_far;
+            s_moved[v_seat] := true;
+        END IF;
+        IF s_alarm[v_seat] IS NULL THEN
+            IF v_in_turns THEN
+                v_ring := v_ring || v_seat;
+            END IF;
+        ELSIF NOT v_in_turns THEN
+            v_line := array_remove(v_line, v_seat);
+        END IF;
+    END LOOP;
+
+    -- Lease them.
+    IF v_got > 0 THEN
+        DELETE FROM carteiro.ready AS r WHERE r.ctid = ANY (j_tid);
+        WITH leased AS (
+            INSERT INTO carteiro.leased (message_no, id, kind, tenant, rank, parked_until, claim_id, claims)
+            SELECT j.no, j.id, p_kinds[s_k[j.seat]], t_id[s_t[j.seat]], j.rank, v_until, p_claim, j.claims + 1
+            FROM unnest(j_no, j_id, j_rank, j_claims, j_seat) AS j (no, id, rank, claims, seat)
+            ON CONFLICT (message_no) DO NOTHING -- whoever has it has it
+            RETURNING message_no
+        )
+        SELECT array_agg(l.message_no) INTO j_leased FROM leased AS l;
+        IF coalesce(cardinality(j_leased), 0) < v_got THEN
+            -- At once, not by a note: what this transaction notes may count as read already.
+            UPDATE carteiro.seats AS s SET jobs = s.jobs - d.jobs
+            FROM (
+                SELECT j.seat, count(*) AS jobs FROM unnest(j_no, j_seat) AS j (no, seat)
+                WHERE NOT j.no = ANY (coalesce(j_leased, '{}'))
+                GROUP BY j.seat
+            ) AS d
+            WHERE s.kind = p_kinds[s_k[d.seat]] AND s.tenant = t_id[s_t[d.seat]];
+        END IF;
+        INSERT INTO carteiro.ring_clock AS c (kind, v, turn, seen_at, next_token_us)
+        SELECT p_kinds[k], v_v, v_turn, v_now, k_next[k] FROM generate_series(1, k_count) AS k
+        ON CONFLICT (kind) DO UPDATE
+        SET v = greatest(c.v, excluded.v), turn = excluded.turn, seen_at = excluded.seen_at,
+            next_token_us = excluded.next_token_us;
+        IF true = ANY (t_drew) THEN
+            UPDATE carteiro.tenants AS t SET next_token_us = d.next_us
+            FROM unnest(t_id, t_next, t_drew) AS d (id, next_us, drew)
+            WHERE t.id = d.id AND d.drew;
+        END IF;
+    END IF;
+
+    -- The seats after their turns; an idle one is looked at again at the end of its first park, a capped one when a slot
+    -- is free.
+    IF true = ANY (s_moved) THEN
+        UPDATE carteiro.seats AS s
+        SET vt = m.vt, last_turn = m.last_turn, processed = m.processed, consecutive = m.consecutive,
+            last_processed_at = CASE WHEN m.served > 0 THEN v_now ELSE s.last_processed_at END,
+            lowest = m.rank,
+            due_from = CASE WHEN m.is_idle THEN least(coalesce(m.first_parked, v_now), v_now) ELSE s.due_from END,
+            lost_from = CASE WHEN m.may_be_due THEN s.lost_from ELSE v_now END,
+            wake_at = CASE
+                WHEN m.is_idle THEN least(
+                    coalesce(m.first_parked, c_far), coalesce(m.first_leased, c_far),
+                    CASE WHEN m.is_far THEN v_now END
+                )
+                WHEN m.is_capped AND m.tenant_served THEN least(m.alarm, v_until)
+                ELSE m.alarm
+            END
+        FROM (
+            SELECT p_kinds[s_k[i]] AS kind, t_id[s_t[i]] AS tenant, s_vt[i] AS vt, s_last[i] AS last_turn,
+                s_processed[i] AS processed, s_consecutive[i] AS consecutive, s_served[i] AS served, s_rank[i] AS rank,
+                s_alarm[i] AS alarm, s_idle[i] AS is_idle, s_capped[i] AS is_capped, s_due[i] AS may_be_due,
+                EXISTS (
+                    SELECT FROM generate_subscripts(s_served, 1) AS o WHERE s_t[o] = s_t[i] AND s_served[o] > 0
+                ) AS tenant_served,
+                CASE WHEN s_idle[i] THEN (
+                    SELECT d.parked_until FROM carteiro.delayed AS d
+                    WHERE d.tenant = t_id[s_t[i]] AND d.kind = p_kinds[s_k[i]] AND d.parked_until >= s_due_from[i]
+                    ORDER BY d.parked_until LIMIT 1
+                ) END AS first_parked,
+                CASE WHEN s_idle[i] THEN (
+                    SELECT l.parked_until FROM carteiro.leased AS l
+                    WHERE l.tenant = t_id[s_t[i]] AND l.kind = p_kinds[s_k[i]] AND l.parked_until >= s_lost_from[i]
+                    ORDER BY l.parked_until LIMIT 1
+                ) END AS first_leased,
+                s_idle[i] AND EXISTS (
+                    SELECT FROM carteiro.leased AS l
+                    WHERE
+                        l.tenant = t_id[s_t[i]] AND l.kind = p_kinds[s_k[i]]
+                        AND l.parked_until > v_now + p_longest
+                ) AS is_far
+            FROM generate_subscripts(s_moved, 1) AS i
+            WHERE s_moved[i]
+        ) AS m
+        WHERE s.kind = m.kind AND s.tenant = m.tenant;
+    END IF;
+    IF v_woken OR true = ANY (s_moved) THEN
+        FOR v_k IN 1..k_count LOOP
+            UPDATE carteiro.ring_clock AS c
+            SET least_vt = coalesce((
+                SELECT s.vt FROM carteiro.seats AS s
+                WHERE s.kind = c.kind AND s.wake_at IS NULL AND s.vt >= k_least[v_k]
+                ORDER BY s.vt, s.last_turn, s.tenant LIMIT 1
+            ), k_least[v_k])
+            WHERE c.kind = p_kinds[v_k];
+        END LOOP;
+    END IF;
+
+    -- When to come again.
+    o_now := v_now;
+    o_idle_ms := NULL;
+    FOR v_k IN 1..k_count LOOP
+        IF EXISTS (
+            SELECT FROM carteiro.seats AS s
+            WHERE s.kind = p_kinds[v_k] AND s.wake_at IS NULL AND s.vt >= k_least[v_k]
+            ORDER BY s.vt LIMIT 1
+        ) THEN
+            o_idle_ms := least(o_idle_ms, CASE
+                WHEN k_interval[v_k] IS NULL
+                    OR carteiro.pace_tokens(k_next[v_k], v_now * 1000, k_interval[v_k], k_burst[v_k]) > 0 THEN 0
+                ELSE greatest(0, (k_next[v_k] - k_burst[v_k] + 999) / 1000 - v_now)
+            END);
+        END IF;
+        o_idle_ms := least(o_idle_ms, (
+            SELECT greatest(0, s.wake_at - v_now) FROM carteiro.seats AS s
+            WHERE s.kind = p_kinds[v_k] AND s.wake_at < c_far
+            ORDER BY s.wake_at LIMIT 1
+        ));
+    END LOOP;
+    IF v_got = 0 THEN
+        RETURN NEXT;
+        RETURN;
+    END IF;
+    RETURN QUERY
+    SELECT v_now, o_idle_ms, j.no, j.id, p_kinds[s_k[j.seat]], t_id[s_t[j.seat]], j.claims + 1,
+        m.tenant, m.declares, m.ttl_ms, e.state, e.due_at, e.expires_at, e.attempts, e.charged, e.in_doubt, e.round,
+        e.revision, e.holder, e.held_until, e.cancel_requested_at, e.evidence, e.provider, e.provider_message_id,
+        e.failure, e.duration_ms, e.finished_at, e.version, m.request_id, m.delivery, m.recipient_id, m.template_type,
+        coalesce(
+            CASE WHEN m.template_type IS NOT NULL THEN (
+                SELECT CASE WHEN t.deleted_at IS NULL THEN t.retry_preset END FROM carteiro.templates AS t
+                WHERE t.tenant = m.tenant AND t.type = m.template_type
+                ORDER BY t.version DESC LIMIT 1
+            ) END,
+            (SELECT t.retry_preset FROM carteiro.tenants AS t WHERE t.id = t_id[s_t[j.seat]])
+        ),
+        -- No more than a socket takes in of a claimer that is stopped and reads nothing: until all is sent, the ring is
+        -- held. The rest is asked for afterwards.
+        CASE WHEN sum(octet_length(c.content)) OVER (ORDER BY j.place) <= 65536 THEN c.content END
+    FROM unnest(j_no, j_id, j_claims, j_seat) WITH ORDINALITY AS j (no, id, claims, seat, place)
+    LEFT JOIN carteiro.messages AS m ON m.no = j.no
+    LEFT JOIN carteiro.entries AS e ON e.message_no = j.no
+    LEFT JOIN carteiro.contents AS c ON c.message_no = j.no
+    WHERE cardinality(j_leased) = v_got OR j.no = ANY (j_leased)
+    ORDER BY j.place;
+    IF NOT FOUND THEN
+        RETURN NEXT;
+    END IF;
+END
+$$;
+
+-- --- the ledger --------------------------------------------------------------------------------
+
+-- Stores what the rules made of entries, each only if it is still the version that was judged, and its job is leased to
+-- the claim that it was leased to then (NULL: to none). Jobs follow: p_job 0 leaves it, 1 drops it, 2 has it wait until
+-- p_until with no claim on it. Events and dead letters name the item (1, 2, …) that they belong to. With p_lock_ring jobs may
+-- be taken from where they wait, and no claim comes in between. Returns the items that were stored; `has_work`: a job may be claimed sooner than before.
+CREATE FUNCTION carteiro.save(
+    p_no bigint[], p_version integer[], p_claim text[], p_kind text[], p_tenant text[],
+    p_state text[], p_due_at bigint[], p_expires_at bigint[], p_attempts integer[], p_charged integer[],
+    p_in_doubt integer[], p_round integer[], p_revision integer[], p_holder text[], p_held_until bigint[],
+    p_cancel_requested_at bigint[], p_evidence text[], p_provider text[], p_provider_id text[], p_failure json[],
+    p_duration_ms bigint[], p_finished_at bigint[],
+    p_job integer[], p_until bigint[],
+    p_event_item integer[], p_event_type text[], p_event_metadata json[], p_event_at bigint[],
+    p_buried_item integer[], p_reason text[], p_code text[], p_category text[], p_buried_failure json[],
+    p_failed_attempts integer[],
+    p_unburied_item integer[], p_lock_ring boolean, p_ttl_ms bigint, p_now bigint,
+    OUT stored integer[], OUT has_work boolean
+)
+LANGUAGE plpgsql
+SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
+SET plan_cache_mode = force_generic_plan
+AS $$
+DECLARE
+    c_far CONSTANT bigint := 4611686018427387904;
+    v_all boolean;
+    v_moved bigint[];
+    v_gone bigint[];
+    v_waiting bigint[];
+BEGIN
+    has_work := false;
+    IF p_lock_ring THEN
+        PERFORM 1 FROM carteiro.ring FOR UPDATE;
+    END IF;
+    WITH changed AS (
+        UPDATE carteiro.entries AS e
+        SET version = e.version + 1, state = a.state, due_at = a.due_at, expires_at = a.expires_at,
+            attempts = a.attempts, charged = a.charged, in_doubt = a.in_doubt, round = a.round,
+            revision = a.revision, holder = a.holder, held_until = a.held_until,
+            cancel_requested_at = a.cancel_requested_at, evidence = a.evidence, provider = a.provider,
+            provider_message_id = a.provider_id, failure = a.failure, duration_ms = a.duration_ms,
+            finished_at = a.finished_at
+        FROM unnest(
+            p_no, p_version, p_claim, p_state, p_due_at, p_expires_at, p_attempts, p_charged, p_in_doubt, p_round,
+            p_revision, p_holder, p_held_until, p_cancel_requested_at, p_evidence, p_provider, p_provider_id, p_failure,
+            p_duration_ms, p_finished_at
+        ) WITH ORDINALITY AS a (
+            no, version, claim, state, due_at, expires_at, attempts, charged, in_doubt, round, revision, holder,
+            held_until, cancel_requested_at, evidence, provider, provider_id, failure, duration_ms, finished_at, item
+        )
+        WHERE
+            e.message_no = a.no AND e.version = a.version
+            AND a.claim IS NOT DISTINCT FROM (SELECT l.claim_id FROM carteiro.leased AS l WHERE l.message_no = a.no)
+        RETURNING a.item
+    )
+    SELECT coalesce(array_agg(c.item::integer), '{}') INTO stored FROM changed AS c;
+    v_all := cardinality(stored) = cardinality(p_no);
+    IF cardinality(stored) = 0 THEN
+        RETURN;
+    END IF;
+
+    IF cardinality(p_event_item) > 0 THEN
+        INSERT INTO carteiro.events (message_no, type, metadata, created_at)
+        SELECT p_no[v.item], v.type, v.metadata, v.at
+        FROM unnest(p_event_item, p_event_type, p_event_metadata, p_event_at) AS v (item, type, metadata, at)
+        WHERE v_all OR v.item = ANY (stored);
+    END IF;
+
+    -- Jobs that are over, or wait again.
+    v_moved := ARRAY(
+        SELECT p_no[i] FROM generate_subscripts(p_no, 1) AS i
+        WHERE p_job[i] IN (1, 2) AND (v_all OR i = ANY (stored))
+    );
+    IF cardinality(v_moved) > 0 THEN
+        WITH gone AS (DELETE FROM carteiro.leased AS l WHERE l.message_no = ANY (v_moved) RETURNING l.message_no)
+        SELECT coalesce(array_agg(g.message_no), '{}') INTO v_gone FROM gone AS g;
+        IF p_lock_ring THEN
+            WITH from_delayed AS (
+                DELETE FROM carteiro.delayed AS d WHERE d.message_no = ANY (v_moved) RETURNING d.message_no
+            ),
+            from_ready AS (
+                DELETE FROM carteiro.ready AS r
+                USING (
+                    SELECT m.tenant, m.kind, carteiro.rank(m.priority, e.due_at) AS rank, m.id
+                    FROM carteiro.messages AS m JOIN carteiro.entries AS e ON e.message_no = m.no
+                    WHERE m.no = ANY (v_moved)
+                    OFFSET 0 -- known first: else all ready jobs of the tenant are looked through
+                ) AS k
+                WHERE r.tenant = k.tenant AND r.kind = k.kind AND r.rank = k.rank AND r.id = k.id
+                RETURNING r.message_no
+            )
+            SELECT array_agg(g.message_no) INTO v_waiting
+            FROM (SELECT message_no FROM from_delayed UNION ALL SELECT message_no FROM from_ready) AS g;
+            v_gone := v_gone || v_waiting;
+        END IF;
+        -- A lease that ran out just now is ready again: that job stays where it is, and is found stale when it is claimed.
+        v_all := v_all AND cardinality(v_gone) = cardinality(v_moved);
+        IF 2 = ANY (p_job) THEN
+            INSERT INTO carteiro.delayed (message_no, id, kind, tenant, rank, parked_until)
+            SELECT m.no, m.id, p_kind[i], p_tenant[i], carteiro.rank(m.priority, p_until[i]), p_until[i]
+            FROM generate_subscripts(p_no, 1) AS i JOIN carteiro.messages AS m ON m.no = p_no[i]
+            WHERE p_job[i] = 2 AND (v_all OR p_no[i] = ANY (v_gone))
+            ON CONFLICT (message_no) DO UPDATE SET parked_until = excluded.parked_until, rank = excluded.rank, claims = 0;
+        END IF;
+        INSERT INTO carteiro.notes (kind, tenant, jobs, wake_at)
+        SELECT p_kind[i], p_tenant[i], -count(*) FILTER (WHERE p_job[i] = 1),
+            min(CASE WHEN p_job[i] = 2 THEN p_until[i] ELSE c_far END)
+        FROM generate_subscripts(p_no, 1) AS i
+        WHERE p_job[i] IN (1, 2) AND (v_all OR p_no[i] = ANY (v_gone))
+        GROUP BY p_kind[i], p_tenant[i];
+        INSERT INTO carteiro.notes (kind, tenant, wake_at)
+        SELECT '', t.id, p_now
+        FROM carteiro.tenants AS t
+        WHERE t.id = ANY (ARRAY(SELECT DISTINCT unnest(p_tenant))) AND t.cap IS NOT NULL;
+        has_work := FOUND OR 2 = ANY (p_job);
+        v_all := cardinality(stored) = cardinality(p_no);
+    END IF;
+    IF cardinality(p_buried_item) > 0 THEN
+        INSERT INTO carteiro.dead_letters (
+            message_id, message_no, tenant, kind, reason, code, category, failure, failed_attempts, failed_at,
+            enqueued_at, moved_at, ttl_ms
+        )
+        SELECT m.id, m.no, m.tenant, m.kind, b.reason, b.code, b.category, b.failure, b.failed, p_now, m.created_at,
+            p_now, p_ttl_ms
+        FROM unnest(p_buried_item, p_reason, p_code, p_category, p_buried_failure, p_failed_attempts)
+            AS b (item, reason, code, category, failure, failed)
+        JOIN carteiro.messages AS m ON m.no = p_no[b.item]
+        WHERE v_all OR b.item = ANY (stored)
+        ON CONFLICT (message_id) DO UPDATE
+        SET reason = excluded.reason, code = excluded.code, category = excluded.category, failure = excluded.failure,
+            failed_attempts = excluded.failed_attempts, failed_at = excluded.failed_at, moved_at = excluded.moved_at,
+            ttl_ms = excluded.ttl_ms, redriven_at = NULL;
+    END IF;
+    IF cardinality(p_unburied_item) > 0 THEN
+        DELETE FROM carteiro.dead_letters AS d
+        USING carteiro.messages AS m
+        WHERE
+            m.no = ANY (ARRAY(SELECT p_no[i] FROM unnest(p_unburied_item) AS i WHERE v_all OR i = ANY (stored)))
+            AND d.message_id = m.id;
+    END IF;
+END
+$$;
+
+-- As `save`, for the two things that happen to nearly every message: fewer columns are less time. Each item is stored only
+-- if it is still the version that was judged and its job still the claim's; returns the items that were.
+CREATE FUNCTION carteiro.begin_attempts(
+    p_no bigint[], p_version integer[], p_claim text[], p_attempts integer[], p_in_doubt integer[], p_until bigint[],
+    p_provider text[], p_event_item integer[], p_event_type text[], p_event_metadata json[], p_event_at bigint[]
+) RETURNS integer[]
+LANGUAGE plpgsql
+SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
+SET plan_cache_mode = force_generic_plan
+AS $$
+DECLARE
+    v_stored integer[];
+    v_all boolean;
+BEGIN
+    WITH held AS (
+        UPDATE carteiro.leased AS l SET parked_until = a.until
+        FROM unnest(p_no, p_version, p_claim, p_until) WITH ORDINALITY AS a (no, version, claim, until, item),
+            carteiro.entries AS e, carteiro.leased AS before
+        WHERE
+            l.message_no = a.no AND l.claim_id = a.claim AND e.message_no = a.no AND e.version = a.version
+            AND before.message_no = a.no
+        RETURNING a.item, l.kind, l.tenant, l.parked_until, l.parked_until < before.parked_until AS is_sooner
+    ),
+    noted AS (
+        INSERT INTO carteiro.notes (kind, tenant, wake_at)
+        SELECT h.kind, h.tenant, min(h.parked_until) FROM held AS h WHERE h.is_sooner GROUP BY h.kind, h.tenant
+    )
+    SELECT coalesce(array_agg(h.item::integer), '{}') INTO v_stored FROM held AS h;
+    v_all := cardinality(v_stored) = cardinality(p_no);
+    WITH changed AS (
+        UPDATE carteiro.entries AS e
+        SET version = e.version + 1, state = 'SENT_ATTEMPT', attempts = a.attempts, in_doubt = a.in_doubt,
+            holder = a.claim, held_until = a.until, provider = a.provider
+        FROM unnest(p_no, p_version, p_claim, p_attempts, p_in_doubt, p_until, p_provider) WITH ORDINALITY
+            AS a (no, version, claim, attempts, in_doubt, until, provider, item)
+        WHERE e.message_no = a.no AND e.version = a.version AND (v_all OR a.item = ANY (v_stored))
+        RETURNING a.item
+    )
+    SELECT coalesce(array_agg(c.item::integer), '{}') INTO v_stored FROM changed AS c;
+    v_all := cardinality(v_stored) = cardinality(p_no);
+    INSERT INTO carteiro.events (message_no, type, metadata, created_at)
+    SELECT p_no[v.item], v.type, v.metadata, v.at
+    FROM unnest(p_event_item, p_event_type, p_event_metadata, p_event_at) AS v (item, type, metadata, at)
+    WHERE v_all OR v.item = ANY (v_stored);
+    RETURN v_stored;
+END
+$$;
+
+CREATE FUNCTION carteiro.settle_sent(
+    p_no bigint[], p_version integer[], p_claim text[], p_attempts integer[], p_in_doubt integer[],
+    p_duration_ms bigint[], p_provider text[], p_provider_id text[], p_event_item integer[], p_event_type text[],
+    p_event_metadata json[], p_event_at bigint[], p_now bigint, OUT stored integer[], OUT has_work boolean
+)
+LANGUAGE plpgsql
+SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
+SET plan_cache_mode = force_generic_plan
+AS $$
+DECLARE
+    c_far CONSTANT bigint := 4611686018427387904;
+    v_all boolean;
+    v_tenants text[];
+BEGIN
+    WITH changed AS (
+        UPDATE carteiro.entries AS e
+        SET version = e.version + 1, state = 'SENT', attempts = a.attempts, in_doubt = a.in_doubt, holder = a.claim,
+            held_until = NULL, provider = a.provider, provider_message_id = a.provider_id, failure = NULL,
+            duration_ms = a.duration_ms, finished_at = p_now
+        FROM unnest(p_no, p_version, p_claim, p_attempts, p_in_doubt, p_duration_ms, p_provider, p_provider_id)
+            WITH ORDINALITY AS a (no, version, claim, attempts, in_doubt, duration_ms, provider, provider_id, item)
+        WHERE
+            e.message_no = a.no AND e.version = a.version
+            AND a.claim = (SELECT l.claim_id FROM carteiro.leased AS l WHERE l.message_no = a.no)
+        RETURNING a.item
+    )
+    SELECT coalesce(array_agg(c.item::integer), '{}') INTO stored FROM changed AS c;
+    v_all := cardinality(stored) = cardinality(p_no);
+    INSERT INTO carteiro.events (message_no, type, metadata, created_at)
+    SELECT p_no[v.item], v.type, v.metadata, v.at
+    FROM unnest(p_event_item, p_event_type, p_event_metadata, p_event_at) AS v (item, type, metadata, at)
+    WHERE v_all OR v.item = ANY (stored);
+    -- A lease that ran out just now is ready again: that job is found stale when it is claimed.
+    WITH gone AS (
+        DELETE FROM carteiro.leased AS l
+        WHERE l.message_no = ANY (
+            CASE WHEN v_all THEN p_no ELSE ARRAY(SELECT p_no[i] FROM unnest(stored) AS i) END
+        )
+        RETURNING l.kind, l.tenant
+    ),
+    noted AS (
+        INSERT INTO carteiro.notes (kind, tenant, jobs, wake_at)
+        SELECT g.kind, g.tenant, -count(*), c_far FROM gone AS g GROUP BY g.kind, g.tenant
+        RETURNING tenant
+    )
+    SELECT array_agg(DISTINCT n.tenant) INTO v_tenants FROM noted AS n;
+    INSERT INTO carteiro.notes (kind, tenant, wake_at)
+    SELECT '', t.id, p_now FROM carteiro.tenants AS t WHERE t.id = ANY (v_tenants) AND t.cap IS NOT NULL;
+    has_work := FOUND;
+END
+$$;
+
+-- Gives claimed jobs back as if they had never been claimed; a declared attempt is not given back. Tokens that were drawn
+-- for nothing go back, too. `has_work`: some may be claimed now.
+CREATE FUNCTION carteiro.release(p_ids text[], p_claims text[], p_wait_ms bigint, p_now bigint, OUT has_work boolean)
+LANGUAGE plpgsql
+SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
+SET plan_cache_mode = force_generic_plan
+AS $$
+DECLARE
+    v_no bigint[]; v_id text[]; v_kind text[]; v_tenant text[]; v_rank bigint[]; v_claims integer[];
+BEGIN
+    PERFORM 1 FROM carteiro.ring FOR UPDATE; -- tokens are claim's
+    WITH given AS (
+        DELETE FROM carteiro.leased AS l
+        USING unnest(p_ids, p_claims) AS a (id, claim), carteiro.messages AS m, carteiro.entries AS e
+        WHERE
+            m.id = a.id AND l.message_no = m.no AND l.claim_id = a.claim AND e.message_no = m.no
+            AND NOT (e.state = 'SENT_ATTEMPT' AND e.holder = l.claim_id)
+        RETURNING l.message_no, l.id, l.kind, l.tenant, l.rank, l.claims
+    )
+    SELECT array_agg(message_no), array_agg(id), array_agg(kind), array_agg(tenant), array_agg(rank),
+        array_agg(greatest(0, claims - 1))
+    INTO v_no, v_id, v_kind, v_tenant, v_rank, v_claims
+    FROM given;
+    has_work := v_no IS NOT NULL;
+    IF NOT has_work THEN
+        RETURN;
+    END IF;
+    IF p_wait_ms > 0 THEN
+        INSERT INTO carteiro.delayed (message_no, id, kind, tenant, rank, parked_until, claims)
+        SELECT g.no, g.id, g.kind, g.tenant, g.rank, p_now + p_wait_ms, g.claims
+        FROM unnest(v_no, v_id, v_kind, v_tenant, v_rank, v_claims) AS g (no, id, kind, tenant, rank, claims)
+        ON CONFLICT DO NOTHING;
+    ELSE
+        INSERT INTO carteiro.ready (tenant, kind, rank, id, message_no, claims)
+        SELECT g.tenant, g.kind, g.rank, g.id, g.no, g.claims
+        FROM unnest(v_no, v_id, v_kind, v_tenant, v_rank, v_claims) AS g (no, id, kind, tenant, rank, claims)
+        ON CONFLICT DO NOTHING;
+    END IF;
+    INSERT INTO carteiro.notes (kind, tenant, wake_at, rank)
+    SELECT g.kind, g.tenant, p_now + p_wait_ms, CASE WHEN p_wait_ms <= 0 THEN min(g.rank) END
+    FROM unnest(v_kind, v_tenant, v_rank) AS g (kind, tenant, rank)
+    GROUP BY g.kind, g.tenant;
+    INSERT INTO carteiro.notes (kind, tenant, wake_at)
+    SELECT '', t.id, p_now FROM carteiro.tenants AS t WHERE t.id = ANY (v_tenant) AND t.cap IS NOT NULL;
+    UPDATE carteiro.ring_clock AS c
+    SET next_token_us = c.next_token_us - g.jobs * greatest(1, c.limit_per_ms * 1000 / c.limit_count)
+    FROM (SELECT kind, count(*) AS jobs FROM unnest(v_kind) AS k (kind) GROUP BY kind) AS g
+    WHERE c.kind = g.kind AND c.limit_count IS NOT NULL;
+    UPDATE carteiro.tenants AS t
+    SET next_token_us = t.next_token_us - g.jobs * greatest(1, round(1000000 / t.rate_per_second)::bigint)
+    FROM (SELECT tenant, count(*) AS jobs FROM unnest(v_tenant) AS k (tenant) GROUP BY tenant) AS g
+    WHERE t.id = g.tenant AND t.rate_per_second IS NOT NULL;
+END
+$$;
+
+-- Pushes the end of claims on, never back, and the holds of their declared attempts with it; the ids whose claim stands.
+CREATE FUNCTION carteiro.extend(p_ids text[], p_claims text[], p_until bigint) RETURNS TABLE (o_id text, o_claim text)
+LANGUAGE plpgsql
+SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
+SET plan_cache_mode = force_generic_plan
+AS $$
+BEGIN
+    PERFORM set_config('synchronous_commit', 'off', true);
+    RETURN QUERY
+    WITH pushed AS (
+        UPDATE carteiro.leased AS l SET parked_until = greatest(l.parked_until, p_until)
+        FROM unnest(p_ids, p_claims) AS a (id, claim), carteiro.messages AS m
+        WHERE m.id = a.id AND l.message_no = m.no AND l.claim_id = a.claim
+        RETURNING l.message_no, l.id, l.claim_id
+    ),
+    held AS (
+        UPDATE carteiro.entries AS e SET held_until = greatest(e.held_until, p_until), version = e.version + 1
+        FROM pushed AS p
+        WHERE e.message_no = p.message_no AND e.held_until IS NOT NULL AND e.holder = p.claim_id
+    )
+    SELECT p.id, p.claim_id FROM pushed AS p;
+END
+$$;
+
+-- Adds messages with their jobs. Items (1, 2, …) that were not added come back with why: 'known' (what was answered then
+-- beside it), 'unknown' or 'disabled' tenant. Also for callers inside a transaction of their own: nothing here writes the
+-- ring, so an open transaction neither hides nor blocks a tenant.
+CREATE FUNCTION carteiro.accept(
+    p_id text[], p_tenant text[], p_kind text[], p_declares boolean[], p_delivery text[], p_priority integer[],
+    p_ttl_ms bigint[], p_request_id text[], p_external_id text[], p_recipient_id text[], p_to text[], p_subject text[],
+    p_template_type text[], p_tags text[], p_due_at bigint[], p_content text[],
+    p_event_item integer[], p_event_type text[], p_event_metadata json[], p_event_at bigint[],
+    p_tag_item integer[], p_tag text[], p_now bigint
+) RETURNS TABLE (o_item integer, o_why text, o_created_at bigint, o_recipient_id text, o_request_id text)
+LANGUAGE plpgsql
+SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
+SET plan_cache_mode = force_generic_plan
+AS $$
+DECLARE
+    v_open text[];    -- tenants that may send
+    v_known text[];   -- tenants that there are
+    v_no bigint[];
+    v_new bigint[];
+    v_all boolean;
+BEGIN
+    SELECT array_agg(t.id) FILTER (WHERE NOT t.disabled), array_agg(t.id) INTO v_open, v_known
+    FROM (
+        SELECT s.id, s.disabled FROM carteiro.tenants AS s
+        WHERE s.id = ANY (ARRAY(SELECT DISTINCT unnest(p_tenant)))
+        ORDER BY s.id
+        FOR KEY SHARE -- it is not erased before this is committed
+    ) AS t;
+    v_no := ARRAY(SELECT nextval('carteiro.message_no') FROM generate_subscripts(p_id, 1));
+    WITH added AS (
+        INSERT INTO carteiro.messages (
+            no, id, tenant, kind, declares, delivery, priority, ttl_ms, request_id, external_id, recipient_id,
+            to_address, subject, template_type, tags, created_at
+        )
+        SELECT a.no, a.id, a.tenant, a.kind, a.declares, a.delivery, a.priority, a.ttl_ms, a.request_id,
+            a.external_id, a.recipient_id, a.to_address, a.subject, a.template_type, a.tags, p_now
+        FROM unnest(
+            v_no, p_id, p_tenant, p_kind, p_declares, p_delivery, p_priority, p_ttl_ms, p_request_id, p_external_id,
+            p_recipient_id, p_to, p_subject, p_template_type, p_tags
+        ) AS a (
+            no, id, tenant, kind, declares, delivery, priority, ttl_ms, request_id, external_id, recipient_id,
+            to_address, subject, template_type, tags
+        )
+        WHERE a.tenant = ANY (v_open)
+        ON CONFLICT (id) DO NOTHING
+        RETURNING no
+    )
+    SELECT coalesce(array_agg(a.no), '{}') INTO v_new FROM added AS a;
+    v_all := cardinality(v_new) = cardinality(v_no);
+
+    INSERT INTO carteiro.entries (message_no, state, due_at, expires_at, tenant, is_email, created_at)
+    SELECT a.no, 'ENQUEUED', a.due_at, a.due_at + a.ttl_ms, a.tenant, a.kind = 'email:send', p_now
+    FROM unnest(v_no, p_due_at, p_ttl_ms, p_tenant, p_kind) AS a (no, due_at, ttl_ms, tenant, kind)
+    WHERE v_all OR a.no = ANY (v_new);
+    INSERT INTO carteiro.contents (message_no, content)
+    SELECT a.no, a.content FROM unnest(v_no, p_content) AS a (no, content) WHERE v_all OR a.no = ANY (v_new);
+    INSERT INTO carteiro.events (message_no, type, metadata, created_at)
+    SELECT v_no[v.item], v.type, v.metadata, v.at
+    FROM unnest(p_event_item, p_event_type, p_event_metadata, p_event_at) AS v (item, type, metadata, at)
+    WHERE v_all OR v_no[v.item] = ANY (v_new);
+    IF NOT EXISTS (SELECT FROM carteiro.overrides AS o WHERE o.name = 'queue') THEN -- else jobs are kept elsewhere
+        INSERT INTO carteiro.ready (tenant, kind, rank, id, message_no)
+        SELECT a.tenant, a.kind, carteiro.rank(a.priority, a.due_at), a.id, a.no
+        FROM unnest(v_no, p_id, p_tenant, p_kind, p_priority, p_due_at) AS a (no, id, tenant, kind, priority, due_at)
+        WHERE a.due_at <= p_now AND (v_all OR a.no = ANY (v_new));
+        INSERT INTO carteiro.delayed (message_no, id, kind, tenant, rank, parked_until)
+        SELECT a.no, a.id, a.kind, a.tenant, carteiro.rank(a.priority, a.due_at), a.due_at
+        FROM unnest(v_no, p_id, p_tenant, p_kind, p_priority, p_due_at) AS a (no, id, tenant, kind, priority, due_at)
+        WHERE a.due_at > p_now AND (v_all OR a.no = ANY (v_new));
+        INSERT INTO carteiro.notes (kind, tenant, jobs, wake_at, rank)
+        SELECT a.kind, a.tenant, count(*), min(a.due_at),
+            min(CASE WHEN a.due_at <= p_now THEN carteiro.rank(a.priority, a.due_at) END)
+        FROM unnest(v_no, p_tenant, p_kind, p_priority, p_due_at) AS a (no, tenant, kind, priority, due_at)
+        WHERE v_all OR a.no = ANY (v_new)
+        GROUP BY a.kind, a.tenant;
+    END IF;
+    IF cardinality(p_tag_item) > 0 THEN
+        INSERT INTO carteiro.message_tags (tenant, tag, created_at, message_no)
+        SELECT p_tenant[g.item], g.tag, p_now, v_no[g.item]
+        FROM unnest(p_tag_item, p_tag) AS g (item, tag)
+        WHERE v_all OR v_no[g.item] = ANY (v_new)
+        ON CONFLICT DO NOTHING;
+    END IF;
+    IF cardinality(v_new) > 0 THEN
+        PERFORM pg_notify('carteiro', '');
+    END IF;
+    IF v_all THEN
+        RETURN;
+    END IF;
+    RETURN QUERY
+    SELECT i,
+        CASE
+            WHEN m.no IS NOT NULL THEN 'known'
+            WHEN p_tenant[i] = ANY (v_known) THEN 'disabled'
+            ELSE 'unknown'
+        END,
+        m.created_at, m.recipient_id, m.request_id
+    FROM generate_subscripts(p_id, 1) AS i LEFT JOIN carteiro.messages AS m ON m.id = p_id[i]
+    WHERE NOT v_no[i] = ANY (v_new);
+END
+$$;

@@ -1,0 +1,61 @@
+-- How much is in the queue, by kind: jobs, those in flight, and since when the longest waiting one could be claimed.
+-- Goes from seat to seat and from priority to priority, past the backlog between them; a job whose message is finished
+-- is only not cleared away yet. $1 now; $2 the longest hold
+WITH RECURSIVE seats AS MATERIALIZED (
+    SELECT * FROM carteiro.seats_and_notes
+),
+heads (kind, tenant, rank) AS (
+    SELECT s.kind, s.tenant, (
+        SELECT r.rank FROM carteiro.ready AS r
+        WHERE
+            r.tenant = s.tenant AND r.kind = s.kind AND r.rank >= s.lowest
+            AND (SELECT e.finished_at FROM carteiro.entries AS e WHERE e.message_no = r.message_no) IS NULL
+        ORDER BY r.rank
+        LIMIT 1
+    )
+    FROM seats AS s
+    WHERE s.jobs > 0
+    UNION ALL
+    SELECT h.kind, h.tenant, (
+        SELECT r.rank FROM carteiro.ready AS r
+        WHERE
+            r.tenant = h.tenant AND r.kind = h.kind AND r.rank >= carteiro.rank((h.rank >> 48)::integer + 1, 0)
+            AND (SELECT e.finished_at FROM carteiro.entries AS e WHERE e.message_no = r.message_no) IS NULL
+        ORDER BY r.rank
+        LIMIT 1
+    )
+    FROM heads AS h
+    WHERE h.rank IS NOT NULL
+),
+parts (kind, jobs, in_flight, since) AS (
+    SELECT kind, jobs, 0::bigint, NULL::bigint FROM seats
+    UNION ALL
+    SELECT kind, 0, 0, carteiro.due_of(rank) FROM heads WHERE rank IS NOT NULL
+    UNION ALL
+    SELECT s.kind, 0, 0, (
+        SELECT d.parked_until FROM carteiro.delayed AS d
+        WHERE d.tenant = s.tenant AND d.kind = s.kind AND d.parked_until >= s.due_from AND d.parked_until <= $1
+        ORDER BY d.parked_until
+        LIMIT 1
+    )
+    FROM seats AS s
+    WHERE s.jobs > 0
+    UNION ALL
+    SELECT s.kind, 0, (
+        SELECT count(*) FROM carteiro.leased AS l
+        WHERE l.tenant = s.tenant AND l.kind = s.kind AND l.parked_until > $1 AND l.parked_until <= $1 + $2::bigint
+    ), (
+        SELECT l.parked_until FROM carteiro.leased AS l
+        WHERE
+            l.tenant = s.tenant AND l.kind = s.kind
+            AND l.parked_until >= least(s.lost_from, $1) AND l.parked_until <= $1
+        ORDER BY l.parked_until
+        LIMIT 1
+    )
+    FROM seats AS s
+    WHERE s.jobs > 0
+)
+SELECT kind, sum(jobs)::bigint, sum(in_flight)::bigint, min(since)
+FROM parts
+GROUP BY kind
+ORDER BY kind;

@@ -1,0 +1,6 @@
+-- The holds of declared attempts follow their claims, never back. $1 ids, $2 claims; $3 until
+UPDATE carteiro.entries AS e
+SET held_until = greatest(e.held_until, $3::bigint), version = e.version + 1
+FROM unnest($1::text[], $2::text[]) AS l (id, claim)
+CROSS JOIN LATERAL (SELECT n.no FROM carteiro.messages AS n WHERE n.id = l.id OFFSET 0) AS m
+WHERE e.message_no = m.no AND e.holder = l.claim AND e.state = 'SENT_ATTEMPT' AND e.held_until IS NOT NULL;

@@ -1,0 +1,7 @@
+-- Takes mails over: each row is one delivery.
+-- Arrays: $1 message ids; $2 tenants; $3 to; $4 subjects; $5 contents; $6 provider ids; then $7 now
+INSERT INTO carteiro.inbox (message_id, tenant, to_address, subject, content, provider_message_id, created_at)
+SELECT m.message_id, m.tenant, m.to_address, m.subject, m.content, m.provider_id, $7::bigint
+FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[]) WITH ORDINALITY
+    AS m (message_id, tenant, to_address, subject, content, provider_id, place)
+ORDER BY m.place;

@@ -1,0 +1,13 @@
+-- Stores what the rules made of entries: see the function of that name.
+SELECT stored, has_work
+FROM carteiro.save(
+    $1::text::bigint[], $2::text::integer[], $3::text::text[], $4::text::text[], $5::text::text[],
+    $6::text::text[], $7::text::bigint[], $8::text::bigint[], $9::text::integer[], $10::text::integer[],
+    $11::text::integer[], $12::text::integer[], $13::text::integer[], $14::text::text[], $15::text::bigint[],
+    $16::text::bigint[], $17::text::text[], $18::text::text[], $19::text::text[], $20::text::json[],
+    $21::text::bigint[], $22::text::bigint[],
+    $23::text::integer[], $24::text::bigint[],
+    $25::text::integer[], $26::text::text[], $27::text::json[], $28::text::bigint[],
+    $29::text::integer[], $30::text::text[], $31::text::text[], $32::text::text[], $33::text::json[],
+    $34::text::integer[], $35::text::integer[], $36, $37, $38
+);

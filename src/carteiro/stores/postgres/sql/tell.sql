@@ -1,0 +1,2 @@
+-- Tells all processes that there may be work.
+SELECT pg_notify('carteiro', '');

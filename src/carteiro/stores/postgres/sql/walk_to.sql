@@ -1,0 +1,10 @@
+-- Messages to an address, newest first, after a given one: the whole key of the index
+-- is compared and sorted by, so that no other index fits. $1; $2 since; $3, $4 the one; $5 limit
+SELECT created_at, no
+FROM carteiro.messages
+WHERE
+    to_address IS NOT NULL
+    AND (to_address, created_at, no) >= ($1, $2::bigint, 0)
+    AND (to_address, created_at, no) < ($1, $3::bigint, $4::bigint)
+ORDER BY to_address DESC, created_at DESC, no DESC
+LIMIT $5;

@@ -1,0 +1,100 @@
+"""The path of a message on PostgreSQL: each method one operation."""
+
+from collections.abc import Collection, Sequence
+from datetime import timedelta
+
+from carteiro.model import (
+    ZERO,
+    AcceptAnswer,
+    Begun,
+    CancelAnswer,
+    Claimed,
+    ClaimId,
+    End,
+    KindName,
+    Late,
+    Lease,
+    MessageId,
+    NewMessage,
+    Refused,
+    Settled,
+    Start,
+    TenantId,
+)
+from carteiro.policy.lifecycle import LONGEST_HOLD_MS, MILLISECOND
+from carteiro.stores.postgres.accept import accept
+from carteiro.stores.postgres.claim import Claims
+from carteiro.stores.postgres.database import Database
+from carteiro.stores.postgres.ledger import Ledger
+from carteiro.stores.postgres.options import PostgresOptions
+from carteiro.stores.postgres.wake import PostgresWake
+
+
+class PostgresStore:
+    """See `carteiro.ports.store.Store` for what it promises."""
+
+    def __init__(self, db: Database, wake: PostgresWake, options: PostgresOptions) -> None:
+        self._db = db
+        self._wake = wake
+        self._ledger = Ledger(db, dead_letter_ttl_ms=options.dead_letter_ttl_ms)
+        self._claims = Claims(db, self._ledger.memory, options.fairness)
+
+    async def accept(self, new: Sequence[NewMessage]) -> list[AcceptAnswer]:
+        """Commit the messages and their jobs; a known id or key is replayed."""
+        if not new:
+            return []
+        answers = await accept(self._db, new, await self._db.now())
+        self._wake.ring()
+        return answers
+
+    async def claim(
+        self, *, claim_id: ClaimId, kinds: Collection[KindName], limit: int, lease: timedelta
+    ) -> Claimed:
+        """Lease at most ``limit`` ready jobs of these kinds, tenants taking turns."""
+        wanted = sorted(set(kinds))
+        if not wanted:
+            return Claimed([], None)
+        return await self._claims.take(wanted, limit=limit, claim_id=claim_id, lease=lease)
+
+    async def declare(self, starts: Sequence[Start]) -> list[Begun | Refused]:
+        """Make attempts durable before they are made; the hold replaces the lease."""
+        return await self._ledger.declare(starts)
+
+    async def settle(self, ends: Sequence[End]) -> list[Settled | Late]:
+        """Store the verdicts: state, events, queue and dead letter in one transaction."""
+        answers, has_work = await self._ledger.settle(ends)
+        if has_work:
+            await self._wake.tell()
+        return answers
+
+    async def extend(self, leases: Sequence[Lease], *, lease: timedelta) -> list[bool]:
+        """Push the end of live claims on; False where the claim is no longer the job's. Never shortens a hold."""
+        until = await self._db.now() + lease // MILLISECOND
+        ids, claims = [each.job for each in leases], [each.claim for each in leases]
+        standing = {
+            (job, claim) for job, claim in await self._db.fetch("extend", ids, claims, until)
+        }
+        return [(each.job, each.claim) in standing for each in leases]
+
+    async def release(self, leases: Sequence[Lease], *, wait: timedelta = ZERO) -> None:
+        """Give claimed jobs back as if they had never been claimed; claimable after ``wait``."""
+        ids, claims = [each.job for each in leases], [each.claim for each in leases]
+        self._ledger.memory.forget(leases)
+        now = await self._db.now()
+        if await self._db.value("release", ids, claims, wait // MILLISECOND, now):
+            await self._wake.tell()
+
+    async def cancel(self, ids: Sequence[MessageId], *, tenant: TenantId) -> list[CancelAnswer]:
+        """End what waits, mark what is in flight."""
+        answers, has_work = await self._ledger.cancel(ids, tenant)
+        if has_work:
+            await self._wake.tell()
+        return answers
+
+    async def reap(self, *, limit: int) -> int:
+        """Ready the jobs whose lease or hold ran out; return how many."""
+        now = await self._db.now()
+        reaped = int(await self._db.value("reap", limit, LONGEST_HOLD_MS, now))
+        if reaped:
+            await self._wake.tell()
+        return reaped

@@ -1,0 +1,98 @@
+"""How an idle worker learns that there may be work: a bell in this process, LISTEN for others.
+
+A connection of its own listens; while it is lost the bell rings now and then, so that whoever waits
+looks by itself. Behind a pooler that gives connections to others between transactions nothing can
+be heard: it is tried at the start, and then the bell rings as while it is lost.
+"""
+
+import asyncio
+from contextlib import suppress
+from datetime import timedelta
+
+import asyncpg
+
+from carteiro.errors import StoreError
+from carteiro.stores.bell import Bell
+from carteiro.stores.postgres.database import FAILURES, Database
+
+_CHANNEL = "carteiro"
+_TRY_AGAIN_S = 1.0
+_DEAF_POLL_S = 0.1
+_HEARS_WITHIN_S = 2.0
+_CHECK_EVERY_S = 15.0
+
+
+class PostgresWake:
+    """Rung by every change of ours that may ready a job, and by the notifications of other processes."""
+
+    def __init__(self, url: str, db: Database) -> None:
+        self._url = url
+        self._db = db
+        self._bell = Bell()
+        self._listening: asyncio.Task[None] | None = None
+        self._waiting = 0
+
+    def rings(self) -> int:
+        """How often it has rung."""
+        return self._bell.rings
+
+    def ring(self) -> None:
+        """There may be work."""
+        self._bell.ring()
+
+    async def tell(self) -> None:
+        """There may be work: here, and in other processes."""
+        self._bell.ring()
+        await self._db.fetch("tell")
+
+    async def wait(self, timeout: timedelta, *, since: int) -> bool:
+        """Return True once it has rung more often than ``since``, False after ``timeout``."""
+        if self._listening is None:  # whoever never waits needs no connection for it
+            self._listening = asyncio.create_task(self._listen())
+        self._waiting += 1
+        try:
+            return await self._bell.wait(timeout, since=since)
+        finally:
+            self._waiting -= 1
+
+    async def close(self) -> None:
+        """Stop listening."""
+        if self._listening is not None:
+            self._listening.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._listening
+
+    async def _listen(self) -> None:
+        while True:
+            try:
+                await self._listen_on_one_connection()
+            except (*FAILURES, StoreError):
+                await asyncio.sleep(_TRY_AGAIN_S)
+            self._bell.ring()  # what was told meanwhile was not heard
+
+    async def _listen_on_one_connection(self) -> None:
+        connection = await asyncpg.connect(self._url, timeout=10, statement_cache_size=0)
+        try:
+            heard = asyncio.Event()
+
+            def hear(*_: object) -> None:
+                heard.set()
+                self._bell.ring()
+
+            await connection.add_listener(_CHANNEL, hear)
+            self._bell.ring()  # what was told before we listened
+            await self._db.fetch("tell")
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_HEARS_WITHIN_S):  # `wait_for` may swallow our end
+                    await heard.wait()
+            while not connection.is_closed():
+                if heard.is_set():
+                    await asyncio.sleep(_CHECK_EVERY_S)
+                    await connection.fetchval("SELECT 1", timeout=_CHECK_EVERY_S)
+                else:
+                    await asyncio.sleep(_DEAF_POLL_S)
+                    if self._waiting:
+                        self._bell.ring()
+        finally:
+            with suppress(Exception):
+                await connection.close(timeout=1)

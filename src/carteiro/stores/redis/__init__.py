@@ -1,0 +1,7 @@
+"""Whose turn it is, in Redis (7.0 or newer) or Valkey, beside a ledger elsewhere."""
+
+from carteiro.stores.redis.examine import examine
+from carteiro.stores.redis.options import RedisOptions
+from carteiro.stores.redis.setup import open_redis
+
+__all__ = ["RedisOptions", "examine", "open_redis"]

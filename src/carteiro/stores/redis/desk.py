@@ -1,0 +1,129 @@
+"""What the queue in Redis is told beside the path, and what it can be asked."""
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+
+from uuid_utils import uuid7
+
+from carteiro.model import (
+    Depth,
+    Fairness,
+    KindName,
+    MessageId,
+    QueuePlace,
+    SendLimit,
+    Standing,
+    TenantId,
+)
+from carteiro.policy.lifecycle import MILLISECOND
+from carteiro.policy.pacing import Pace
+from carteiro.ports.queue import Share
+from carteiro.stores.queue_columns import depth_of, place_of
+from carteiro.stores.redis.pieces import pieces
+from carteiro.stores.redis.server import Server
+from carteiro.stores.tenant_columns import standing_of
+
+_PATIENCE = timedelta(seconds=5)  # people wait, not workers
+_PAGE = 500
+
+
+class RedisDesk:
+    """See `carteiro.ports.queue.QueueDesk` for what it promises."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+
+    async def share(self, shares: Sequence[Share]) -> None:
+        """What tenants may have, acting on what waits at once."""
+        for page in pieces(shares, _PAGE):
+            flat = [word for each in page for word in _words(each)]
+            await self._server.run("share", self._server.now, *flat, patience=_PATIENCE)
+
+    async def forget(self, tenant: TenantId) -> None:
+        """Take a tenant and all its jobs away."""
+        await self._server.run("forget", tenant, patience=_PATIENCE)
+
+    async def busy(self, tenant: TenantId) -> list[MessageId]:
+        """Its jobs that a live lease is on."""
+        found: list[MessageId] = await self._server.run("busy", self._server.now, tenant)
+        return found
+
+    async def limit(self, kind: KindName, limit: SendLimit | None) -> None:
+        """Set or lift the limit that all claims of a kind share."""
+        words: tuple[int, ...] = ()
+        if limit is not None:
+            pace = Pace.of(limit)
+            words = (limit.count, limit.per // MILLISECOND, pace.interval_us, pace.burst_us)
+        await self._server.run("limit", kind, *words, patience=_PATIENCE)
+
+    async def tune(self, fairness: Fairness | None) -> None:
+        """The fairness settings of all workers; None: as each was configured."""
+        words: tuple[int, ...] = ()
+        if fairness is not None:
+            words = (int(fairness.enable_round_robin), fairness.max_jobs_per_tenant_batch)
+        await self._server.run("tune", *words, patience=_PATIENCE)
+
+    async def founded(self) -> str:
+        """It knows every tenant and limit now: claims may begin. The token stands for what it is now."""
+        epoch = await self._server.know()
+        return f"{epoch} {await self._server.run('found', epoch, str(uuid7()), patience=_PATIENCE)}"
+
+    async def is_complete(self) -> bool:
+        """Whether every unfinished message was put since it was lost, or came back as another, last."""
+        epoch = await self._server.know()
+        founded, completed = await self._server.run("know", patience=_PATIENCE)
+        return bool(epoch == founded == completed)
+
+    async def completed(self, token: str) -> None:
+        """Every unfinished message was put since it was founded with this token; of another queue it says nothing."""
+        await self._server.run("complete", *token.split(), patience=_PATIENCE)
+
+    async def standings(self, kind: KindName, fairness: Fairness) -> list[Standing]:
+        """How each tenant with work or history of this kind fares, least served first."""
+        rows = await self._server.run("standings", self._server.now, kind, patience=_PATIENCE)
+        rows.sort(key=lambda row: (row[0], row[4], row[1]))
+        return [
+            standing_of(kind, (tenant, last_at or None, *rest), fairness)
+            for _, tenant, last_at, *rest in rows
+        ]
+
+    async def place(self, message: MessageId) -> QueuePlace | None:
+        """Where the job of a message is; None when it has none."""
+        now, *told = await self._server.run("place", self._server.now, message, patience=_PATIENCE)
+        if not told:
+            return None
+        parked_until, is_claimed, claims, alarm, in_flight, count, per_ms, next_us = told
+        row = (_maybe(parked_until), is_claimed, claims, _maybe(alarm), in_flight)
+        return place_of((*row, _maybe(count), per_ms, next_us), now)
+
+    async def depths(self) -> list[Depth]:
+        """How much there is, by kind."""
+        now, *rows = await self._server.run("depths", self._server.now, patience=_PATIENCE)
+        return [depth_of((*row[:3], _maybe(row[3])), now) for row in sorted(rows)]
+
+    async def bury(self, expiries: Mapping[MessageId, int]) -> None:
+        """Show these dead letters in the index until then."""
+        for page in pieces(list(expiries.items()), _PAGE):
+            flat = [word for message, at in page for word in (at, message)]
+            await self._server.run("bury", *flat)
+
+    async def unbury(self, ids: Sequence[MessageId]) -> None:
+        """Show these no longer."""
+        for page in pieces(ids, _PAGE):
+            await self._server.run("unbury", *page)
+
+    async def buried(self) -> list[MessageId]:
+        """All that the index shows."""
+        found: list[MessageId] = await self._server.run("buried", patience=_PATIENCE)
+        return found
+
+
+def _words(share: Share) -> tuple[str | int, ...]:
+    rate = share.rate_per_second
+    pace = Pace(0, 0) if rate is None else Pace.per_second(rate)
+    cap = -1 if share.cap is None else share.cap
+    return (share.tenant, share.stride, cap, pace.interval_us, pace.burst_us, int(share.is_held))
+
+
+def _maybe(number: int) -> int | None:
+    return None if number < 0 else number

@@ -1,0 +1,99 @@
+"""Whether a Redis or Valkey server is fit to keep the queue."""
+
+import time
+from collections.abc import AsyncIterator, Mapping
+from datetime import timedelta
+from typing import Any
+
+from redis.asyncio import Redis
+from redis.exceptions import RedisError
+
+from carteiro.checkup import Finding, Level
+from carteiro.stores.redis.server import client_of, close, shown
+
+_OLDEST_SERVER = (7, 0)
+_MOST_SKEW = timedelta(seconds=5)
+_FULLISH, _NEARLY_FULL = 0.8, 0.9
+_KEPT = "set appendonly yes and appendfsync everysec, as deploy/redis.conf does"
+
+
+async def examine(url: str) -> AsyncIterator[Finding]:
+    """Look at the server; what cannot be looked at because something before it failed is left out."""
+    client = client_of(url, connections=1)
+    try:
+        told = await client.info("everything")
+        asked_at = time.time()
+        seconds, microseconds = await client.time()
+        answered_at = time.time()
+        yield Finding("queue", Level.OK, f"{shown(url)} can be reached")
+        yield _version(told)
+        yield _memory(told)
+        yield _policy(told)
+        yield await _kept(client, told)
+        yield _clock(seconds + microseconds / 1_000_000, asked_at, answered_at)
+    except (RedisError, OSError) as error:
+        advice = "start it, or correct the setting queue; until then messages are accepted and wait"
+        yield Finding("queue", Level.FAIL, f"{shown(url)} cannot be asked: {error}", advice)
+    finally:
+        await close(client)
+
+
+def _version(told: Mapping[str, Any]) -> Finding:
+    is_valkey = "valkey_version" in told
+    version = str(told.get("valkey_version") or told["redis_version"])
+    named = f"{'Valkey' if is_valkey else 'Redis'} {version}"
+    if tuple(int(part) for part in version.split(".")[:2]) < _OLDEST_SERVER:
+        advice = "upgrade the server"
+        return Finding("queue server", Level.FAIL, f"{named}, and 7.0 or newer is needed", advice)
+    if told.get("role") == "slave":
+        advice = "name the primary as the queue, or the sentinels that know it"
+        return Finding(
+            "queue server", Level.FAIL, f"{named}, a replica: it cannot be written", advice
+        )
+    return Finding("queue server", Level.OK, named)
+
+
+def _memory(told: Mapping[str, Any]) -> Finding:
+    most, used = int(told["maxmemory"]), int(told["used_memory"])
+    if not most:
+        advice = "set maxmemory, so that it refuses before the machine runs out"
+        return Finding(
+            "queue memory", Level.WARN, f"{used:,} bytes used, and no limit is set", advice
+        )
+    said = f"{used / most:.0%} of {most:,} bytes used"
+    if used > _FULLISH * most:
+        urgency = "at once" if used > _NEARLY_FULL * most else "soon"
+        advice = f"raise maxmemory {urgency}; when it is full, messages are accepted and wait"
+        return Finding("queue memory", Level.WARN, said, advice)
+    return Finding("queue memory", Level.OK, said)
+
+
+def _policy(told: Mapping[str, Any]) -> Finding:
+    policy = told["maxmemory_policy"]
+    if policy != "noeviction":
+        said = f"maxmemory-policy is {policy}: when it is full, jobs vanish"
+        return Finding("queue eviction", Level.FAIL, said, "set maxmemory-policy noeviction")
+    return Finding("queue eviction", Level.OK, "nothing is evicted")
+
+
+async def _kept(client: Redis, told: Mapping[str, Any]) -> Finding:
+    if not int(told["aof_enabled"]):
+        said = "no AOF is written: a restart loses the queue, and it is made again from the ledger"
+        return Finding("queue durability", Level.FAIL, said, _KEPT)
+    try:
+        synced = (await client.config_get("appendfsync")).get("appendfsync")
+    except RedisError:  # a hosted server may keep its configuration to itself
+        return Finding("queue durability", Level.OK, "an AOF is written")
+    if synced == "no":
+        said = "appendfsync is no: a power cut may lose much of the queue"
+        return Finding("queue durability", Level.WARN, said, _KEPT)
+    return Finding("queue durability", Level.OK, f"an AOF is written, and synced {synced}")
+
+
+def _clock(server: float, asked_at: float, answered_at: float) -> Finding:
+    skew = timedelta(seconds=server - (asked_at + answered_at) / 2)
+    if abs(skew) > _MOST_SKEW + timedelta(seconds=answered_at - asked_at) / 2:
+        word = "ahead of" if skew > timedelta(0) else "behind"
+        said = f"the server's clock is {abs(skew)} {word} this machine's"
+        return Finding("queue clock", Level.WARN, said, "set both clocks (NTP)")
+    return Finding("queue clock", Level.OK, "the server's clock agrees with this machine's")

@@ -1,0 +1,39 @@
+#!lua flags=allow-oom
+-- How much is in the queue, by kind: goes from seat to seat and from priority to priority, past the backlog between.
+-- KEYS: the prefix. ARGV: now or ''. Returns now, then for each kind: kind, jobs, in flight, the longest claimable
+-- since then or -1.
+local now = moment(ARGV[1])
+local rows = {now}
+
+local function first(place, least)
+  local found = redis.call('ZRANGEBYSCORE', place, least, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
+  return found[2] and tonumber(found[2])
+end
+
+for _, kind in ipairs(redis.call('SMEMBERS', P .. ':kinds')) do
+  local jobs, in_flight, since = 0, 0, FAR
+  local tenants = redis.call('HKEYS', key('seats', kind))
+  for _, tenant in ipairs(tenants) do
+    local ready, delayed = key('ready', kind, tenant), key('delayed', kind, tenant)
+    local leased = key('leased', kind, tenant)
+    local ready_jobs = redis.call('ZCARD', ready)
+    jobs = jobs + ready_jobs + redis.call('ZCARD', delayed) + redis.call('ZCARD', leased)
+    in_flight = in_flight + redis.call('ZCOUNT', leased, string.format('(%.0f', now), now + LONGEST)
+    local rank = ready_jobs > 0 and first(ready, '-inf')
+    while rank do
+      local due_at = rank % STEP
+      since = math.min(since, due_at, now)
+      rank = first(ready, string.format('%.0f', rank - due_at + STEP))
+    end
+    for _, place in ipairs({delayed, leased}) do
+      local parked_until = first(place, '-inf')
+      if parked_until and parked_until <= now then
+        since = math.min(since, parked_until)
+      end
+    end
+  end
+  if #tenants > 0 then
+    rows[#rows + 1] = {kind, jobs, in_flight, since == FAR and -1 or since}
+  end
+end
+return rows

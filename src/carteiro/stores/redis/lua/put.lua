@@ -1,0 +1,29 @@
+#!lua
+-- Makes jobs claimable from their time on. A job that is known stays as it is; one that waits for its due time
+-- takes the new one. Nothing is put while memory is full.
+-- KEYS: the prefix. ARGV: now or '', then id, kind, tenant, rank, parked until of each. Returns how many were new.
+local now, new = moment(ARGV[1]), 0
+for i = 2, #ARGV, 5 do
+  local id, kind, tenant = ARGV[i], ARGV[i + 1], ARGV[i + 2]
+  local rank, parked_until = tonumber(ARGV[i + 3]), tonumber(ARGV[i + 4])
+  local job = load_job(id)
+  local is_misplaced = false
+  if job and job.where == DELAYED and job.rank ~= rank then
+    local waits_until = tonumber(redis.call('ZSCORE', key('delayed', job.kind, job.tenant), id))
+    is_misplaced = waits_until == job.rank % STEP
+  end
+  if is_misplaced then
+    lift(job)
+    job.rank = rank
+  elseif not job then
+    new = new + 1
+    job = {id = id, kind = kind, tenant = tenant, rank = rank, claims = 0}
+    is_misplaced = true
+  end
+  if is_misplaced then
+    lay(job, parked_until, now)
+    touch(kind, tenant, parked_until)
+  end
+end
+bell()
+return new

@@ -1,0 +1,119 @@
+-- What the operations share; it stands in front of each. What the keys hold: ../keys.md
+local P = KEYS[1]
+local FAR = 9007199254740991  -- an alarm that never rings: the largest whole number that is exact here
+local LONGEST = 3600000  -- no lease or hold is longer: what is further ahead is the work of a clock that stepped back
+local STEP = 8796093022208  -- 2^43: a rank is the priority times this, and the due time
+local READY, DELAYED, LEASED = 0, 1, 2
+
+local function key(name, kind, tenant)
+  if tenant then
+    return P .. ':' .. name .. ':' .. kind .. '\t' .. tenant
+  end
+  return P .. ':' .. name .. ':' .. kind
+end
+
+local function moment(given)
+  if given ~= '' then
+    return tonumber(given)
+  end
+  local time = redis.call('TIME')
+  return tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+end
+
+local function unpacked_job(id, packed)
+  local f = cmsgpack.unpack(packed)
+  return {
+    id = id, kind = f[1], tenant = f[2], rank = f[3], claims = f[4], claim = f[5], where = f[6], is_held = f[7] == 1
+  }
+end
+
+local function load_job(id)
+  local packed = redis.call('HGET', P .. ':jobs', id)
+  return packed and unpacked_job(id, packed)
+end
+
+local function packed_job(job)
+  local is_held = job.is_held and 1 or 0
+  return cmsgpack.pack({job.kind, job.tenant, job.rank, job.claims, job.claim, job.where, is_held})
+end
+
+local function place_of(job)
+  local name = job.where == READY and 'ready' or job.where == DELAYED and 'delayed' or 'leased'
+  return key(name, job.kind, job.tenant)
+end
+
+-- Takes the job from where it lies.
+local function lift(job)
+  redis.call('ZREM', place_of(job), job.id)
+  if job.where == LEASED then
+    redis.call('ZREM', P .. ':leases', job.id)
+  end
+end
+
+-- Lays the job down with no claim on it: ready, or parked until then.
+local function lay(job, parked_until, now)
+  job.claim, job.is_held = '', false
+  if parked_until > now then
+    job.where = DELAYED
+    redis.call('ZADD', key('delayed', job.kind, job.tenant), parked_until, job.id)
+  else
+    job.where = READY
+    redis.call('ZADD', key('ready', job.kind, job.tenant), job.rank, job.id)
+  end
+  redis.call('HSET', P .. ':jobs', job.id, packed_job(job))
+end
+
+-- Sees that the seat is looked at by then; only a claim moves it into or out of the ring.
+local function touch(kind, tenant, at)
+  if redis.call('HSETNX', key('seats', kind), tenant, cmsgpack.pack({0, 0, 0, 0, 0})) == 1 then
+    redis.call('SADD', P .. ':kinds', kind)
+    redis.call('ZADD', key('alarms', kind), at, tenant)
+  else
+    redis.call('ZADD', key('alarms', kind), 'XX', 'LT', at, tenant)
+  end
+end
+
+local function load_share(tenant)
+  local packed = redis.call('HGET', P .. ':shares', tenant)
+  local f = packed and cmsgpack.unpack(packed) or {1000000, -1, 0, 0, 0}
+  return {tenant = tenant, stride = f[1], cap = f[2], interval_us = f[3], burst_us = f[4], is_held = f[5] == 1}
+end
+
+-- A slot of the tenant became free: whoever waits at its cap may look again. True if somebody may.
+local function free(tenant, now)
+  if load_share(tenant).cap < 0 then
+    return false
+  end
+  for _, kind in ipairs(redis.call('SMEMBERS', P .. ':kinds')) do
+    redis.call('ZADD', key('alarms', kind), 'XX', 'LT', now, tenant)
+  end
+  return true
+end
+
+local function is_live(parked_until, now)
+  return parked_until > now and parked_until <= now + LONGEST
+end
+
+local function ring_member(tenant, last_turn)
+  return string.format('%016.0f', last_turn) .. tenant
+end
+
+local function load_seat(kind, tenant)
+  local packed = redis.call('HGET', key('seats', kind), tenant)
+  if not packed then
+    return nil
+  end
+  local f = cmsgpack.unpack(packed)
+  return {
+    kind = kind, tenant = tenant, vt = f[1], last_turn = f[2], processed = f[3], last_at = f[4], consecutive = f[5]
+  }
+end
+
+local function save_seat(seat)
+  local packed = cmsgpack.pack({seat.vt, seat.last_turn, seat.processed, seat.last_at, seat.consecutive})
+  redis.call('HSET', key('seats', seat.kind), seat.tenant, packed)
+end
+
+local function bell()
+  redis.call('PUBLISH', P .. ':bell', '')
+end

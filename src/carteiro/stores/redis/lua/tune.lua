@@ -1,0 +1,8 @@
+#!lua flags=allow-oom
+-- The fairness settings of all workers, or those that each was configured with.
+-- KEYS: the prefix. ARGV: 1 if tenants take turns, jobs a turn; or nothing.
+redis.call('DEL', P .. ':fairness')
+if ARGV[1] then
+  redis.call('HSET', P .. ':fairness', 'is_fair', ARGV[1], 'batch', ARGV[2])
+end
+bell()

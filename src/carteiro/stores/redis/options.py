@@ -1,0 +1,16 @@
+"""What the queue needs to know beyond its address."""
+
+from collections.abc import Callable
+from datetime import timedelta
+
+from carteiro.model import Fairness, value
+
+
+@value
+class RedisOptions:
+    """Clock, sharing and patience; ``clock`` None: the server's."""
+
+    clock: Callable[[], int] | None = None
+    fairness: Fairness = Fairness()
+    patience: timedelta = timedelta(milliseconds=200)  # longer nobody waits for a put
+    connections: int = 10

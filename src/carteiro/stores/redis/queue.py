@@ -1,0 +1,143 @@
+"""The path of jobs through Redis: each method one script."""
+
+from collections.abc import Collection, Sequence
+from datetime import timedelta
+
+from carteiro.model import ZERO, ClaimId, KindName, Lease, MessageId, TenantId
+from carteiro.policy.fairness import READIED_PER_TURN, SUSPECT_CLAIMS
+from carteiro.policy.lifecycle import MILLISECOND
+from carteiro.ports.queue import Delay, Hold, QueueEntry, Ticket, Tickets
+from carteiro.stores.redis.options import RedisOptions
+from carteiro.stores.redis.pieces import pieces
+from carteiro.stores.redis.server import Server
+
+_STEP = (
+    1 << 43
+)  # a rank is the priority times this, and the due time: exact as a score up to priority 1023
+_CLAIM_PATIENCE = timedelta(seconds=5)  # a claim has nothing else to do
+_PAGE = 500  # entries in one script: others must have their turn
+
+
+class RedisQueue:
+    """See `carteiro.ports.queue.Queue` for what it promises."""
+
+    def __init__(self, server: Server, options: RedisOptions) -> None:
+        self._server = server
+        self._fairness = options.fairness
+        self._put_patience = options.patience
+
+    @property
+    def outages(self) -> int:
+        """How often something could not be done."""
+        return self._server.outages
+
+    async def put(self, entries: Sequence[QueueEntry]) -> int:
+        """Make jobs claimable from their time on; return how many were new."""
+        new = 0
+        for page in pieces(entries, _PAGE):
+            flat = [word for entry in page for word in _words(entry)]
+            new += await self._server.run(
+                "put", self._server.now, *flat, patience=self._put_patience
+            )
+        return new
+
+    async def claim(
+        self, *, claim_id: ClaimId, kinds: Collection[KindName], limit: int, lease: timedelta
+    ) -> Tickets | None:
+        """Lease at most ``limit`` ready jobs of these kinds, tenants taking turns; None if it must be founded."""
+        wanted = sorted(set(kinds))
+        if not wanted:
+            return Tickets([], None)
+        now, *told = await self._server.run(
+            "claim",
+            self._server.now,
+            await self._server.know(),
+            claim_id,
+            lease // MILLISECOND,
+            limit,
+            int(self._fairness.enable_round_robin),
+            self._fairness.max_jobs_per_tenant_batch,
+            READIED_PER_TURN,
+            SUSPECT_CLAIMS,
+            *wanted,
+            patience=_CLAIM_PATIENCE,
+        )
+        if now < 0:
+            return None
+        idle_ms, *flat = told
+        jobs = [
+            Ticket(Lease(MessageId(identity), claim_id), kind, TenantId(tenant), claims, due_at)
+            for identity, kind, tenant, claims, due_at in pieces(flat, 5)
+        ]
+        return Tickets(jobs, None if idle_ms < 0 else idle_ms * MILLISECOND)
+
+    async def drop(self, ids: Sequence[MessageId]) -> None:
+        """Jobs leave the queue, whoever has them; their dead letters leave the index."""
+        for page in pieces(ids, _PAGE):
+            await self._server.run("drop", self._server.now, *page)
+
+    async def delay(self, delays: Sequence[Delay]) -> None:
+        """Park jobs, with no claim on them and none counted; what another claim has meanwhile is left to it."""
+        flat = [
+            word
+            for each in delays
+            for word in (each.lease.job, each.lease.claim, each.due_at, each.parked_until)
+        ]
+        if flat:
+            await self._server.run("delay", self._server.now, *flat)
+
+    async def hold(self, leases: Sequence[tuple[Lease, timedelta]]) -> list[Hold]:
+        """Have claims end so long from now that are still their jobs', each once."""
+        now, *ends = await self._extend("hold", leases)
+        if now < 0:
+            return [Hold(None)] * len(leases)
+        return [Hold(end > 0, (end - now) * MILLISECOND) for end in ends]
+
+    async def unhold(self, leases: Sequence[tuple[Lease, timedelta]]) -> None:
+        """No attempt is made after all: they end so long from now, and can be held again."""
+        await self._extend("unhold", leases)
+
+    async def extend(self, leases: Sequence[Lease], *, lease: timedelta) -> list[bool | None]:
+        """Push the end of claims on that are still their jobs', never back; None where it cannot say whose they are."""
+        now, *ends = await self._extend("extend", [(each, lease) for each in leases])
+        return [None] * len(leases) if now < 0 else [end > 0 for end in ends]
+
+    async def standing(self, leases: Sequence[Lease]) -> list[bool | None]:
+        """Whether claims are still their jobs'; None where it cannot say."""
+        now, *ends = await self._extend("ask", [(each, ZERO) for each in leases])
+        return [None] * len(leases) if now < 0 else [end > 0 for end in ends]
+
+    async def _extend(self, how: str, leases: Sequence[tuple[Lease, timedelta]]) -> list[int]:
+        epoch = await self._server.know()
+        flat = [
+            word
+            for lease, length in leases
+            for word in (lease.job, lease.claim, length // MILLISECOND)
+        ]
+        told: list[int] = await self._server.run("extend", self._server.now, epoch, how, *flat)
+        return told
+
+    async def release(self, leases: Sequence[Lease], *, wait: timedelta) -> None:
+        """Give jobs back as if they had never been claimed."""
+        flat = [word for lease in leases for word in (lease.job, lease.claim)]
+        if flat:
+            await self._server.run("release", self._server.now, wait // MILLISECOND, *flat)
+
+    async def reap(self, *, limit: int) -> int:
+        """Ready the jobs whose lease ran out; return how many."""
+        return int(await self._server.run("reap", self._server.now, limit))
+
+    async def leased(self, ids: Sequence[MessageId]) -> list[bool | None]:
+        """Whether a live lease is on them; None where it cannot say."""
+        epoch = await self._server.know()
+        return _said(await self._server.run("leased", self._server.now, epoch, *ids), len(ids))
+
+
+def _words(entry: QueueEntry) -> tuple[str | int, ...]:
+    rank = entry.priority * _STEP + entry.due_at
+    return entry.id, entry.kind, entry.tenant, rank, entry.parked_until
+
+
+def _said(told: Sequence[int], count: int) -> list[bool | None]:
+    is_lost = bool(told) and told[0] < 0
+    return [None] * count if is_lost else [each == 1 for each in told]

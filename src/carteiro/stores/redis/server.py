@@ -1,0 +1,210 @@
+"""One Redis or Valkey server, as it comes and goes: scripts, patience, and a breaker that heals by itself.
+
+While it is away nobody waits for it: an operation fails at once until the pause is over, then the next one
+tries. Every new connection asks which server it found: one that was restarted, or another one, is not the
+queue that we knew.
+"""
+
+import hashlib
+import time
+from asyncio import timeout
+from datetime import timedelta
+from functools import cache
+from importlib.resources import files
+from typing import Any, NamedTuple
+from urllib.parse import parse_qs, unquote, urlsplit
+
+from redis.asyncio import BlockingConnectionPool, Redis
+from redis.asyncio.retry import Retry
+from redis.asyncio.sentinel import Sentinel
+from redis.backoff import NoBackoff
+from redis.exceptions import (
+    BusyLoadingError,
+    NoScriptError,
+    OutOfMemoryError,
+    ReadOnlyError,
+    ResponseError,
+)
+from redis.exceptions import ConnectionError as NotConnected
+from redis.exceptions import TimeoutError as TooSlow
+
+from carteiro.errors import ConfigError, StoreError, StoreUnavailable
+from carteiro.stores.redis.options import RedisOptions
+from carteiro.telemetry import log
+
+PREFIX = (
+    "{email:send:dlq}"  # one slot for all keys, with the index of dead letters under its own name
+)
+DEAD_LETTERS = "email:send:dlq"
+_SENTINEL = "redis+sentinel"
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 5.0
+_PATIENCE = timedelta(
+    seconds=1
+)  # an event loop may be busy for a while: that is no server that went away
+_AWAY = (NotConnected, TooSlow, BusyLoadingError, ReadOnlyError, OSError, TimeoutError)
+
+
+class Script(NamedTuple):
+    """The text of an operation, and the name that the server knows it by."""
+
+    text: str
+    sha: str
+
+
+@cache
+def script(operation: str) -> Script:
+    """The script of one operation: what all share stands behind its first line, which the server reads."""
+    folder = files("carteiro.stores.redis") / "lua"
+    first, _, rest = (folder / f"{operation}.lua").read_text(encoding="utf-8").partition("\n")
+    shared = (folder / "shared.lua").read_text(encoding="utf-8")
+    text = f"{first}\n{shared}\n{rest}"
+    return Script(text, hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest())
+
+
+class Server:
+    """Runs operations. It belongs to the event loop that it is used in."""
+
+    def __init__(self, url: str, options: RedisOptions) -> None:
+        self._options = options
+        self._shown = shown(url)
+        self.client = client_of(url, connections=options.connections, greeting=self._greet)
+        self.run_id = ""
+        self.outages = 0
+        self._patience = max(options.patience, _PATIENCE)
+        self._pause_s = 0.0
+        self._away_until = 0.0
+        self._is_full = False
+
+    @property
+    def now(self) -> int | str:
+        """What scripts are told of the time: nothing, unless a clock was given."""
+        clock = self._options.clock
+        return "" if clock is None else clock()
+
+    async def run(
+        self, operation: str, *arguments: str | int, patience: timedelta | None = None
+    ) -> Any:  # noqa: ANN401 - whatever the script answers
+        """Run the script of an operation; `StoreUnavailable` if the server is away, slow or full."""
+        left = self._away_until - time.monotonic()
+        if left > 0:
+            text = f"The queue at {self._shown} is away; it is looked for again in {left:.1f} s"
+            raise StoreUnavailable(text)
+        try:
+            async with timeout((patience or self._patience).total_seconds()):
+                answer = await self._ask(script(operation), arguments)
+        except OutOfMemoryError as error:
+            raise self._is_out_of_room() from error
+        except _AWAY as error:
+            raise self._went_away(error) from error
+        except ResponseError as error:
+            text = f"The queue at {self._shown} did not {operation}: {error}"
+            raise StoreError(text) from error
+        if self._pause_s:
+            self._pause_s = 0.0
+            log.queue_back(self._shown)
+        if operation == "put":
+            self._is_full = False
+        return answer
+
+    async def know(self) -> str:
+        """Which server this is."""
+        if not self.run_id:
+            await self.run("know")
+        return self.run_id
+
+    async def close(self) -> None:
+        """Close every connection."""
+        await close(self.client)
+
+    async def _ask(self, asked: Script, arguments: tuple[str | int, ...]) -> Any:  # noqa: ANN401
+        try:
+            return await self.client.evalsha(asked.sha, 1, PREFIX, *arguments)
+        except NoScriptError:
+            return await self.client.eval(asked.text, 1, PREFIX, *arguments)
+
+    async def _greet(self, connection: Any) -> None:  # noqa: ANN401 - of any kind of server
+        await connection.on_connect()
+        await connection.send_command("INFO", "server")
+        told = str(await connection.read_response())
+        self.run_id = told.partition("run_id:")[2].partition("\n")[0].strip()
+
+    def _went_away(self, error: Exception) -> StoreUnavailable:
+        self.outages += 1
+        self._pause_s = min(max(2 * self._pause_s, _FIRST_PAUSE_S), _LONGEST_PAUSE_S)
+        self._away_until = time.monotonic() + self._pause_s
+        why = str(error) or "no answer in time"
+        log.queue_away(self._shown, why, wait=timedelta(seconds=self._pause_s))
+        return StoreUnavailable(f"The queue at {self._shown} is away: {why}")
+
+    def _is_out_of_room(self) -> StoreUnavailable:
+        self.outages += 1
+        text = f"The queue at {self._shown} is full: raise its maxmemory; what is accepted meanwhile is put later"
+        if not self._is_full:
+            self._is_full = True
+            log.queue_away(self._shown, text, wait=timedelta(0))
+        return StoreUnavailable(text)
+
+
+def client_of(url: str, *, connections: int, greeting: Any = None) -> Redis:  # noqa: ANN401
+    """A client that never tries again by itself; ``greeting`` is called with each new connection."""
+    asked: dict[str, Any] = {
+        "decode_responses": True,
+        "protocol": 2,
+        "retry": Retry(NoBackoff(), 0),  # the breaker decides when to try again
+        "redis_connect_func": greeting,
+        "socket_connect_timeout": 2,
+        "socket_timeout": 10,
+    }
+    parts = urlsplit(url)
+    if parts.scheme == _SENTINEL:
+        return _by_sentinels(url, asked)
+    try:
+        pool = BlockingConnectionPool.from_url(
+            url.replace("valkey", "redis", 1) if parts.scheme.startswith("valkey") else url,
+            max_connections=connections,
+            timeout=None,
+            **asked,
+        )
+    except ValueError as error:
+        text = f"{shown(url)} is no address of a Redis server: {error}"
+        raise ConfigError(text) from error
+    return Redis(connection_pool=pool)
+
+
+async def close(client: Redis) -> None:
+    """Close every connection, to sentinels too."""
+    await client.aclose()
+    await client.connection_pool.disconnect()
+    guards = getattr(client.connection_pool, "sentinel_manager", None)
+    for sentinel in guards.sentinels if guards is not None else ():
+        await sentinel.aclose()
+
+
+def _by_sentinels(url: str, asked: dict[str, Any]) -> Redis:
+    """The server that sentinels name: redis+sentinel://[user:password@]host:port[,host:port]/service[/database]."""
+    parts = urlsplit(url)
+    credentials, _, places = parts.netloc.rpartition("@")
+    service, _, database = parts.path.strip("/").partition("/")
+    if not service:
+        raise ConfigError(f"{shown(url)} must end in the name of the service: …/service")
+    sentinels = [_place(each) for each in places.split(",")]
+    user, _, password = credentials.partition(":")
+    told = {"password": unquote(password) or None, "username": unquote(user) or None}
+    asked |= {"db": int(database or 0)} | told
+    guards = {name: values[0] for name, values in parse_qs(parts.query).items()}
+    sentinel = Sentinel(  # type: ignore[no-untyped-call] # the library has no types here
+        sentinels, sentinel_kwargs={"socket_timeout": 2, **guards}, **asked
+    )
+    client: Redis = sentinel.master_for(service)
+    return client
+
+
+def _place(text: str) -> tuple[str, int]:
+    host, _, port = text.rpartition(":")
+    return (host, int(port)) if host else (text, 26379)
+
+
+def shown(url: str) -> str:
+    """The address without what is secret."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"

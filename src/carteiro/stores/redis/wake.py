@@ -1,0 +1,63 @@
+"""How an idle worker learns that there may be work: a bell that scripts ring, heard over a connection of its own."""
+
+import asyncio
+from datetime import timedelta
+
+from redis.exceptions import RedisError
+
+from carteiro.stores.bell import Bell
+from carteiro.stores.redis.server import PREFIX, Server
+
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.05, 2.0
+_PATIENCE_S = 1.0
+
+
+class RedisWake:
+    """Rung by every script that may ready a job; while the server is away, whoever waits looks by itself."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._bell = Bell()
+        self._hears = asyncio.Event()
+        self._listening: asyncio.Task[None] | None = None
+
+    async def open(self) -> None:
+        """Listen; a server that is away is waited for later."""
+        self._listening = asyncio.create_task(self._listen())
+        try:
+            await asyncio.wait_for(self._hears.wait(), _PATIENCE_S)
+        except TimeoutError:
+            return
+
+    async def close(self) -> None:
+        """Listen no longer."""
+        if self._listening is not None:
+            self._listening.cancel()
+            await asyncio.gather(self._listening, return_exceptions=True)
+
+    def ring(self) -> None:
+        """There may be work."""
+        self._bell.ring()
+
+    def rings(self) -> int:
+        """How often it has rung."""
+        return self._bell.rings
+
+    async def wait(self, timeout: timedelta, *, since: int) -> bool:
+        """Return True once it has rung more often than ``since``, False after ``timeout``."""
+        return await self._bell.wait(timeout, since=since)
+
+    async def _listen(self) -> None:
+        pause_s = _FIRST_PAUSE_S
+        while True:
+            try:
+                async with self._server.client.pubsub(ignore_subscribe_messages=False) as line:
+                    await line.subscribe(f"{PREFIX}:bell")
+                    while True:
+                        if await line.get_message(timeout=None) is not None:
+                            pause_s = _FIRST_PAUSE_S
+                            self._hears.set()
+                            self._bell.ring()  # also when it hears again: who knows what it missed
+            except (RedisError, OSError):
+                await asyncio.sleep(pause_s)
+                pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)

@@ -1,0 +1,202 @@
+"""A file that is left for another store: closed by triggers in it, read table by table.
+
+Triggers, because they hold in every process that has the file open, whatever its release, and cost
+nothing while there are none.
+"""
+
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from carteiro.errors import CannotMove, StoreMoved
+from carteiro.policy.lifecycle import LONGEST_HOLD_MS
+from carteiro.ports.moving import Departure, InFlight, Place, Rows
+from carteiro.stores.columns import moment
+from carteiro.stores.sqlite.keeping import are_jobs_elsewhere
+from carteiro.stores.sqlite.opening import connect, in_our_words, migrate
+from carteiro.stores.sqlite.options import wall_clock_ms
+from carteiro.stores.sqlite.rows import as_json, run
+
+_MARK = "moved"
+_CLOSING, _CLOSED, _FINISHED = "closing", "closed", "finished"
+_BEFORE_TEXT, _BEFORE_NUMBER = "", -(2**63)
+# The key of each table, and what lies before all of its values.
+_KEYS: Mapping[str, Mapping[str, str | int]] = {
+    "tenants": {"id": _BEFORE_TEXT},
+    "tiers": {"name": _BEFORE_TEXT},
+    "access_keys": {"id": _BEFORE_TEXT},
+    "recipient_records": {"id": _BEFORE_TEXT},
+    "messages": {"no": _BEFORE_NUMBER},
+    "entries": {"message_no": _BEFORE_NUMBER},
+    "contents": {"message_no": _BEFORE_NUMBER},
+    "events": {"id": _BEFORE_NUMBER},
+    "message_tags": {
+        "tenant": _BEFORE_TEXT,
+        "tag": _BEFORE_TEXT,
+        "created_at": _BEFORE_NUMBER,
+        "message_no": _BEFORE_NUMBER,
+    },
+    "dead_letters": {"message_id": _BEFORE_TEXT},
+    "idempotency_keys": {"tenant": _BEFORE_TEXT, "key": _BEFORE_TEXT},
+    "api_counts": {"tenant": _BEFORE_TEXT, "window_ms": _BEFORE_NUMBER},
+    "templates": {"tenant": _BEFORE_TEXT, "type": _BEFORE_TEXT, "version": _BEFORE_NUMBER},
+    "inbox": {"id": _BEFORE_NUMBER},
+    "overrides": {"name": _BEFORE_TEXT},
+    "ring_clock": {"kind": _BEFORE_TEXT},
+    "seats": {"kind": _BEFORE_TEXT, "tenant": _BEFORE_TEXT},
+    "jobs": {"message_no": _BEFORE_NUMBER},
+}
+_MOST_ROWS = 5000
+_MOST_LETTERS = (
+    8_000_000  # a content may be megabytes: so many are in memory at once, and one row more
+)
+
+
+class SqliteSource:
+    """See `carteiro.ports.moving.Source` for what it promises."""
+
+    def __init__(self, db: sqlite3.Connection, path: Path, clock: Callable[[], int]) -> None:
+        self.name = f"sqlite:///{path}"
+        self._db = db
+        self._path = path
+        self._clock = clock
+
+    def departure(self) -> Departure | None:
+        """The move that it is closed for, if it is."""
+        with in_our_words(self._path):
+            mark = _mark(self._db)
+        if mark is None:
+            return None
+        return Departure(mark["move"], mark["to"], mark["phase"] == _FINISHED)
+
+    def begin(self, move: str, *, to: str) -> None:
+        """Accept and claim nothing more from here on; what is in flight may still be settled."""
+        with self._transaction() as db:
+            if are_jobs_elsewhere(db):
+                text = (
+                    f"the jobs of {self.name} are in a queue elsewhere: stop its processes, then run "
+                    f"carteiro stats --store {self.name} without a queue, which brings them back"
+                )
+                raise CannotMove(text)
+            if _mark(db) is not None:
+                raise CannotMove(f"another carteiro move has just begun with {self.name}")
+            self._become(db, _CLOSING, {"move": move, "to": to})
+
+    def close(self) -> InFlight | None:
+        """Refuse every change from here on; unless something is in flight, which is answered instead."""
+        with self._transaction() as db:
+            mark = self._own_mark(db)
+            if mark["phase"] != _CLOSING:
+                return None
+            asked = {"now": self._clock(), "longest": LONGEST_HOLD_MS}
+            count, until = run(db, "move_in_flight", **asked).fetchone()
+            if count:
+                return InFlight(count, moment(until))
+            self._become(db, _CLOSED, mark)
+            return None
+
+    def counts(self) -> Mapping[str, int]:
+        """How many rows there are to be carried over, by table."""
+        with in_our_words(self._path):
+            return dict(run(self._db, "move_counts").fetchall())
+
+    def page(self, table: str, after: Place | None) -> Rows:
+        """The next rows of a table, by its key; none: it is at its end."""
+        keys = _KEYS[table]
+        place = list(keys.values()) if after is None else after
+        rows: list[Any] = []
+        letters = 0
+        with (
+            in_our_words(self._path),
+            closing(run(self._db, f"move_{table}", after=as_json(place))) as found,
+        ):
+            columns = [each[0] for each in found.description]
+            for row in found:
+                rows.append(row)
+                letters += sum(len(each) for each in row if isinstance(each, str))
+                if len(rows) >= _MOST_ROWS or letters >= _MOST_LETTERS:
+                    break
+        if rows:
+            place = [rows[-1][columns.index(key)] for key in keys]
+        return Rows(columns, rows, place)
+
+    def finish(self) -> None:
+        """Stay closed, and say that all went."""
+        with self._transaction() as db:
+            self._become(db, _FINISHED, self._own_mark(db))
+
+    def reopen(self) -> None:
+        """Be open again, as if nothing had been."""
+        with self._transaction() as db:
+            _unfence(db)
+            run(db, "override_drop", name=_MARK)
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        with in_our_words(self._path):
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._db
+            except BaseException:
+                self._db.execute("ROLLBACK")
+                raise
+            self._db.execute("COMMIT")
+
+    def _own_mark(self, db: sqlite3.Connection) -> dict[str, str]:
+        mark = _mark(db)
+        if mark is None:
+            raise CannotMove(f"{self.name} was opened again meanwhile: begin anew")
+        return mark
+
+    def _become(self, db: sqlite3.Connection, phase: str, mark: Mapping[str, str]) -> None:
+        _unfence(db)
+        stored = orjson.dumps({**mark, "phase": phase}).decode()
+        run(db, "override_set", name=_MARK, setting=stored)
+        goes = "went" if phase == _FINISHED else "go"
+        text = (
+            f"{self._path} is closed: its messages {goes} to {mark['to']} (carteiro move). "
+            "Set store to that address"
+        )
+        for [statement] in run(
+            db, "move_begin" if phase == _CLOSING else "move_close", text=text
+        ).fetchall():
+            db.execute(statement)
+
+
+@contextmanager
+def open_source(
+    path: Path, *, busy_timeout_ms: int = 5000, clock: Callable[[], int] = wall_clock_ms
+) -> Iterator[SqliteSource]:
+    """Open a file to leave it, with the schema of this release."""
+    place = path.absolute()
+    with closing(connect(place, busy_timeout_ms=busy_timeout_ms)) as db:
+        migrate(db, place)
+        yield SqliteSource(db, place, clock)
+
+
+def left_for(db: sqlite3.Connection) -> str | None:
+    """Where the messages of a closed file go; None: it is open. Whatever its schema."""
+    is_closed = run(db, "move_open").fetchone() is not None
+    mark = _mark(db) if is_closed else None
+    return None if mark is None else mark["to"]
+
+
+def refuse_left(db: sqlite3.Connection) -> None:
+    """Raise `StoreMoved` if the file is closed; whoever changes something is told without asking."""
+    target = left_for(db)
+    if target is not None:
+        raise StoreMoved(f"It is closed: its messages go to {target} (carteiro move)")
+
+
+def _mark(db: sqlite3.Connection) -> dict[str, str] | None:
+    row = run(db, "override_get", name=_MARK).fetchone()
+    return None if row is None else orjson.loads(row[0])
+
+
+def _unfence(db: sqlite3.Connection) -> None:
+    for [statement] in run(db, "move_open").fetchall():
+        db.execute(statement)

@@ -1,0 +1,153 @@
+"""Between columns and values of tenants and of what is theirs, the same in every SQL store."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import orjson
+
+from carteiro.model import (
+    ApiLimits,
+    Fairness,
+    InboxMail,
+    Key,
+    KindName,
+    Standing,
+    Template,
+    TemplateSummary,
+    Tenant,
+    TenantId,
+)
+from carteiro.policy.fairness import priority, rounds_without
+from carteiro.stores.columns import maybe_moment, moment
+
+
+def tenant_of(row: Sequence[Any]) -> Tenant:
+    """A tenant out of the columns of ``tenants_find.sql``."""
+    identity, name, tier, weight, cap, rate, paused, disabled, sender, *rest = row
+    domains, networks, limits, preset, external_id_is_key = rest
+    return Tenant(
+        id=identity,
+        name=name,
+        tier=tier,
+        weight=weight,
+        cap=cap,
+        rate_per_second=rate,
+        paused=bool(paused),
+        disabled=bool(disabled),
+        default_from=sender,
+        from_domains=tuple(orjson.loads(domains)),
+        allowed_networks=tuple(orjson.loads(networks)),
+        limits=None if limits is None else ApiLimits(*orjson.loads(limits)),
+        retry_preset=preset,
+        external_id_is_key=bool(external_id_is_key),
+    )
+
+
+def tenant_columns(tenant: Tenant) -> Mapping[str, object]:
+    """The columns that a definition of a tenant sets, in the order of ``tenants_find.sql``."""
+    return {
+        "id": tenant.id,
+        "name": tenant.name,
+        "tier": tenant.tier,
+        "weight": tenant.weight,
+        "cap": tenant.cap,
+        "rate_per_second": tenant.rate_per_second,
+        "paused": tenant.paused,
+        "disabled": tenant.disabled,
+        "default_from": tenant.default_from,
+        "from_domains": _json(tenant.from_domains),
+        "allowed_networks": _json(tenant.allowed_networks),
+        "limits": _limits_text(tenant.limits),
+        "retry_preset": tenant.retry_preset,
+        "external_id_is_key": tenant.external_id_is_key,
+    }
+
+
+def _limits_text(limits: ApiLimits | None) -> str | None:
+    if limits is None:
+        return None
+    return _json([limits.per_minute, limits.per_hour, limits.per_day])
+
+
+def _json(listed: Sequence[object]) -> str:
+    return orjson.dumps(listed).decode()
+
+
+def standing_of(kind: KindName, row: Sequence[Any], fairness: Fairness) -> Standing:
+    """How a tenant fares, out of the columns of ``standings.sql``."""
+    tenant, last_at, turn, last_turn, processed, consecutive, jobs, in_flight, seated = row
+    rounds = rounds_without(turn, last_turn, seated)
+    return Standing(
+        tenant=TenantId(tenant),
+        kind=kind,
+        last_processed_at=maybe_moment(last_at),
+        rounds_without_processing=rounds,
+        current_priority=priority(rounds, fairness),
+        total_processed=processed,
+        consecutive_batch_count=consecutive,
+        waiting=jobs - in_flight,
+        in_flight=in_flight,
+    )
+
+
+def fairness_of(setting: str | None) -> Fairness | None:
+    """The fairness settings that were stored, if any were."""
+    return None if setting is None else Fairness(**orjson.loads(setting))
+
+
+def fairness_text(fairness: Fairness) -> str:
+    """Fairness settings as they are stored."""
+    return orjson.dumps(asdict(fairness)).decode()
+
+
+def access_key_of(row: Sequence[Any]) -> Key:
+    """A key out of its columns, without its hash."""
+    identity, tenant, hint, created_at, expires_at, revoked_at, last_used_at = row
+    return Key(
+        id=identity,
+        tenant=tenant,
+        hint=hint,
+        created_at=moment(created_at),
+        expires_at=maybe_moment(expires_at),
+        revoked_at=maybe_moment(revoked_at),
+        last_used_at=maybe_moment(last_used_at),
+    )
+
+
+def template_of(row: Sequence[Any]) -> Template:
+    """A version of a template out of its columns."""
+    tenant, type_, version, subject, html, text, retry_preset, created_at, deleted_at = row
+    return Template(
+        tenant=tenant,
+        type=type_,
+        version=version,
+        subject=subject,
+        html=html,
+        text=text,
+        retry_preset=retry_preset,
+        created_at=moment(created_at),
+        deleted_at=maybe_moment(deleted_at),
+    )
+
+
+def template_summary_of(row: Sequence[Any]) -> TemplateSummary:
+    """A version of a template as lists show it, out of its columns."""
+    tenant, type_, version, subject, has_html, has_text, retry_preset, created_at, deleted_at = row
+    return TemplateSummary(
+        tenant=tenant,
+        type=type_,
+        version=version,
+        subject=subject,
+        has_html=bool(has_html),
+        has_text=bool(has_text),
+        retry_preset=retry_preset,
+        created_at=moment(created_at),
+        deleted_at=maybe_moment(deleted_at),
+    )
+
+
+def mail_of(row: Sequence[Any]) -> InboxMail:
+    """A mail that the sandbox kept, out of its columns."""
+    message, tenant, to, subject, content, provider_id, created_at = row
+    return InboxMail(message, tenant, to, subject, content, provider_id, moment(created_at))

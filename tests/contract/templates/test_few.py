@@ -1,0 +1,105 @@
+"""Templates, few: a tenant keeps `MOST_TEMPLATES` types at most, each with its newest versions."""
+
+import asyncio
+from collections import Counter
+from datetime import timedelta
+
+from carteiro.model import (
+    MOST_TEMPLATE_VERSIONS,
+    MOST_TEMPLATES,
+    NewTemplate,
+    Template,
+    TooManyTemplates,
+)
+from carteiro.ports import Backend
+from support.builders import ACME, BRASA
+from support.clock import StoreClock
+from support.set_ups import Place
+from support.templates import defined
+
+
+async def _filled(backend: Backend, *, leaving: int = 0) -> None:
+    """As many templates as there may be, or some fewer."""
+    await asyncio.gather(
+        *(defined(backend, f"type-{number:04}") for number in range(MOST_TEMPLATES - leaving))
+    )
+
+
+async def _asked(backend: Backend, *types: str) -> list[type]:
+    """Ask for templates at once; what the answers are."""
+    new = [NewTemplate(ACME, each, "Oi", text="Oi") for each in types]
+    answers = await asyncio.gather(*(backend.templates.define(each) for each in new))
+    return [type(answer) for answer in answers]
+
+
+async def test_one_template_too_many_is_refused(backend: Backend) -> None:
+    """Those that are there can be changed all the same, and others have templates of their own."""
+    await _filled(backend)
+
+    answers = await _asked(backend, "one-more")
+
+    assert answers == [TooManyTemplates]
+    assert await backend.templates.find(ACME, "one-more") is None
+    assert len(await backend.templates.list(ACME)) == MOST_TEMPLATES
+    assert (await defined(backend, "type-0000")).version == 2
+    assert (await defined(backend, "one-more", tenant=BRASA)).version == 1
+
+
+async def test_what_was_deleted_first_makes_room(backend: Backend, clock: StoreClock) -> None:
+    """It is forgotten with all its versions; what was deleted later is kept until its turn."""
+    await _filled(backend)
+    await defined(backend, "type-0700")
+    for type in ("type-0700", "type-0300"):
+        clock.advance(timedelta(seconds=1))
+        await backend.templates.delete(ACME, type)
+
+    answers = await _asked(backend, "one-more")
+
+    assert answers == [Template]
+    assert await backend.templates.versions(ACME, "type-0700") == []
+    assert await backend.templates.find(ACME, "type-0300", version=1) is not None
+    assert await _asked(backend, "another") == [Template]
+    assert await _asked(backend, "type-0700") == [TooManyTemplates]
+
+
+async def test_the_newest_versions_are_kept(backend: Backend) -> None:
+    """Older ones are forgotten, and their numbers are not used again; other types keep theirs."""
+    other = await defined(backend, "other")
+    for _ in range(MOST_TEMPLATE_VERSIONS + 2):
+        newest = await defined(backend)
+
+    versions = await backend.templates.versions(ACME, "welcome")
+
+    assert newest.version == MOST_TEMPLATE_VERSIONS + 2
+    assert [each.version for each in versions] == list(range(newest.version, 2, -1))
+    assert await backend.templates.find(ACME, "welcome", version=2) is None
+    assert await backend.templates.find(ACME, "welcome", version=3) is not None
+    assert await backend.templates.find(ACME, "welcome") == newest
+    assert await backend.templates.find(ACME, "other") == other
+
+
+async def test_two_openers_keep_no_more_than_one(place: Place) -> None:
+    """Processes that share a store share the numbers: nobody slips in between the count and the template."""
+    async with place.opened() as first, place.opened() as second:
+        await _filled(first, leaving=2)
+
+        answers = await asyncio.gather(_asked(first, "a", "b", "c"), _asked(second, "d", "e", "f"))
+
+        told = Counter(each for some in answers for each in some)
+        assert told == {Template: 2, TooManyTemplates: 4}
+        assert len(await first.templates.list(ACME)) == MOST_TEMPLATES
+
+
+async def test_two_openers_number_one_after_the_other(place: Place) -> None:
+    """However many write one type at once, each version has its own number and the newest are kept."""
+    async with place.opened() as first, place.opened() as second:
+        written = await asyncio.gather(
+            *(defined(each) for each in (first, second) for _ in range(MOST_TEMPLATE_VERSIONS))
+        )
+
+        versions = await first.templates.versions(ACME, "welcome")
+
+    newest = 2 * MOST_TEMPLATE_VERSIONS
+    assert sorted(each.version for each in written) == list(range(1, newest + 1))
+    kept = range(newest, MOST_TEMPLATE_VERSIONS, -1)
+    assert [each.version for each in versions] == list(kept)

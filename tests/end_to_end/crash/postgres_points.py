@@ -1,0 +1,94 @@
+"""The crash points inside the transactions of a process on PostgreSQL.
+
+A statement of the store is a transaction by itself, done by the server whatever becomes of the
+process. To die inside one, the process begins and commits it by two calls more, as it does behind a
+pooler; to die or stop anywhere else, it goes on as it is.
+"""
+
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any
+
+from carteiro.stores.postgres.database import Database, Session
+from end_to_end.crash.points import Points, under_way
+
+# How it is seen in its rows that a statement has changed something that counts.
+_CHANGES: dict[str, Callable[[list[Any]], bool]] = {
+    "accept": lambda refused: not refused,
+    "claim": lambda rows: rows[0][2] is not None,
+    "begin": lambda rows: bool(rows[0][0]),
+    "extend": bool,
+    "inbox_keep": lambda _: True,
+    "reap": lambda rows: rows[0][0] > 0,
+    "release": lambda rows: bool(rows[0][0]),
+    "save": lambda rows: bool(rows[0][0]),
+    "settle_sent": lambda rows: bool(rows[0][0]),
+}
+
+
+@contextmanager
+def points_inside_postgres(points: Points) -> Iterator[None]:
+    """Put points into the transactions of this process, until the block ends."""
+    session, transaction = Database._session, Database.transaction
+
+    @asynccontextmanager
+    async def watched_transaction(self: Database) -> AsyncIterator[Session]:
+        name = under_way.get()
+        async with transaction(self) as plain:
+            watched = _WatchedSession(plain.connection, points, name)
+            yield watched
+            if watched.has_changed:
+                points.reach(f"{name}.uncommitted")
+        if watched.has_changed:
+            points.reach(f"{name}.committed")
+
+    @asynccontextmanager
+    async def watched_session(self: Database) -> AsyncIterator[Session]:
+        name = under_way.get()
+        if name and points.is_inside:
+            async with watched_transaction(self) as session_inside:
+                yield session_inside
+            return
+        async with session(self) as plain:
+            watched = _WatchedSession(plain.connection, points, "")
+            yield watched
+        if watched.has_changed and name:
+            points.reach(f"{name}.committed")
+
+    Database._session = watched_session  # type: ignore[method-assign]
+    Database.transaction = watched_transaction  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        Database._session = session  # type: ignore[method-assign]
+        Database.transaction = transaction  # type: ignore[method-assign]
+
+
+class _WatchedSession(Session):
+    """Knows whether something was changed on it."""
+
+    def __init__(self, connection: Any, points: Points, name: str) -> None:
+        super().__init__(connection)
+        self.has_changed = False
+        self._points = points
+        self._name = name
+
+    async def fetch(self, operation: str, *parameters: object) -> list[Any]:
+        rows = await super().fetch(operation, *parameters)
+        self._look(operation, rows)
+        return rows
+
+    async def first(self, operation: str, *parameters: object) -> Any:
+        rows = await self.fetch(operation, *parameters)
+        return rows[0] if rows else None
+
+    async def value(self, operation: str, *parameters: object) -> Any:
+        row = await self.first(operation, *parameters)
+        return None if row is None else row[0]
+
+    def _look(self, operation: str, rows: list[Any]) -> None:
+        if self.has_changed or operation not in _CHANGES:
+            return
+        self.has_changed = _CHANGES[operation](rows)
+        if self.has_changed:
+            self._points.reach(f"{self._name}.half")

@@ -1,0 +1,115 @@
+"""Who may attempt when the queue is kept apart: it is heard, and the ledger decides."""
+
+from datetime import timedelta
+
+import pytest
+
+from carteiro.model import ClaimId, End, Lease, Start, State, Verdict
+from carteiro.policy.lifecycle import Entry, begin
+from carteiro.policy.pairing import is_over, not_yet, owns_end, owns_start
+from support.builders import TASK, a_claim_id, a_message, an_id, dead, retry, sent
+from support.clock import StoreClock
+
+NOW = StoreClock().now_ms
+HOLD = timedelta(seconds=40)
+HOLD_MS = 40_000
+MINE, ANOTHER = a_claim_id(), a_claim_id()
+
+
+def _entry(*, declares: bool = True, **changes: object) -> Entry:
+    message = a_message() if declares else a_message(kind=TASK)
+    entry = Entry(
+        id=message.id,
+        tenant=message.tenant,
+        kind=message.kind,
+        declares=declares,
+        ttl_ms=86_400_000,
+        state=State.ENQUEUED,
+        due_at=NOW,
+        expires_at=NOW + 86_400_000,
+        attempts=0,
+        charged=0,
+        in_doubt=0,
+        round=1,
+        revision=1,
+        holder=None,
+        held_until=None,
+        cancel_requested_at=None,
+        evidence=None,
+        provider=None,
+        provider_id=None,
+        failure=None,
+        duration_ms=None,
+        finished_at=None,
+    )
+    for name, given in changes.items():
+        setattr(entry, name, given)
+    return entry
+
+
+def _attempted(by: ClaimId) -> Entry:
+    entry = _entry()
+    begin(entry, Start(Lease(entry.id, by), "sandbox", HOLD), owner=True, now=NOW)
+    return entry
+
+
+def _end(verdict: Verdict) -> End:
+    return End(Lease(an_id(), MINE), verdict)
+
+
+@pytest.mark.parametrize(("told", "owns"), [(True, True), (False, False), (None, True)])
+def test_the_queue_says_who_may_declare(*, told: bool | None, owns: bool) -> None:
+    """Where it cannot say, the entry parts those who try."""
+    assert owns_start(_entry(), MINE, told=told, now=NOW) is owns
+
+
+def test_an_attempt_under_way_is_declared_whatever_the_queue_says() -> None:
+    """A queue that lost everything knows nothing of it; after its hold the queue is heard again."""
+    entry = _attempted(MINE)
+
+    assert owns_start(entry, MINE, told=False, now=NOW)
+    assert not owns_start(entry, MINE, told=False, now=NOW + HOLD_MS)
+
+
+@pytest.mark.parametrize("told", [True, False, None])
+def test_an_attempt_under_way_is_settled_by_its_own_claim(*, told: bool | None) -> None:
+    """Its hold counts, whatever the queue says; and no other claim ends it."""
+    assert owns_end(_attempted(MINE), _end(sent()), told=told, now=NOW)
+    assert not owns_end(_attempted(ANOTHER), _end(sent()), told=told, now=NOW)
+
+
+def test_after_its_hold_an_attempt_is_the_queues_to_give() -> None:
+    """Where the queue cannot say and nobody else has declared, it is still its own."""
+    later = NOW + HOLD_MS
+
+    assert not owns_end(_attempted(MINE), _end(sent()), told=False, now=later)
+    assert owns_end(_attempted(MINE), _end(sent()), told=None, now=later)
+    assert owns_end(_attempted(ANOTHER), _end(dead()), told=True, now=later)
+    assert not owns_end(_attempted(ANOTHER), _end(dead()), told=None, now=later)
+
+
+@pytest.mark.parametrize("told", [True, False, None])
+def test_what_was_settled_is_not_settled_again(*, told: bool | None) -> None:
+    """The queue may not have heard of it yet: a repetition is told by the entry."""
+    entry = _entry(state=State.RETRY_SCHEDULED, holder=MINE)
+
+    assert not owns_end(entry, _end(retry()), told=told, now=NOW)
+
+
+def test_without_a_queue_only_what_needs_no_attempt_is_settled() -> None:
+    """A task that ran, a message that can never be sent: that is true whoever says it."""
+    assert owns_end(_entry(declares=False), _end(sent()), told=None, now=NOW)
+    assert owns_end(_entry(), _end(dead()), told=None, now=NOW)
+    assert not owns_end(_entry(), _end(sent()), told=None, now=NOW)
+
+
+def test_a_job_that_the_queue_kept_too_long_waits_or_is_over() -> None:
+    """It is delayed to where the ledger has it; what the queue knew already is left to declare."""
+    later = _entry(state=State.RETRY_SCHEDULED, due_at=NOW + 1000)
+
+    assert not_yet(later, due_at=NOW, now=NOW) == NOW + 1000
+    assert not_yet(later, due_at=NOW + 1000, now=NOW) is None
+    assert not_yet(_attempted(ANOTHER), due_at=NOW, now=NOW) == NOW + HOLD_MS
+    assert not_yet(_entry(), due_at=NOW, now=NOW) is None
+    assert is_over(_entry(state=State.SENT))
+    assert not is_over(later)

@@ -1,0 +1,103 @@
+"""A store whose jobs were kept elsewhere keeps them itself again, and the other way round: nothing is lost."""
+
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from carteiro.model import EMAIL, Lease, LeasedJob, Start
+from carteiro.ports import Backend
+from carteiro.ports.ledger import LedgerHalf
+from carteiro.ports.queue import Ticket
+from carteiro.stores.postgres import PostgresOptions, open_postgres, open_postgres_ledger
+from carteiro.stores.sqlite import SqliteOptions, open_sqlite, open_sqlite_ledger
+from support.builders import ACME, BRASA, a_claim_id, a_message, messages, sent, tenants_named
+from support.clock import StoreClock, past
+from support.set_ups import postgres_url
+from support.steps import HOLD, accepted, attempted, claimed_ids, claimed_tenants
+
+HOUR = timedelta(hours=1)
+
+
+@dataclass(frozen=True)
+class Ways:
+    """One place, opened as a whole store and as a ledger alone."""
+
+    whole: Callable[[], AbstractAsyncContextManager[Backend]]
+    ledger: Callable[[], AbstractAsyncContextManager[LedgerHalf]]
+
+
+def _in_a_file(folder: Path, clock: StoreClock) -> Ways:
+    file, options = folder / "carteiro.db", SqliteOptions(clock=clock)
+    return Ways(partial(open_sqlite, file, clock=clock), partial(open_sqlite_ledger, file, options))
+
+
+def _in_a_database(folder: Path, clock: StoreClock) -> Ways:
+    url, options = postgres_url(folder), PostgresOptions(clock=clock, connections=4)
+    return Ways(partial(open_postgres, url, options), partial(open_postgres_ledger, url, options))
+
+
+@pytest.fixture
+def clock() -> StoreClock:
+    """The clock of the store."""
+    return StoreClock()
+
+
+@pytest.fixture(params=[_in_a_file, _in_a_database])
+def ways(request: pytest.FixtureRequest, tmp_path: Path, clock: StoreClock) -> Ways:
+    """Each store that can be a ledger alone."""
+    opened: Ways = request.param(tmp_path, clock)
+    return opened
+
+
+async def test_what_was_accepted_beside_a_queue_elsewhere_is_claimed_here(
+    ways: Ways, clock: StoreClock
+) -> None:
+    """At its time, tenant by tenant; an attempt that is being made is not disturbed."""
+    due = clock.at(HOUR)
+    async with ways.ledger() as half:
+        await half.backend.tenants.define(tenants_named([ACME, BRASA]))
+        first, second, later, held = new = [
+            a_message(ACME),
+            a_message(BRASA),
+            a_message(ACME, due=due),
+            a_message(BRASA),
+        ]
+        await half.ledger.accept(new)
+        [job] = await half.ledger.open(
+            [Ticket(Lease(held.id, a_claim_id()), EMAIL, BRASA, claims=1, due_at=clock.now_ms)]
+        )
+        assert isinstance(job, LeasedJob)
+        await half.ledger.declare([Start(job.lease, "sandbox", HOLD)], [True])
+
+    async with ways.whole() as backend:
+        assert sorted(await claimed_ids(backend.store)) == sorted([first.id, second.id])
+        clock.advance(past(HOLD))
+        assert held.id in await claimed_ids(backend.store)
+        place = await backend.reading.place(later.id)
+        [depth] = await backend.reading.depths()
+
+    assert place is not None
+    assert place.parked_until == due
+    assert depth.unfinished == 4
+
+
+async def test_a_store_without_its_jobs_hands_out_none(ways: Ways) -> None:
+    """They are put elsewhere from the ledger, and back when it is asked to keep them again."""
+    async with ways.whole() as backend:
+        await backend.tenants.define(tenants_named([ACME, BRASA]))
+        await accepted(backend.store, *messages(2, ACME), *messages(1, BRASA))
+        await attempted(backend.store, sent(), limit=1)
+    async with ways.ledger() as half:
+        page = await half.ledger.unfinished(after=None, limit=10)
+        depths = await half.backend.reading.depths()
+    async with ways.whole() as backend:
+        tenants = await claimed_tenants(backend.store)
+
+    assert [entry.tenant for entry in page.rows] == [ACME, BRASA]
+    assert sum(depth.unfinished for depth in depths) == 0
+    assert sorted(tenants) == [ACME, BRASA]

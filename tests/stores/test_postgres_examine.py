@@ -1,0 +1,134 @@
+"""What ``carteiro doctor`` finds of a PostgreSQL database."""
+
+from collections.abc import AsyncIterator, Iterator
+from datetime import timedelta
+from typing import Any
+
+import psycopg
+import pytest
+
+from carteiro.checkup import Finding, Level
+from carteiro.stores.postgres import migrate
+from carteiro.stores.postgres.examine import examine, wall_clock_ms
+from support.clock import MILLISECOND
+from support.postgres_server import a_postgres
+from support.services import HOST
+from support.shared_servers import shared_postgres
+
+
+@pytest.fixture
+def url() -> Iterator[str]:
+    """An empty database with the schema."""
+    with shared_postgres().a_database(migrate) as found:
+        yield found
+
+
+async def _found(url: str, **options: Any) -> dict[str, Finding]:
+    findings: AsyncIterator[Finding] = examine(url, **options)
+    return {each.check: each async for each in findings}
+
+
+def _do(url: str, *statements: str) -> None:
+    with psycopg.connect(url, autocommit=True) as connection:
+        for statement in statements:
+            connection.execute(statement)
+
+
+async def test_a_sound_database_is_told_to_be(url: str) -> None:
+    """All that is amiss in a new one is that nobody works yet."""
+    found = await _found(url)
+
+    assert {each.check for each in found.values() if each.level is not Level.OK} == {"worker"}
+    assert found["worker"].level is Level.WARN
+
+
+async def test_a_server_that_is_not_there_is_told_without_its_password() -> None:
+    """And nothing else is asked."""
+    [finding] = (await _found(f"postgresql://ana:secret@{HOST}:1/post")).values()
+
+    assert (finding.check, finding.level) == ("store", Level.FAIL)
+    assert "secret" not in finding.told
+
+
+async def test_a_database_without_a_schema_needs_it() -> None:
+    """What needs the tables is left out."""
+    with shared_postgres().a_database() as url:
+        found = await _found(url)
+
+    assert found["schema"].level is Level.FAIL
+    assert "migrate" in found["schema"].advice
+    assert "worker" not in found
+
+
+async def test_a_newer_schema_needs_a_newer_program(url: str) -> None:
+    """It is not touched."""
+    _do(url, "INSERT INTO carteiro.migrations (number, name) VALUES (9999, 'of tomorrow')")
+
+    schema = (await _found(url))["schema"]
+
+    assert (schema.level, schema.advice) == (Level.FAIL, "upgrade this program")
+
+
+async def test_a_server_that_does_not_sync_fails() -> None:
+    """What was accepted may be lost: fsync, or the wait for it, is off."""
+    with a_postgres(settings={"fsync": "off"}) as server:
+        unsynced = (await _found(server.url()))["durability"]
+    with shared_postgres().a_database() as url:
+        name = url.rpartition("/")[2]
+        _do(url, f'ALTER DATABASE "{name}" SET synchronous_commit = off')
+        impatient = (await _found(url))["durability"]
+
+    assert unsynced.level is Level.FAIL
+    assert "fsync" in unsynced.advice
+    assert impatient.level is Level.FAIL
+    assert "synchronous_commit" in impatient.advice
+
+
+async def test_what_can_only_be_read_fails(url: str) -> None:
+    """A replica, or a database that is set so."""
+    name = url.rpartition("/")[2]
+    _do(url, f'ALTER DATABASE "{name}" SET default_transaction_read_only = on')
+
+    assert (await _found(url))["writable"].level is Level.FAIL
+
+
+@pytest.mark.parametrize(("ahead", "word"), [(-60, "ahead of"), (60, "behind")])
+async def test_clocks_that_differ_are_told(url: str, ahead: int, word: str) -> None:
+    """Seen from here: our clock is a minute behind, or before, the server's."""
+    skew = timedelta(seconds=ahead) // MILLISECOND
+
+    clock = (await _found(url, clock=lambda: wall_clock_ms() + skew))["clock"]
+
+    assert clock.level is Level.WARN
+    assert word in clock.told
+
+
+@pytest.mark.parametrize(("ago_ms", "level"), [(0, Level.OK), (3_600_000, Level.WARN)])
+async def test_a_worker_is_known_by_what_it_leads(url: str, ago_ms: int, level: Level) -> None:
+    """One that was seen long ago is worth a thought."""
+    _do(
+        url,
+        f"INSERT INTO carteiro.leads VALUES ('prune', 'one', carteiro.now_ms() - {ago_ms})",
+    )
+
+    assert (await _found(url))["worker"].level is level
+
+
+async def test_tables_that_are_not_swept_are_told(url: str) -> None:
+    """Somebody turned autovacuum off, and forgot."""
+    _do(url, "ALTER TABLE carteiro.ready SET (autovacuum_enabled = off)")
+
+    autovacuum = (await _found(url))["autovacuum"]
+
+    assert autovacuum.level is Level.WARN
+    assert "ready" in autovacuum.told
+
+
+async def test_a_transaction_that_stays_open_is_told(url: str) -> None:
+    """With whose it is, so that somebody can end it."""
+    with psycopg.connect(url, application_name="night report") as connection:
+        connection.execute("SELECT pg_current_xact_id()")
+        found = await _found(url, longest_transaction=timedelta(0))
+
+    assert found["transactions"].level is Level.WARN
+    assert "night report" in found["transactions"].told

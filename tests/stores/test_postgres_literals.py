@@ -1,0 +1,45 @@
+"""Postgres, lists: what goes in as one text comes out as it was."""
+
+import asyncpg
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from carteiro.stores.postgres.literals import numbers, texts
+from support.set_ups import PROPERTY
+from support.shared_servers import shared_postgres
+
+_TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"))
+
+
+async def _read_back(literal: str, kind: str) -> object:
+    connection = await asyncpg.connect(shared_postgres().url())
+    try:
+        return await connection.fetchval(f"SELECT $1::text::{kind}[]", literal)
+    finally:
+        await connection.close()
+
+
+@PROPERTY
+@given(values=st.lists(st.none() | _TEXT, max_size=5))
+async def test_texts_come_back_as_they_were(values: list[str | None]) -> None:
+    """Quotes, backslashes, commas, braces, the word NULL, empty ones and none at all."""
+    assert await _read_back(texts(values), "text") == values
+
+
+@pytest.mark.parametrize("values", [[], ["NULL", None, ""], ['{"a": "\\\\"}', "{}", "a,b", " x "]])
+async def test_awkward_texts_come_back_as_they_were(values: list[str | None]) -> None:
+    """What the syntax itself is made of."""
+    assert await _read_back(texts(values), "text") == values
+
+
+@PROPERTY
+@given(values=st.lists(st.none() | st.integers(-(2**63), 2**63 - 1), max_size=5))
+async def test_numbers_come_back_as_they_were(values: list[int | None]) -> None:
+    """Of any size that a column holds."""
+    assert await _read_back(numbers(values), "bigint") == values
+
+
+async def test_truth_values_come_back_as_they_were() -> None:
+    """They are numbers to us."""
+    assert await _read_back(numbers([True, False, None]), "boolean") == [True, False, None]

@@ -1,0 +1,183 @@
+"""How much the store reads on Postgres: no more than it hands out, whatever the planner knows or vacuum is kept from.
+
+The tests' server never analyzes nor vacuums by itself: right after a bulk load nobody has told the
+planner anything, and rows that are gone stay where they were.
+"""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Iterator
+from datetime import timedelta
+from typing import Any
+
+import asyncpg
+import pytest
+
+from carteiro.model import End, LeasedJob, Settled
+from carteiro.policy.fairness import READIED_PER_TURN, SUSPECT_CLAIMS
+from carteiro.policy.lifecycle import LONGEST_HOLD_MS
+from carteiro.ports import Backend
+from carteiro.stores.postgres import PostgresOptions, migrate, open_postgres
+from support.builders import TASK, a_message, a_task, dead, retry, sent, tenants_named
+from support.shared_servers import shared_postgres
+from support.steps import LEASE, accepted, claim, claimed, declare
+
+_TENANTS = [f"tenant-{number:02}" for number in range(20)]
+_LOADED = 100_000
+_PASSING = 50_000
+_AT_ONCE = 1000
+_SLOTS = 200
+
+# As many accepts leave it, only faster.
+_BULK = """
+WITH new AS (
+    SELECT nextval('carteiro.message_no') AS no, format('%s-%s', $2::text, n) AS id,
+        format('tenant-%s', lpad((n % 20)::text, 2, '0')) AS tenant, carteiro.now_ms() AS at
+    FROM generate_series(1, $1::integer) AS n
+),
+messages AS (
+    INSERT INTO carteiro.messages (no, id, tenant, kind, declares, delivery, priority, ttl_ms, request_id, created_at)
+    SELECT no, id, tenant, $3, false, 'at_least_once', 5, 86400000, 'request-1', at FROM new
+),
+entries AS (
+    INSERT INTO carteiro.entries (message_no, state, due_at, expires_at, tenant, is_email, created_at)
+    SELECT no, 'ENQUEUED', at, at + 86400000, tenant, false, at FROM new
+),
+contents AS (
+    INSERT INTO carteiro.contents (message_no, content) SELECT no, '{}' FROM new
+),
+ready AS (
+    INSERT INTO carteiro.ready (tenant, kind, rank, id, message_no)
+    SELECT tenant, $3, carteiro.rank(5, at), id, no FROM new
+)
+INSERT INTO carteiro.notes (kind, tenant, jobs, wake_at, rank)
+SELECT $3, tenant, count(*), min(at), min(carteiro.rank(5, at)) FROM new GROUP BY tenant
+"""
+_READ = """
+SELECT coalesce(sum(seq_tup_read), 0)::bigint, coalesce(sum(seq_tup_read + idx_tup_fetch), 0)::bigint
+FROM pg_stat_user_tables WHERE schemaname = 'carteiro'
+"""
+_CLAIM = """
+EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON)
+SELECT * FROM carteiro.claim($1, $2, 'looked', 1, 10, true, $3, $4, $5, 1000, NULL)
+"""
+
+
+@pytest.fixture
+def url() -> Iterator[str]:
+    """An empty database with the schema."""
+    with shared_postgres().a_database(migrate) as made:
+        yield made
+
+
+@pytest.fixture
+async def backend(url: str) -> AsyncIterator[Backend]:
+    """A store that has one connection: what it read is counted there."""
+    async with open_postgres(url, PostgresOptions(connections=1)) as opened:
+        await opened.tenants.define(tenants_named(_TENANTS))
+        yield opened
+
+
+@pytest.fixture
+async def looker(url: str) -> AsyncIterator[Any]:
+    """A connection of the test's own."""
+    connection = await asyncpg.connect(url)
+    yield connection
+    await connection.close()
+
+
+async def _load(looker: Any, number: int, name: str) -> None:
+    await looker.execute(_BULK, number, name, TASK)
+
+
+async def _rows_read(backend: Backend) -> tuple[int, int]:
+    """The rows that were read so far: by walking through tables, and in all."""
+    pool: Any = backend.store._db._pool  # type: ignore[attr-defined]
+    async with pool.acquire() as connection:
+        await connection.fetchval("SELECT pg_stat_force_next_flush()")
+        await connection.fetchval("SELECT pg_stat_clear_snapshot()")
+        walked, read = await connection.fetchrow(_READ)
+        return walked, read
+
+
+async def _blocks(looker: Any) -> int:
+    """The pages that a claim touches; it is taken back."""
+    transaction = looker.transaction()
+    await transaction.start()
+    arguments = ([TASK], _SLOTS, READIED_PER_TURN, SUSPECT_CLAIMS, LONGEST_HOLD_MS)
+    [plan] = json.loads(await looker.fetchval(_CLAIM, *arguments))
+    await transaction.rollback()
+    return int(plan["Plan"]["Shared Hit Blocks"] + plan["Plan"]["Shared Read Blocks"])
+
+
+async def _settle(backend: Backend, jobs: list[LeasedJob], verdict: Any) -> None:
+    answers = await backend.store.settle([End(job.lease, verdict, events=()) for job in jobs])
+    assert all(isinstance(answer, Settled) for answer in answers)
+
+
+async def test_nothing_on_the_path_reads_more_than_it_needs_without_statistics(
+    backend: Backend, looker: Any
+) -> None:
+    """After a bulk load that nobody analyzed, each operation on 200 jobs reads a few thousand rows of 100,000."""
+    await _load(looker, _LOADED, "bulk")
+    emails = [a_message(_TENANTS[0]) for _ in range(_SLOTS)]
+    most: dict[str, tuple[int, int]] = {}
+
+    async def read(name: str, asked: Any) -> Any:
+        before = await _rows_read(backend)
+        answer = await asked
+        after = await _rows_read(backend)
+        most[name] = (after[0] - before[0], after[1] - before[1])
+        return answer
+
+    store = backend.store
+    await claim(store, kinds=[TASK], limit=1)  # it reads the notes of the load
+    jobs = (await read("claim", claim(store, kinds=[TASK], limit=_SLOTS))).jobs
+    await read("extend", store.extend([job.lease for job in jobs], lease=LEASE))
+    await read("settle sent", _settle(backend, jobs[:50], sent()))
+    await read("settle retry", _settle(backend, jobs[50:100], retry(timedelta(hours=1))))
+    await read("settle dead", _settle(backend, jobs[100:150], dead()))
+    await read("release", store.release([job.lease for job in jobs[150:]]))
+    await read("accept", accepted(store, *emails, a_task(_TENANTS[1])))
+    mails = await claimed(store, limit=1)
+    await read("declare", declare(store, mails[0]))
+    await read("cancel", store.cancel([each.id for each in emails[:20]], tenant=emails[0].tenant))
+    await read("reap", store.reap(limit=_SLOTS))
+    await read("expire", backend.upkeep.expire(limit=_SLOTS))
+
+    assert len(jobs) == _SLOTS
+    assert {name: rows for name, (_, rows) in most.items() if rows > 20 * _SLOTS} == {}
+    assert {
+        name: rows for name, (rows, _) in most.items() if rows > _SLOTS
+    } == {}  # tables of a few rows
+
+
+async def test_a_claim_touches_no_more_pages_however_many_went_before_it(
+    backend: Backend, looker: Any, url: str
+) -> None:
+    """Somebody's old snapshot keeps vacuum from all of them; nobody walks over what is gone."""
+    await _load(looker, 2 * _AT_ONCE, "first")
+    await _pass(backend, _AT_ONCE)
+    before = await _blocks(looker)
+    holder = await asyncpg.connect(url)
+    held = holder.transaction(isolation="repeatable_read")
+    await held.start()
+    await holder.fetchval("SELECT count(*) FROM carteiro.ready")
+    await _load(looker, _PASSING, "passing")
+    await _pass(backend, _PASSING)
+
+    after = await _blocks(looker)
+    await held.rollback()
+    await holder.close()
+
+    assert after < 1.5 * before + 100, (before, after)
+
+
+async def _pass(backend: Backend, number: int) -> None:
+    """Let so many jobs through."""
+    while number > 0:
+        async with asyncio.timeout(30):
+            jobs = await claimed(backend.store, kinds=[TASK], limit=min(number, _AT_ONCE))
+            await _settle(backend, jobs, sent())
+        assert jobs
+        number -= len(jobs)

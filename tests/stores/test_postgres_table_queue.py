@@ -1,0 +1,720 @@
+"""The table queue: what an application does by SQL, a worker does with it, and both see the same."""
+
+import asyncio
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from uuid import UUID, uuid4
+
+import psycopg
+import pytest
+
+from carteiro.intake.http.api import create_api
+from carteiro.model import (
+    DeadReason,
+    EventType,
+    MessageId,
+    RedriveAnswer,
+    State,
+    TenantId,
+)
+from carteiro.policy.retry import PRESETS
+from carteiro.post import Carteiro
+from carteiro.redriving import revise
+from carteiro.stores.postgres import migrate
+from support.http import a_client_of, let_in
+from support.library import row_of
+from support.pages import blocks_of
+from support.shared_servers import shared_postgres
+from support.steps import claimed, claimed_and_declared
+from support.table_queue import (
+    TEMPLATE,
+    Application,
+    a_shared_database,
+    a_template,
+    an_application,
+    an_office,
+)
+from support.working import TOO_LONG
+
+SNIPPETS = {
+    path.stem: path.read_text("utf-8")
+    for path in sorted((Path(__file__).parent / "table_queue").glob("*.sql"))
+}
+PAGE = "docs/how-to/enqueue-from-sql.md"
+DEFAULT = TenantId("default")
+MINUTE = timedelta(minutes=1)
+
+
+@pytest.fixture
+def url() -> Iterator[str]:
+    """A database with the schema and nothing in it."""
+    with a_shared_database() as made:
+        yield made
+
+
+@pytest.fixture
+def app(url: str) -> Iterator[Application]:
+    """An application whose statements commit by themselves."""
+    with an_application(url) as made:
+        yield made
+
+
+async def _events(post: Carteiro, identity: UUID) -> list[EventType]:
+    return [each.type for each in await post.backend.reading.events(MessageId(str(identity)))]
+
+
+async def _try_now(post: Carteiro, app: Application, identity: UUID) -> None:
+    """Have a row tried, whenever its time would come."""
+    app.update(identity, "next_retry_at = now()")
+    await post.work_off()
+
+
+# --- what the seed shows ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("snippet", SNIPPETS.values(), ids=SNIPPETS.keys())
+async def test_what_people_have_in_their_scripts_runs_as_it_stands(
+    url: str, app: Application, snippet: str
+) -> None:
+    """Over rows in every status."""
+    async with an_office(url) as post:
+        sent, failed, cancelled, pending = (app.enqueue() for _ in range(4))
+        app.update(cancelled, "status = 'cancelled'")
+        app.update(pending, "next_retry_at = now() + interval '1 hour'")
+        for _ in range(3):
+            assert app.value("SELECT mark_email_failed(%s, 'no')", failed)
+        await post.work_off()
+
+        script = snippet.replace("QUEUE_ID_HERE", str(pending))
+        answers = [app.rows(statement) for statement in script.split(";") if statement.strip()]
+
+    assert {app.row(each)["status"] for each in (sent, failed, cancelled, pending)} == {
+        "sent",
+        "failed",
+        "cancelled",
+        "pending",
+    }
+    assert any(answers)
+
+
+def test_the_columns_are_those_that_people_know(app: Application) -> None:
+    """In their order, with their types."""
+    columns = app.rows(
+        "SELECT column_name, data_type FROM information_schema.columns"
+        " WHERE table_schema = 'public' AND table_name = 'email_queue' ORDER BY ordinal_position"
+    )
+
+    assert [tuple(each.values()) for each in columns] == [
+        ("id", "uuid"),
+        ("user_id", "uuid"),
+        ("template_type", "text"),
+        ("recipient_email", "text"),
+        ("payload", "jsonb"),
+        ("status", "text"),
+        ("retries", "integer"),
+        ("max_retries", "integer"),
+        ("last_attempt_at", "timestamp with time zone"),
+        ("next_retry_at", "timestamp with time zone"),
+        ("error_message", "text"),
+        ("resend_id", "text"),
+        ("created_at", "timestamp with time zone"),
+    ]
+
+
+# --- putting in, and what a worker does with it -------------------------------------------------
+
+
+async def test_a_row_is_rendered_and_sent_by_a_worker(url: str, app: Application) -> None:
+    """SQL cannot render: it names the template and the words."""
+    user = uuid4()
+    async with an_office(url) as post:
+        identity = app.enqueue("Ana@Example.COM", user=user)
+        before = app.row(identity)
+
+        await post.work_off()
+
+        [mail] = await post.backend.inbox.list()
+    after = app.row(identity)
+    assert before | {"next_retry_at": None, "created_at": None} == {
+        "id": identity,
+        "user_id": user,
+        "template_type": TEMPLATE,
+        "recipient_email": "Ana@example.com",
+        "payload": {"user_data": {"full_name": "Ana"}},
+        "status": "pending",
+        "retries": 0,
+        "max_retries": 3,
+        "last_attempt_at": None,
+        "next_retry_at": None,
+        "error_message": None,
+        "resend_id": None,
+        "created_at": None,
+    }
+    assert before["next_retry_at"] == before["created_at"]
+    assert (mail.to, mail.subject) == ("Ana@example.com", "Hello Ana")
+    assert (after["status"], after["retries"], after["next_retry_at"]) == ("sent", 0, None)
+    assert after["resend_id"] == mail.provider_id
+    assert after["last_attempt_at"] is not None
+
+
+async def test_an_insert_is_what_the_function_does(url: str, app: Application) -> None:
+    """With an id, a limit and a time of the application's own, if it likes."""
+    later = datetime.now(UTC).replace(microsecond=0) + timedelta(hours=1)
+    async with an_office(url):
+        [plain] = app.rows(
+            "INSERT INTO email_queue (template_type, recipient_email) VALUES ('a', 'b@c.de') RETURNING *"
+        )
+        identity = uuid4()
+        [own] = app.rows(
+            "INSERT INTO email_queue (id, template_type, recipient_email, payload, max_retries, next_retry_at)"
+            " VALUES (%s, 'a', 'b@c.de', '{}', 7, %s) RETURNING *",
+            identity,
+            later,
+        )
+
+    assert (plain["status"], plain["retries"], plain["max_retries"]) == ("pending", 0, 3)
+    assert app.row(plain["id"])["payload"] == {}
+    assert own == app.row(identity) | {"created_at": own["created_at"]}
+    assert (own["max_retries"], own["next_retry_at"]) == (7, later)
+
+
+@pytest.mark.parametrize(
+    ("columns", "values"),
+    [
+        ("template_type", "NULL, 'b@c.de'"),
+        ("template_type", "'a b', 'b@c.de'"),
+        ("template_type", "'a', NULL"),
+        ("template_type", "'a', 'nobody'"),
+        ("payload, template_type", "'[1]', 'a', 'b@c.de'"),
+        ("max_retries, template_type", "0, 'a', 'b@c.de'"),
+        ("status, template_type", "'sent', 'a', 'b@c.de'"),
+        ("retries, template_type", "1, 'a', 'b@c.de'"),
+        ("resend_id, template_type", "'x', 'a', 'b@c.de'"),
+        ("next_retry_at, template_type", "'2300-01-01', 'a', 'b@c.de'"),
+    ],
+)
+async def test_what_makes_no_sense_is_not_put_in(
+    url: str, app: Application, columns: str, values: str
+) -> None:
+    """The application is told at once."""
+    async with an_office(url):
+        with pytest.raises(psycopg.errors.CheckViolation):
+            app.rows(f"INSERT INTO email_queue ({columns}, recipient_email) VALUES ({values})")
+
+    assert app.value("SELECT count(*) FROM carteiro.messages") == 0
+
+
+async def test_an_id_is_taken_once(url: str, app: Application) -> None:
+    """Whoever chooses ids hears of it."""
+    sql = "INSERT INTO email_queue (id, template_type, recipient_email) VALUES (%s, 'a', 'b@c.de')"
+    async with an_office(url):
+        identity = app.enqueue()
+
+        with pytest.raises(psycopg.errors.UniqueViolation):
+            app.rows(sql, identity)
+
+
+@pytest.mark.parametrize("cause", ["no such template", "a word is missing"])
+async def test_a_template_that_gives_no_mail_is_a_failure(
+    url: str, app: Application, cause: str
+) -> None:
+    """It is found by the worker, and not cured by waiting."""
+    async with an_office(url) as post:
+        if cause == "a word is missing":
+            await post.backend.templates.define(a_template(DEFAULT, text="{{ missing }}"))
+        else:
+            await post.backend.templates.delete(DEFAULT, TEMPLATE)
+        identity = app.enqueue()
+
+        await post.work_off()
+
+        message = await row_of(post, MessageId(str(identity)))
+    assert app.row(identity)["status"] == "failed"
+    assert "template" in app.row(identity)["error_message"]
+    assert message.failure is not None
+    assert message.failure.code == "INVALID_TEMPLATE"
+
+
+async def test_the_tenant_s_own_from_is_used(url: str, app: Application) -> None:
+    """As for any other e-mail that names none."""
+    async with an_office(url) as post:
+        app.rows("UPDATE carteiro.tenants SET default_from = 'us@example.com'")
+
+        app.enqueue()
+        await post.work_off()
+
+        [mail] = await post.backend.inbox.list()
+    assert '"from":"us@example.com"' in mail.content.replace(" ", "")
+
+
+# --- retries ------------------------------------------------------------------------------------
+
+
+async def test_a_row_is_tried_again_as_transactional_says_until_its_limit(
+    url: str, app: Application
+) -> None:
+    """Whatever the tenant's own preset is."""
+    waits = []
+    async with an_office(url) as post:
+        identity = app.enqueue("full-552@sandbox.test")
+        for _ in range(3):
+            await _try_now(post, app, identity)
+            row = app.row(identity)
+            if row["next_retry_at"] is not None:
+                waits.append(row["next_retry_at"] - row["last_attempt_at"])
+
+        [letter] = (await post.backend.dead_letters.find()).rows
+    assert (row["status"], row["retries"]) == ("failed", 3)
+    assert row["error_message"]
+    assert letter.reason is DeadReason.MAX_ATTEMPTS_EXCEEDED
+    assert [round(wait / MINUTE) for wait in waits] == [1, 5]
+
+
+async def test_the_limit_can_be_changed_while_it_waits(url: str, app: Application) -> None:
+    """The worker reads it with the e-mail."""
+    async with an_office(url) as post:
+        identity = app.enqueue("full-552@sandbox.test")
+
+        assert app.update(identity, "max_retries = 1") == 1
+        await post.work_off()
+
+    assert app.row(identity)["max_retries"] == 1
+    assert (app.row(identity)["status"], app.row(identity)["retries"]) == ("failed", 1)
+
+
+async def test_a_failure_that_the_application_saw_is_charged(url: str, app: Application) -> None:
+    """It waits as after a failure of a worker's, and ends as one of a worker's."""
+    waits = []
+    async with an_office(url) as post:
+        identity = app.enqueue()
+        app.update(identity, "max_retries = 4")
+        for _ in range(3):
+            assert app.value("SELECT mark_email_failed(%s, 'Teste')", identity)
+            row = app.row(identity)
+            waits.append(row["next_retry_at"] - row["last_attempt_at"])
+            assert (row["status"], row["error_message"]) == ("pending", "Teste")
+
+        assert app.value("SELECT mark_email_failed(%s, NULL)", identity)
+        again = app.value("SELECT mark_email_failed(%s, NULL)", identity)
+
+        [letter] = (await post.backend.dead_letters.find()).rows
+        message = await row_of(post, MessageId(str(identity)))
+        events = await _events(post, identity)
+    assert not again
+    assert tuple(waits) == PRESETS["transactional"].table
+    assert (app.row(identity)["status"], app.row(identity)["retries"]) == ("failed", 4)
+    assert (letter.failed_attempts, message.state, message.attempts) == (4, State.FAILED, 4)
+    assert events[-1] is EventType.FAILED
+    assert _jobs(app) == 0
+
+
+def _jobs(app: Application) -> int:
+    """How many jobs the ring will count, once its notes are read."""
+    jobs = app.value("SELECT coalesce(sum(jobs), 0)::integer FROM carteiro.seats_and_notes")
+    held = app.value(
+        "SELECT (SELECT count(*) FROM carteiro.ready) + (SELECT count(*) FROM carteiro.parked)"
+    )
+    assert jobs == held
+    return int(held)
+
+
+async def test_nobody_says_of_a_live_send_that_it_failed(url: str, app: Application) -> None:
+    """Nor of one that is not there."""
+    async with an_office(url) as post:
+        identity = app.enqueue()
+        await claimed(post.backend.store)
+
+        assert not app.value("SELECT mark_email_failed(%s, 'no')", identity)
+        assert not app.value("SELECT mark_email_failed(%s, 'no')", uuid4())
+        assert app.update(identity, "next_retry_at = now() + interval '1 day'") == 0
+
+    assert app.row(identity)["retries"] == 0
+
+
+async def test_due_rows_are_returned_and_workers_are_told(url: str, app: Application) -> None:
+    """Those that wait for their time, or have ended, are not among them."""
+    async with an_office(url):
+        first, second, later, over = (app.enqueue() for _ in range(4))
+        app.update(later, "next_retry_at = now() + interval '1 hour'")
+        app.update(over, "status = 'cancelled'")
+        app.update(second, "next_retry_at = now() - interval '1 hour'")
+        with an_application(url) as listener:
+            listener.rows("LISTEN carteiro")
+
+            due = app.rows("SELECT * FROM process_pending_emails_for_retry(10)")
+
+            told = list(listener.connection.notifies(timeout=TOO_LONG, stop_after=1))
+    assert [each["id"] for each in due] == [first, second]
+    assert due[0] == app.row(first)
+    assert app.rows("SELECT * FROM process_pending_emails_for_retry(1)") == due[:1]
+    assert app.rows("SELECT * FROM process_pending_emails_for_retry(-1)") == []
+    assert told
+
+
+# --- changing -----------------------------------------------------------------------------------
+
+
+async def test_what_waits_is_cancelled(url: str, app: Application) -> None:
+    """As by the API: the same state, the same event, no job left."""
+    async with an_office(url) as post:
+        ready, delayed = app.enqueue(), app.enqueue()
+        app.update(delayed, "next_retry_at = now() + interval '1 hour'")
+
+        cancelled = app.connection.execute("UPDATE email_queue SET status = 'cancelled'")
+
+        for identity in (ready, delayed):
+            assert app.row(identity)["status"] == "cancelled"
+            assert await _events(post, identity) == [EventType.ENQUEUED, EventType.CANCELLED]
+        assert cancelled.rowcount == 2
+        assert await post.work_off() == {}
+    assert _jobs(app) == 0
+
+
+async def test_what_was_claimed_just_now_is_cancelled_too(url: str, app: Application) -> None:
+    """Its worker has declared nothing yet, and will not be let."""
+    async with an_office(url) as post:
+        identity = app.enqueue()
+        [job] = await claimed(post.backend.store)
+
+        app.update(identity, "status = 'cancelled'")
+
+        assert app.row(identity)["status"] == "cancelled"
+        await post.backend.store.release([job.lease])
+        assert await post.work_off() == {}
+    assert _jobs(app) == 0
+
+
+async def test_what_is_being_sent_is_not_sent_again(url: str, app: Application) -> None:
+    """It stays pending until its worker knows more."""
+    async with an_office(url) as post:
+        identity = app.enqueue()
+        await claimed_and_declared(post.backend.store)
+
+        app.update(identity, "status = 'cancelled'")
+
+        message = await row_of(post, MessageId(str(identity)))
+        events = await _events(post, identity)
+    assert app.row(identity)["status"] == "pending"
+    assert message.cancel_requested_at is not None
+    assert events[-1] is EventType.CANCEL_REQUESTED
+
+
+async def test_a_failed_row_is_sent_round_again(url: str, app: Application) -> None:
+    """And is no dead letter any more once it is sent."""
+    async with an_office(url) as post:
+        identity = app.enqueue()
+        app.update(identity, "max_retries = 1")
+        app.value("SELECT mark_email_failed(%s, 'no')", identity)
+
+        assert app.update(identity, "status = 'pending'") == 1
+        waiting = app.row(identity)
+        await post.work_off()
+
+        letters = await post.backend.dead_letters.find()
+    assert (waiting["status"], waiting["retries"]) == ("pending", 0)
+    assert app.row(identity)["status"] == "sent"
+    assert letters.rows == []
+    assert _jobs(app) == 0
+
+
+@pytest.mark.parametrize(
+    "assignment",
+    [
+        "recipient_email = 'x@y.zz'",
+        "payload = '{}'",
+        "retries = 0",
+        "user_id = gen_random_uuid()",
+        "id = gen_random_uuid()",
+        "resend_id = 'x'",
+        "status = 'sent'",
+        "status = 'failed'",
+        "status = 'nonsense'",
+        "status = NULL",
+        "max_retries = 0",
+        "max_retries = NULL",
+        "next_retry_at = NULL",
+        "next_retry_at = '2300-01-01'",
+    ],
+)
+async def test_nothing_else_can_be_changed(url: str, app: Application, assignment: str) -> None:
+    """And the application is told so."""
+    async with an_office(url):
+        identity = app.enqueue()
+        app.value("SELECT mark_email_failed(%s, 'no')", identity)
+        before = app.row(identity)
+
+        with pytest.raises(psycopg.errors.CheckViolation):
+            app.update(identity, assignment)
+
+    assert app.row(identity) == before
+
+
+@pytest.mark.parametrize("status", ["sent", "cancelled"])
+async def test_what_has_ended_well_stays_as_it_is(url: str, app: Application, status: str) -> None:
+    """Neither is it sent again, nor can it be taken back."""
+    async with an_office(url) as post:
+        identity = app.enqueue()
+        if status == "cancelled":
+            app.update(identity, "status = 'cancelled'")
+        await post.work_off()
+
+        for other in {"pending", "cancelled"} - {status}:
+            with pytest.raises(psycopg.errors.CheckViolation, match=status):
+                app.update(identity, f"status = '{other}'")
+
+    assert app.row(identity)["status"] == status
+
+
+async def test_rows_cannot_be_locked_away_from_workers(url: str, app: Application) -> None:
+    """What used to be done by hand is refused: a lock on the ledger would stop everybody."""
+    async with an_office(url):
+        app.enqueue()
+
+        for strength in ("UPDATE", "KEY SHARE"):
+            with pytest.raises(psycopg.errors.FeatureNotSupported):
+                app.rows(f"SELECT * FROM email_queue FOR {strength} SKIP LOCKED")
+        with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState):
+            app.rows("DELETE FROM email_queue")
+
+
+async def test_a_frozen_view_of_the_world_can_put_in_but_not_change(
+    url: str, app: Application
+) -> None:
+    """A change looks at what the row is by now, which a repeatable read does not show."""
+    async with an_office(url):
+        identity = app.enqueue()
+        with an_application(url, autocommit=False) as frozen:
+            frozen.connection.isolation_level = psycopg.IsolationLevel.SERIALIZABLE
+            frozen.enqueue()
+            frozen.connection.commit()
+
+            with pytest.raises(psycopg.errors.FeatureNotSupported, match="READ COMMITTED"):
+                frozen.update(identity, "status = 'cancelled'")
+
+    assert app.value("SELECT count(*) FROM email_queue WHERE status = 'pending'") == 2
+
+
+# --- transactions of the application ------------------------------------------------------------
+
+
+async def test_a_rollback_takes_back_what_was_put_in_and_changed(
+    url: str, app: Application
+) -> None:
+    """As if nothing had been asked."""
+    async with an_office(url) as post:
+        kept = app.enqueue()
+        with an_application(url, autocommit=False) as other:
+            other.enqueue()
+            other.update(kept, "status = 'cancelled'")
+            other.connection.rollback()
+
+        await post.work_off()
+
+    [row] = app.rows("SELECT id, status FROM email_queue")
+    assert row == {"id": kept, "status": "sent"}
+
+
+async def test_workers_are_told_by_the_commit_and_not_before(url: str, app: Application) -> None:
+    """An idle worker comes at once."""
+    async with an_office(url):
+        with (
+            an_application(url) as listener,
+            an_application(url, autocommit=False) as other,
+        ):
+            listener.rows("LISTEN carteiro")
+            other.enqueue()
+            app.rows("NOTIFY carteiro, 'mark'")
+            [before] = listener.connection.notifies(timeout=TOO_LONG, stop_after=1)
+
+            other.connection.commit()
+
+            [after] = listener.connection.notifies(timeout=TOO_LONG, stop_after=1)
+    assert before.payload == "mark"
+    assert after.payload == ""
+
+
+async def test_a_transaction_that_is_held_open_blocks_nobody(url: str, app: Application) -> None:
+    """Neither with what it puts in nor with what it changes; at its commit both are done."""
+    async with an_office(url) as post:
+        to_cancel, to_delay, to_limit = (app.enqueue() for _ in range(3))
+        with an_application(url, autocommit=False) as other:
+            added = other.enqueue()
+            other.update(to_cancel, "status = 'cancelled'")
+            other.update(to_delay, "next_retry_at = now() + interval '1 day'")
+            other.update(to_limit, "max_retries = 9")
+            other.value("SELECT mark_email_failed(%s, 'no')", to_limit)
+
+            async with asyncio.timeout(TOO_LONG):
+                await post.work_off()
+                await post.send(tenant="default", to="b@example.com", subject="a", text="b")
+                await post.work_off()
+                await post.backend.upkeep.expire(limit=100)
+            meanwhile = [app.row(each)["status"] for each in (to_cancel, to_delay, to_limit)]
+            other.connection.commit()
+
+        await post.work_off()
+    assert meanwhile == ["sent", "sent", "sent"]  # nobody had told the worker otherwise yet
+    assert app.row(added)["status"] == "sent"
+    assert app.row(to_limit)["max_retries"] == 9
+    assert _jobs(app) == 0
+
+
+async def test_changes_of_one_transaction_are_done_together_at_its_commit(
+    url: str, app: Application
+) -> None:
+    """In the order in which they were asked for."""
+    async with an_office(url):
+        with an_application(url, autocommit=False) as other:
+            identity = other.enqueue()
+            other.value("SELECT mark_email_failed(%s, 'one')", identity)
+            other.value("SELECT mark_email_failed(%s, 'two')", identity)
+            other.update(identity, "max_retries = 5")
+            before = other.row(identity)
+            other.connection.commit()
+
+    after = app.row(identity)
+    assert (before["retries"], before["max_retries"]) == (0, 3)
+    assert (after["retries"], after["max_retries"], after["error_message"]) == (2, 5, "two")
+    assert app.value("SELECT count(*) FROM carteiro.queue_changes") == 0
+
+
+# --- the page about it --------------------------------------------------------------------------
+
+
+async def test_every_statement_of_the_page_runs(url: str, app: Application) -> None:
+    """In the order in which they stand there."""
+    statements = [block.code for block in blocks_of(PAGE) if block.language == "postgresql"]
+    role = f"shop_{uuid4().hex}"
+    async with an_office(url):
+        try:
+            for each in statements:
+                app.rows(re.sub(r"\bshop\b", role, each))
+            put_in = app.value("SELECT count(*) FROM email_queue")
+        finally:
+            app.rows(f"DROP OWNED BY {role}; DROP ROLE {role}")
+
+    assert put_in == 3
+
+
+def test_the_program_of_the_page_runs(url: str, app: Application) -> None:
+    """Order and e-mail are there together."""
+    [program] = [block.code for block in blocks_of(PAGE) if block.language == "python3"]
+
+    exec(compile(program.replace("postgresql://localhost/shop", url), PAGE, "exec"), {})
+
+    assert app.rows("SELECT id FROM orders") == [{"id": 17}]
+    assert app.value("SELECT subject FROM carteiro.messages") == "Order 17"
+
+
+# --- beside everything else ---------------------------------------------------------------------
+
+
+async def test_the_tenant_is_the_one_that_was_chosen(url: str, app: Application) -> None:
+    """By Carteiro's own role; it sees all while it has chosen none."""
+    async with an_office(url, "default", "acme"):
+        app.enqueue()
+        app.rows("SET carteiro.tenant = 'acme'")
+        app.enqueue()
+        of_acme = app.value("SELECT count(*) FROM email_queue")
+        app.rows("RESET carteiro.tenant")
+
+        assert of_acme == 1
+        assert app.value("SELECT count(*) FROM email_queue") == 2
+        tenants = app.rows("SELECT tenant FROM carteiro.messages ORDER BY no")
+        assert [each["tenant"] for each in tenants] == ["default", "acme"]
+
+
+async def test_a_tenant_that_cannot_send_is_told_of(url: str, app: Application) -> None:
+    """One that is not there, and one that is disabled."""
+    async with an_office(url):
+        app.rows("SET carteiro.tenant = 'nobody'")
+        with pytest.raises(psycopg.errors.ForeignKeyViolation, match="nobody"):
+            app.enqueue()
+        app.rows("RESET carteiro.tenant")
+        app.rows("UPDATE carteiro.tenants SET disabled = true")
+        with pytest.raises(psycopg.errors.InsufficientPrivilege, match="disabled"):
+            app.enqueue()
+
+
+async def test_what_is_forgotten_is_forgotten_here_too(url: str, app: Application) -> None:
+    """With its message goes its row; with its content go the words."""
+    async with an_office(url) as post:
+        identity = app.enqueue()
+        await post.work_off()
+        app.rows("DELETE FROM carteiro.contents")
+        without_words = app.row(identity)
+
+        erased = await post.backend.tenants.erase(DEFAULT)
+
+    assert erased is not None
+    assert not erased.has_more
+    assert (without_words["payload"], without_words["status"]) == (None, "sent")
+    assert app.value("SELECT count(*) FROM carteiro.queue_rows") == 0
+
+
+async def test_a_dead_row_can_be_mended(url: str, app: Application) -> None:
+    """Its template is rendered then, and its limit is still its own."""
+    async with an_office(url) as post:
+        identity = MessageId(str(app.enqueue("nobody@sandbox")))
+        app.update(UUID(identity), "max_retries = 2")
+        await post.work_off()
+        dead = await row_of(post, identity)
+
+        changes = {
+            "to": "ana@example.com",
+            "template": {"variables": {"user_data": {"full_name": "Bea"}}},
+        }
+        revision = await revise(dead, changes, backend=post.backend)
+        [answer] = await post.backend.dead_letters.redrive([identity], by="test", revision=revision)
+        await post.work_off()
+
+        [mail] = await post.backend.inbox.list()
+    assert dead.failure is not None
+    assert dead.failure.code == "INVALID_EMAIL"
+    assert answer is RedriveAnswer.REDRIVEN
+    assert mail.subject == "Hello Bea"
+    row = app.row(UUID(identity))
+    assert (row["status"], row["recipient_email"], row["max_retries"]) == (
+        "sent",
+        "ana@example.com",
+        2,
+    )
+
+
+async def test_an_email_queue_of_the_application_s_own_is_left_alone() -> None:
+    """Carteiro works beside it; ours comes out once the way is free."""
+    with shared_postgres().a_database() as url, an_application(url) as app:
+        app.rows("CREATE TABLE public.email_queue (id uuid)")
+        await migrate(url)
+        app.rows("SELECT * FROM carteiro.email_queue")
+
+        app.rows("DROP TABLE public.email_queue")
+        app.rows("SELECT carteiro.show_table_queue()")
+        async with an_office(url):
+            identity = app.enqueue()
+
+        assert app.row(identity)["status"] == "pending"
+
+
+async def test_what_came_over_http_is_a_row_too(url: str, app: Application) -> None:
+    """With its user, its words and its limit."""
+    user = uuid4()
+    asked: dict[str, Any] = {
+        "p_user_id": str(user),
+        "p_template_type": TEMPLATE,
+        "p_recipient_email": "ana@example.com",
+        "p_payload": {"user_data": {"full_name": "Ana"}},
+    }
+    async with an_office(url) as post:
+        await let_in(post, DEFAULT, "ck_default")
+        async with a_client_of(create_api(post), key="ck_default") as client:
+            response = await client.post("/rest/v1/rpc/enqueue_email", json=asked)
+            row = app.row(UUID(response.json()))
+            ran = await client.post("/functions/v1/process-email-queue")
+
+    assert (row["user_id"], row["payload"], row["max_retries"]) == (user, asked["p_payload"], 3)
+    assert ran.json() == {"processed": 1, "sent": 1, "retried": 0, "failed": 0, "cancelled": 0}
+    assert app.row(row["id"])["status"] == "sent"

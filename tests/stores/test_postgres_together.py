@@ -1,0 +1,291 @@
+"""Several processes on one Postgres database, and applications beside them: nobody hides anything, nobody waits."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack
+from datetime import timedelta
+from typing import Any
+
+import asyncpg
+import psycopg
+import pytest
+
+from carteiro.errors import SchemaMismatch, StoreUnavailable
+from carteiro.model import EMAIL, Begun, Late, MessageId, Refused, Settled
+from carteiro.ports import Backend
+from carteiro.stores.postgres import PostgresOptions, database, migrate, open_postgres
+from carteiro.stores.postgres.accept import accept_within
+from carteiro.stores.postgres.database import Session
+from carteiro.stores.postgres.migrating import newest_version
+from support.builders import ACME, BRASA, a_claim_id, a_message, messages, sent, tenants_named
+from support.clock import StoreClock
+from support.shared_servers import shared_postgres
+from support.steps import accepted, claim, claimed, claimed_alone, claimed_ids, declare, settled
+
+PATIENCE_S = 20.0  # far more than anything here takes
+_LARGE = json.dumps({"html": "x" * 500_000})
+
+
+@pytest.fixture
+def empty() -> Iterator[str]:
+    """A database without a schema."""
+    with shared_postgres().a_database() as made:
+        yield made
+
+
+@pytest.fixture
+def url() -> Iterator[str]:
+    """An empty database with the schema."""
+    with shared_postgres().a_database(migrate) as made:
+        yield made
+
+
+@pytest.fixture
+async def backend(url: str) -> AsyncIterator[Backend]:
+    """A store with the server's clock, which knows two tenants."""
+    async with open_postgres(url) as opened:
+        await opened.tenants.define(tenants_named([ACME, BRASA]))
+        yield opened
+
+
+@pytest.fixture
+async def application(url: str) -> AsyncIterator[Any]:
+    """A connection of somebody else's."""
+    connection = await asyncpg.connect(url)
+    yield connection
+    await connection.close()
+
+
+# --- starting
+
+
+async def test_many_that_start_at_once_make_one_schema(empty: str) -> None:
+    """Each finds it or makes it, whoever comes first."""
+    async with AsyncExitStack() as stack, asyncio.timeout(PATIENCE_S):
+        opened = await asyncio.gather(
+            *(stack.enter_async_context(open_postgres(empty)) for _ in range(8))
+        )
+        await opened[0].tenants.define(tenants_named([ACME]))
+        [message] = await accepted(opened[1].store, a_message())
+
+        assert await claimed_ids(opened[2].store) == [message]
+
+    with psycopg.connect(empty) as db:
+        applied = db.execute("SELECT number FROM carteiro.migrations ORDER BY number").fetchall()
+    assert applied == [(number,) for number in range(1, newest_version() + 1)]
+
+
+async def test_a_newer_schema_is_refused_and_left_as_it_is(url: str) -> None:
+    """The text says which is newer, and what to do."""
+    with psycopg.connect(url) as db:
+        db.execute("INSERT INTO carteiro.migrations (number, name) VALUES (9999, 'later')")
+
+    with pytest.raises(SchemaMismatch, match=r"newer Carteiro \(schema 9999.*upgrade this program"):
+        async with open_postgres(url):
+            pass
+
+
+# --- claiming
+
+
+async def test_four_on_one_tenant_never_see_an_empty_queue_while_jobs_are_ready(
+    backend: Backend, url: str
+) -> None:
+    """Whoever claims while others do waits for its turn, and gets what is left."""
+    await accepted(backend.store, *messages(600))
+    seen: list[MessageId] = []
+
+    async def drain(store: Any, looker: Any) -> int:
+        while jobs := await claimed(store, limit=7):
+            seen.extend(job.lease.job for job in jobs)
+        return int(await looker.fetchval("SELECT count(*) FROM carteiro.ready"))
+
+    async with AsyncExitStack() as stack, asyncio.timeout(PATIENCE_S):
+        others = [await stack.enter_async_context(open_postgres(url)) for _ in range(4)]
+        lookers = [await asyncpg.connect(url) for _ in others]
+        left = await asyncio.gather(
+            *(drain(each.store, looker) for each, looker in zip(others, lookers, strict=True))
+        )
+        await asyncio.gather(*(looker.close() for looker in lookers))
+
+    assert left == [0, 0, 0, 0]
+    assert len(seen) == len(set(seen)) == 600
+
+
+async def test_a_claimer_that_reads_no_answer_keeps_nobody_waiting(
+    backend: Backend, url: str
+) -> None:
+    """A stopped process takes nothing from its socket: more than fits in there must not hold the ring."""
+    async with open_postgres(url, PostgresOptions(connections=1)) as stopped:
+        assert await claimed(stopped.store) == []  # the statement is prepared
+        await accepted(backend.store, *messages(60, content=_LARGE))
+        transport = await _transport(stopped)
+        transport.pause_reading()
+        stuck = asyncio.create_task(claim(stopped.store))
+        async with asyncio.timeout(PATIENCE_S):
+            while not await _is_leased(url):
+                await asyncio.sleep(0.01)
+            await accepted(backend.store, a_message(BRASA))
+            other = await claimed_alone(backend.store)
+
+        transport.resume_reading()
+        jobs = (await stuck).jobs
+
+    assert other.tenant == BRASA
+    assert [job.content for job in jobs] == [_LARGE] * 60
+
+
+@pytest.mark.parametrize("prepares", [True, False])
+async def test_who_stops_inside_a_transaction_is_thrown_out(
+    backend: Backend, url: str, prepares: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Behind a pooler a statement takes several calls: whoever never comes to commit must not hold the ring."""
+    monkeypatch.setattr(database, "_LONGEST_PAUSE", "200ms")
+    await accepted(backend.store, a_message())
+    async with open_postgres(url, PostgresOptions(prepared_statements=prepares)) as stopped:
+        entered, awake = asyncio.Event(), asyncio.Event()
+        pausing = asyncio.create_task(_pause_with_the_ring(stopped, entered, awake))
+        async with asyncio.timeout(PATIENCE_S):
+            await entered.wait()
+            taken = await claimed(backend.store)
+        awake.set()
+        with pytest.raises(StoreUnavailable):
+            await pausing
+
+    assert len(taken) == 1
+
+
+async def _pause_with_the_ring(
+    backend: Backend, entered: asyncio.Event, awake: asyncio.Event
+) -> None:
+    db: Any = backend.store._db  # type: ignore[attr-defined]
+    async with db.transaction() as session:
+        await session.fetch("lock_ring")
+        entered.set()
+        await awake.wait()
+        await session.fetch("lock_ring")
+
+
+async def _transport(backend: Backend) -> Any:
+    """The socket of the one connection that this store has."""
+    db: Any = backend.store._db  # type: ignore[attr-defined]
+    async with db._pool.acquire() as connection:
+        return connection._transport
+
+
+async def _is_leased(url: str) -> bool:
+    connection = await asyncpg.connect(url)
+    try:
+        return bool(await connection.fetchval("SELECT EXISTS (SELECT FROM carteiro.leased)"))
+    finally:
+        await connection.close()
+
+
+async def test_a_hold_that_was_told_late_is_still_found_when_its_worker_is_gone(url: str) -> None:
+    """A statement that was stuck on its way sets a time that others have looked past already."""
+    clock = StoreClock()
+    async with open_postgres(url, PostgresOptions(clock=clock)) as backend:
+        await backend.tenants.define(tenants_named([ACME]))
+        [message] = await accepted(backend.store, a_message())
+        late = await claimed_alone(backend.store, lease=timedelta(seconds=30))
+        clock.advance(timedelta(seconds=20))
+        await accepted(backend.store, a_message())
+        await claimed_alone(backend.store)  # it has looked for lost leases up to now
+        clock.advance(timedelta(seconds=-19))  # as the worker's `now` was when it asked
+
+        begun = await declare(backend.store, late, hold=timedelta(seconds=5))
+        clock.advance(timedelta(seconds=19))
+        again = await claimed_alone(backend.store)
+
+    assert isinstance(begun, Begun)
+    assert again.lease.job == message
+    assert again.open_attempt
+
+
+async def test_a_worker_that_comes_back_changes_no_attempt_of_another(
+    backend: Backend, url: str
+) -> None:
+    """What it remembers of its claims is not what there is: its verdict is late, its start refused."""
+    await accepted(backend.store, a_message(), a_message())
+    async with open_postgres(url) as other:
+        sleeper, undeclared = await claimed(backend.store, lease=timedelta(milliseconds=1))
+        begun = await declare(backend.store, sleeper, hold=timedelta(milliseconds=1))
+        await asyncio.sleep(0.01)  # real time has to pass it by
+        taken = {job.lease.job: job for job in await claimed(other.store)}
+        again = [
+            await declare(other.store, taken[each.lease.job]) for each in (sleeper, undeclared)
+        ]
+
+        late = await settled(backend.store, sleeper, sent("late"))
+        refused = await declare(backend.store, undeclared)
+        ends = [await settled(other.store, job, sent("in time")) for job in taken.values()]
+
+    assert isinstance(begun, Begun)
+    assert all(isinstance(each, Begun) for each in again)
+    assert isinstance(late, Late)
+    assert isinstance(refused, Refused)
+    assert all(isinstance(each, Settled) for each in ends)
+
+
+# --- an application's own transaction
+
+
+async def test_an_open_transaction_neither_hides_nor_blocks_and_its_rollback_takes_all_back(
+    backend: Backend, application: Any
+) -> None:
+    """What somebody may still take back is nobody's; all others of its tenant go on."""
+    inside = a_message()
+    transaction = application.transaction()
+    await transaction.start()
+    await _accepted_within(application, inside)
+
+    async with asyncio.timeout(PATIENCE_S):
+        [before] = await accepted(backend.store, a_message())
+        first = await claimed_ids(backend.store)
+        [beside] = await accepted(backend.store, a_message())
+        second = await claimed_ids(backend.store)
+    await transaction.rollback()
+
+    assert (first, second) == ([before], [beside])
+    assert await claimed_ids(backend.store) == []
+    assert await backend.reading.message(inside.id) is None
+
+
+async def test_what_was_accepted_inside_an_old_transaction_is_found_when_it_commits(
+    backend: Backend, application: Any
+) -> None:
+    """However many came and went since it began, and were looked at."""
+    old, younger = a_message(), a_message(BRASA)
+    transaction = application.transaction()
+    await transaction.start()
+    await _accepted_within(application, old, younger)
+    for _ in range(3):
+        [beside] = await accepted(backend.store, a_message())
+        assert await claimed_ids(backend.store) == [beside]
+
+    await transaction.commit()
+
+    assert set(await claimed_ids(backend.store)) == {old.id, younger.id}
+
+
+async def test_a_commit_of_somebody_else_wakes_an_idle_worker(
+    backend: Backend, application: Any
+) -> None:
+    """The server tells at commit, not before."""
+    heard = backend.wake.rings()
+    while await backend.wake.wait(timedelta(milliseconds=300), since=heard):
+        heard = backend.wake.rings()  # until it listens and all is quiet
+    async with application.transaction():
+        await _accepted_within(application, a_message())
+        before = backend.wake.rings()
+
+    async with asyncio.timeout(PATIENCE_S):
+        assert await backend.wake.wait(timedelta(seconds=PATIENCE_S), since=before)
+    assert before == heard
+    assert len((await claim(backend.store, kinds=[EMAIL], claim_id=a_claim_id())).jobs) == 1
+
+
+async def _accepted_within(application: Any, *new: Any) -> None:
+    now = await application.fetchval("SELECT carteiro.now_ms()")
+    await accept_within(Session(application), new, now)

@@ -1,0 +1,78 @@
+"""Upkeep and dead letters of several processes at once on Postgres, and what a server does by itself."""
+
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from carteiro.errors import CannotBackUp
+from carteiro.model import ZERO, MessageId, RedriveAnswer
+from carteiro.ports import Backend
+from carteiro.stores.postgres import PostgresOptions, migrate, open_postgres
+from support.builders import ACME, BRASA, tenants_named
+from support.burying import buried, found
+from support.clock import StoreClock
+from support.shared_servers import shared_postgres
+
+
+@pytest.fixture
+def url() -> Iterator[str]:
+    """An empty database with the schema."""
+    with shared_postgres().a_database(migrate) as made:
+        yield made
+
+
+@pytest.fixture
+async def backend(url: str) -> AsyncIterator[Backend]:
+    """A store that knows two tenants."""
+    async with open_postgres(url, PostgresOptions(clock=StoreClock())) as opened:
+        await opened.tenants.define(tenants_named([ACME, BRASA]))
+        yield opened
+
+
+def _names_in(folder: Path) -> list[str]:
+    return [each.name for each in folder.iterdir()]
+
+
+def _hold(connection: "psycopg.Connection[tuple[object, ...]]", message: MessageId) -> None:
+    """As a redrive does that has not ended yet."""
+    connection.execute(
+        "SELECT FROM carteiro.entries JOIN carteiro.messages ON no = message_no WHERE id = %s FOR UPDATE OF entries",
+        (message,),
+    )
+
+
+async def test_what_somebody_is_about_to_redrive_is_not_pruned(backend: Backend, url: str) -> None:
+    """Nor does pruning wait for it: the next pass comes by."""
+    message = await buried(backend)
+    await backend.dead_letters.drop([message])
+    with psycopg.connect(url) as other:
+        _hold(other, message)
+        meanwhile = await backend.upkeep.prune(bodies=ZERO, histories=ZERO)
+        other.rollback()
+
+    afterwards = await backend.upkeep.prune(bodies=ZERO, histories=ZERO)
+
+    assert (meanwhile.bodies, meanwhile.histories) == (0, 0)
+    assert afterwards.histories == 1
+    assert await backend.dead_letters.redrive([message], by="ana") == [RedriveAnswer.NOT_FOUND]
+
+
+async def test_a_reason_with_a_character_that_text_cannot_hold_is_looked_through(
+    backend: Backend,
+) -> None:
+    """It stands in JSON, where everybody else's are looked for, too."""
+    odd = await buried(backend, failure={"reason": "Bad\0reply"})
+    plain = await buried(backend, failure={"reason": "No such mailbox"})
+
+    assert await found(backend, text="mailbox") == [plain]
+    assert await found(backend, text="reply") == [odd]
+
+
+async def test_a_server_is_backed_up_by_its_own_tools(backend: Backend, tmp_path: Path) -> None:
+    """It says so rather than write half of it."""
+    with pytest.raises(CannotBackUp, match="pg_dump"):
+        await backend.upkeep.backup(tmp_path / "copy", lambda _: None)
+
+    assert _names_in(tmp_path) == []

@@ -1,0 +1,47 @@
+"""Whether a Redis server is fit to keep the queue, looked at on live servers."""
+
+import pytest
+
+from carteiro.checkup import Level
+from carteiro.stores.redis import examine
+from support.redis_server import a_redis
+from support.services import HOST, free_port
+
+FIT = {"maxmemory": "512mb"}
+
+
+async def _found(settings: dict[str, str]) -> dict[str, Level]:
+    with a_redis(settings=settings) as server:
+        return {each.check: each.level async for each in examine(server.url)}
+
+
+async def test_a_server_as_we_ship_it_is_sound() -> None:
+    """Nothing to mend, nothing to think about."""
+    found = await _found(FIT)
+
+    assert set(found.values()) == {Level.OK}
+
+
+@pytest.mark.parametrize(
+    ("settings", "check", "level"),
+    [
+        ({"maxmemory-policy": "allkeys-lru"}, "queue eviction", Level.FAIL),
+        ({"appendonly": "no"}, "queue durability", Level.FAIL),
+        ({"appendfsync": "no"}, "queue durability", Level.WARN),
+        ({"maxmemory": "1"}, "queue memory", Level.WARN),
+        ({"maxmemory": "0"}, "queue memory", Level.WARN),
+    ],
+)
+async def test_what_is_unfit_is_found(settings: dict[str, str], check: str, level: Level) -> None:
+    """Each by itself, and nothing else beside it."""
+    found = await _found(FIT | settings)
+
+    assert {name: each for name, each in found.items() if each is not Level.OK} == {check: level}
+
+
+async def test_a_server_that_is_away_is_found() -> None:
+    """And said how to go on."""
+    [finding] = [each async for each in examine(f"redis://{HOST}:{free_port()}/0")]
+
+    assert finding.level is Level.FAIL
+    assert finding.advice

@@ -1,0 +1,291 @@
+"""A queue that is wiped, killed, restored or full under a running worker: nothing lost, nothing sent twice."""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, NoReturn, TypeAlias
+
+import pytest
+import redis
+
+from carteiro.errors import StoreUnavailable
+from carteiro.kinds import Kind, Pool
+from carteiro.model import EMAIL, Begun, LeasedJob, MessageId, Outcome, State, Taken
+from carteiro.path.confirm import confirm
+from carteiro.policy.retry import PRESETS
+from carteiro.ports import Backend, Handover, Parcel, Store
+from carteiro.ports.ledger import LedgerHalf
+from carteiro.stores.paired import Paired
+from carteiro.stores.paired_ports import Pair, open_paired
+from carteiro.stores.postgres import PostgresOptions, open_postgres_ledger
+from carteiro.stores.redis import RedisOptions, open_redis
+from carteiro.stores.sqlite import open_sqlite_ledger
+from carteiro.upkeep.relay import relay
+from carteiro.worker import Lengths, Worker
+from support.builders import ACME, BRASA, a_tenant, dead, messages, sent, tenants_named
+from support.redis_server import RedisServer, a_redis
+from support.set_ups import postgres_url
+from support.steps import accepted, attempted, claimed, declare, settled
+from support.working import always
+
+PATIENCE_S = 60
+ROUNDS, PER_ROUND = 12, 10
+SHORT = timedelta(milliseconds=500)
+SOON = timedelta(milliseconds=50)
+CONTENT = '{"to":"ana@example.com","subject":"Oi","text":"Oi"}'
+
+
+@pytest.fixture
+def server() -> Iterator[RedisServer]:
+    """A server that a test may do anything to."""
+    with a_redis() as running:
+        yield running
+
+
+Ledger: TypeAlias = Callable[[], AbstractAsyncContextManager[LedgerHalf]]
+
+
+def _in_a_file(folder: Path) -> Ledger:
+    return lambda: open_sqlite_ledger(folder / "carteiro.db")
+
+
+def _in_a_database(folder: Path) -> Ledger:
+    return lambda: open_postgres_ledger(postgres_url(folder), PostgresOptions(connections=4))
+
+
+@pytest.fixture(params=[_in_a_file, _in_a_database])
+def ledger(request: pytest.FixtureRequest, tmp_path: Path) -> Ledger:
+    """Each ledger that a queue can stand beside."""
+    opened: Ledger = request.param(tmp_path)
+    return opened
+
+
+@asynccontextmanager
+async def _paired(server: RedisServer, ledger: Ledger) -> AsyncIterator[Pair]:
+    queue = open_redis(server.url, RedisOptions(patience=timedelta(seconds=2)))
+    async with open_paired(ledger(), queue) as pair:
+        await pair.backend.tenants.define(tenants_named([ACME, BRASA]))
+        yield pair
+
+
+class _Office:
+    """A worker that counts what it hands over, and the relay beside it."""
+
+    def __init__(self, pair: Pair) -> None:
+        self.delivered: Counter[MessageId] = Counter()
+        self._pair = pair
+
+    async def deliver(self, parcel: Parcel, _: Handover) -> Outcome:
+        """Count it."""
+        await asyncio.sleep(0.005)
+        self.delivered[parcel.message] += 1
+        return Taken(f"id-{parcel.message}")
+
+    @asynccontextmanager
+    async def working(self) -> AsyncIterator[None]:
+        """Work and relay."""
+        kind = Kind(
+            name=EMAIL,
+            provider="counter",
+            confirm=confirm,
+            deliver=self.deliver,
+            policy=always(PRESETS["development"]),
+            declares=True,
+            call_limit=timedelta(seconds=10),
+        )
+        backend = self._pair.backend
+        worker = Worker(
+            backend.store,
+            backend.wake,
+            [Pool("email", 20, (kind,))],
+            lengths=Lengths(SHORT, SHORT, SHORT),
+        )
+        tasks = [
+            asyncio.create_task(worker.run()),
+            asyncio.create_task(
+                relay(self._pair.ledger, self._pair.queue, self._pair.found, every=SOON)
+            ),
+        ]
+        try:
+            yield
+        finally:
+            worker.stop()
+            await tasks[0]
+            tasks[1].cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _finished(backend: Backend, count: int) -> None:
+    """Wait until so many are sent and nothing else is left."""
+    async with asyncio.timeout(PATIENCE_S):
+        while await backend.reading.states() != {State.SENT: count}:
+            await asyncio.sleep(0.02)
+
+
+async def _sent(store: Store, jobs: list[LeasedJob]) -> list[State | None]:
+    """Declare and settle them; the states that they end in."""
+    states = []
+    for job in jobs:
+        assert isinstance(await declare(store, job), Begun)
+        states.append((await settled(store, job, sent())).state)
+    return states
+
+
+def _flush(server: RedisServer) -> None:
+    server.flush()
+
+
+def _kill(server: RedisServer) -> None:
+    server.kill()
+    server.start()
+
+
+def _fail_over_to_an_empty_one(server: RedisServer) -> None:
+    server.kill()
+    server.start(empty=True)
+
+
+@pytest.mark.parametrize("harm", [_flush, _kill, _fail_over_to_an_empty_one])
+async def test_harm_under_load_loses_nothing_and_sends_nothing_twice(
+    harm: Callable[[RedisServer], None], server: RedisServer, ledger: Ledger
+) -> None:
+    """Messages come in and go out all the time; the server is harmed three times."""
+    async with _paired(server, ledger) as pair:
+        office = _Office(pair)
+        async with office.working():
+            for number in range(ROUNDS):
+                await accepted(pair.backend.store, *messages(PER_ROUND, content=CONTENT))
+                if number % 4 == 1:
+                    await asyncio.to_thread(harm, server)
+            await _finished(pair.backend, ROUNDS * PER_ROUND)
+
+    assert len(office.delivered) == ROUNDS * PER_ROUND
+    assert set(office.delivered.values()) == {1}
+
+
+async def test_an_old_copy_brings_nothing_finished_back(
+    server: RedisServer, ledger: Ledger
+) -> None:
+    """What it says is waiting was sent long ago; what came since is missing in it."""
+    async with _paired(server, ledger) as pair:
+        office = _Office(pair)
+        await accepted(pair.backend.store, *messages(PER_ROUND, content=CONTENT))
+        server.stop()
+        copy = server.back_up()
+        server.start()
+        async with office.working():
+            await _finished(pair.backend, PER_ROUND)
+            server.stop()
+            await accepted(pair.backend.store, *messages(PER_ROUND, content=CONTENT))
+            server.restore(copy)
+            server.start()
+            await _finished(pair.backend, 2 * PER_ROUND)
+            async with asyncio.timeout(PATIENCE_S):
+                while any(each.unfinished for each in await pair.backend.reading.depths()):
+                    await asyncio.sleep(0.02)
+
+    assert set(office.delivered.values()) == {1}
+
+
+async def test_accept_declare_and_settle_go_on_without_the_queue(
+    server: RedisServer, ledger: Ledger
+) -> None:
+    """What was claimed before is sent; what comes in waits for the queue to come back."""
+    async with _paired(server, ledger) as pair:
+        store = pair.backend.store
+        await accepted(store, *messages(2, content=CONTENT))
+        first, second = await claimed(store)
+        server.stop()
+
+        await accepted(store, *messages(3, content=CONTENT))
+        office = _Office(pair)
+        sent_meanwhile = await _sent(store, [first, second])
+        server.start()
+        async with office.working():
+            await _finished(pair.backend, 5)
+
+    assert sent_meanwhile == [State.SENT, State.SENT]
+    assert len(office.delivered) == 3
+
+
+async def test_a_full_server_stops_nothing_but_puts(server: RedisServer, ledger: Ledger) -> None:
+    """Accept, claim and settle go on; what could not be put is put when there is room."""
+    async with _paired(server, ledger) as pair:
+        store = pair.backend.store
+        await accepted(store, *messages(4, content=CONTENT))
+        with redis.Redis.from_url(server.url) as client:
+            client.config_set("maxmemory", 1)
+            await accepted(store, *messages(4, content=CONTENT))
+            jobs = await claimed(store)
+            states = await _sent(store, jobs)
+            client.config_set("maxmemory", 0)
+        office = _Office(pair)
+        async with office.working():
+            await _finished(pair.backend, 8)
+
+    assert states == [State.SENT] * 4
+    assert len(office.delivered) == 4
+
+
+async def test_a_ledger_that_is_away_counts_no_claims(server: RedisServer, ledger: Ledger) -> None:
+    """Nobody ran them: what is claimed in vain again and again is not what kills its workers."""
+
+    class Away:
+        """A ledger that opens nothing."""
+
+        def __init__(self, real: LedgerHalf) -> None:
+            self.accept = real.ledger.accept
+
+        async def open(self, _: object) -> NoReturn:
+            """Fail."""
+            raise StoreUnavailable("the ledger is away")
+
+    async with _paired(server, ledger) as pair:
+        await accepted(pair.backend.store, *messages(2, content=CONTENT))
+        away: Any = Away(pair.ledger)
+        broken = Paired(replace(pair.ledger, ledger=away), pair.queue)
+        for _ in range(6):
+            with pytest.raises(StoreUnavailable):
+                await claimed(broken)
+
+        assert [job.claims for job in await claimed(pair.backend.store)] == [1, 1]
+
+
+async def test_a_pause_outlives_the_queue(server: RedisServer, ledger: Ledger) -> None:
+    """A queue that knows nothing hands nothing out before it knows who may have it."""
+    async with _paired(server, ledger) as pair:
+        store = pair.backend.store
+        await pair.backend.tenants.define([a_tenant(ACME, paused=True)])
+        server.flush()
+
+        await accepted(store, *messages(2, ACME), *messages(1, BRASA))
+
+        assert [job.tenant for job in await claimed(store)] == [BRASA]
+
+
+async def test_the_index_of_dead_letters_can_be_asked_by_its_own_name(
+    server: RedisServer, ledger: Ledger
+) -> None:
+    """``ZCARD email:send:dlq`` says how many there are, by expiry, also after everything was lost."""
+    async with _paired(server, ledger) as pair:
+        store, letters = pair.backend.store, pair.backend.dead_letters
+        kept, dropped = await accepted(store, *messages(2))
+        await attempted(store, dead(), limit=1)
+        await attempted(store, dead(), limit=1)
+        with redis.Redis.from_url(server.url, decode_responses=True) as client:
+            before = client.zcard("email:send:dlq")
+            await letters.drop([dropped])
+            after = client.zrange("email:send:dlq", 0, -1, withscores=True)
+            client.flushall()
+            async with _Office(pair).working(), asyncio.timeout(PATIENCE_S):
+                while client.zrange("email:send:dlq", 0, -1, withscores=True) != after:
+                    await asyncio.sleep(0.02)
+        [letter] = (await letters.find()).rows
+
+    expiry_ms = round((letter.moved_at + letter.ttl).timestamp() * 1000)
+    assert before == 2
+    assert after == [(kept, expiry_ms)]

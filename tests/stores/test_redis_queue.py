@@ -1,0 +1,272 @@
+"""What is peculiar to the queue in Redis: its size, its arithmetic, its addresses, and how it waits for its server."""
+
+import asyncio
+import io
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from datetime import timedelta
+
+import orjson
+import pytest
+import redis
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from carteiro.errors import ConfigError, StoreUnavailable
+from carteiro.model import EMAIL, TenantId
+from carteiro.policy.fairness import rescaled, stride
+from carteiro.ports.queue import QueueEntry, QueueHalf, Share
+from carteiro.stores.redis import RedisOptions, open_redis
+from carteiro.stores.redis.server import Server
+from carteiro.telemetry import log
+from support.builders import ACME, BRASA, a_claim_id, an_id
+from support.clock import StoreClock
+from support.redis_server import RedisServer, a_redis
+from support.services import HOST, free_port
+
+P = "{email:send:dlq}"
+LEASE = timedelta(seconds=30)
+PATIENT = timedelta(seconds=20)
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[RedisServer]:
+    """A server of this module's own."""
+    with a_redis() as running:
+        yield running
+
+
+@pytest.fixture
+def client(server: RedisServer) -> Iterator["redis.Redis"]:
+    """Somebody who looks into the keys, which are all gone before."""
+    with redis.Redis.from_url(server.url, decode_responses=True) as opened:
+        opened.flushall()
+        yield opened
+
+
+@asynccontextmanager
+async def _queue(server: RedisServer, clock: StoreClock) -> AsyncIterator[QueueHalf]:
+    options = RedisOptions(clock=clock, patience=PATIENT)
+    async with open_redis(server.url, options) as half:
+        await half.desk.share([_share(ACME), _share(BRASA)])
+        await half.desk.founded()
+        yield half
+
+
+def _share(tenant: TenantId, weight: float = 1.0) -> Share:
+    return Share(tenant, stride(weight), None, None, is_held=False)
+
+
+def _entries(number: int, clock: StoreClock, tenant: TenantId = ACME) -> list[QueueEntry]:
+    now = clock.now_ms
+    return [QueueEntry(an_id(), EMAIL, tenant, 5, now, now) for _ in range(number)]
+
+
+async def _claimed(half: QueueHalf, limit: int = 100) -> list[TenantId]:
+    tickets = await half.queue.claim(claim_id=a_claim_id(), kinds=[EMAIL], limit=limit, lease=LEASE)
+    assert tickets is not None
+    return [job.tenant for job in tickets.jobs]
+
+
+@pytest.mark.parametrize("wait_ms", [0, 60_000])
+async def test_a_waiting_job_takes_at_most_half_a_kilobyte(
+    wait_ms: int, server: RedisServer, client: "redis.Redis"
+) -> None:
+    """Whether it is ready or waits for its time."""
+    clock, number = StoreClock(), 20_000
+    async with _queue(server, clock) as half:
+        before = client.info("memory")["used_memory"]
+        due = clock.now_ms + wait_ms
+        await half.queue.put([QueueEntry(an_id(), EMAIL, ACME, 5, due, due) for _ in range(number)])
+
+        each = (client.info("memory")["used_memory"] - before) / number
+
+    assert each <= 512
+
+
+async def test_a_dead_letter_takes_at_most_a_kilobyte_and_a_half(
+    server: RedisServer, client: "redis.Redis"
+) -> None:
+    """The index has ids and times; the rest is in the ledger."""
+    clock, number = StoreClock(), 20_000
+    async with _queue(server, clock) as half:
+        before = client.info("memory")["used_memory"]
+        await half.desk.bury({an_id(): clock.now_ms + offset for offset in range(number)})
+
+        each = (client.info("memory")["used_memory"] - before) / number
+
+    assert each <= 1536
+
+
+async def test_put_of_a_known_job_changes_nothing(
+    server: RedisServer, client: "redis.Redis"
+) -> None:
+    """Wherever it lies; only what waits for its due time takes the new one."""
+    clock = StoreClock()
+    async with _queue(server, clock) as half:
+        [entry] = _entries(1, clock)
+        first = await half.queue.put([entry, entry])
+        await _claimed(half)
+        again = await half.queue.put([entry])
+
+        assert (first, again) == (1, 0)
+        assert await _claimed(half) == []
+        assert client.zcard(f"{P}:leases") == 1
+
+
+async def test_a_job_that_waits_takes_an_earlier_time(
+    server: RedisServer, client: "redis.Redis"
+) -> None:
+    """A message may have been redriven while the queue was away."""
+    clock = StoreClock()
+    later = clock.now_ms + 3_600_000
+    async with _queue(server, clock) as half:
+        message = an_id()
+        await half.queue.put([QueueEntry(message, EMAIL, ACME, 5, later, later)])
+        await half.queue.put([QueueEntry(message, EMAIL, ACME, 5, clock.now_ms, clock.now_ms)])
+
+        assert await _claimed(half) == [ACME]
+        assert client.hlen(f"{P}:jobs") == 1
+
+
+async def test_virtual_time_is_wound_back_before_it_is_inexact(
+    server: RedisServer, client: "redis.Redis"
+) -> None:
+    """Who is ahead stays ahead by as much."""
+    clock, far = StoreClock(), 1 << 52
+    async with _queue(server, clock) as half:
+        await half.queue.put([*_entries(9, clock, ACME), *_entries(9, clock, BRASA)])
+        client.hset(f"{P}:clock:{EMAIL}", "v", far)
+        order = [each for _ in range(6) for each in await _claimed(half, limit=3)]
+
+        v = int(client.hget(f"{P}:clock:{EMAIL}", "v") or 0)
+
+    assert order == 3 * [*3 * [ACME], *3 * [BRASA]]
+    assert v < far
+
+
+_SEAT = """#!lua
+redis.call('HSET', KEYS[1], ARGV[1], cmsgpack.pack({tonumber(ARGV[2]), 0, 0, 0, 0}))
+"""
+_VIRTUAL_TIME = """#!lua
+return cmsgpack.unpack(redis.call('HGET', KEYS[1], ARGV[1]))[1]
+"""
+
+
+@given(
+    ahead=st.integers(0, 3 * 10**9),
+    v=st.integers(0, 10**15),
+    weights=st.tuples(st.floats(0.001, 1000), st.floats(0.001, 1000)),
+)
+@example(ahead=3 * 10**9, v=10**15, weights=(0.001, 0.0010001))
+@settings(
+    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+async def test_a_change_of_weight_rescales_as_everywhere(
+    ahead: int, v: int, weights: tuple[float, float], server: RedisServer, client: "redis.Redis"
+) -> None:
+    """Whole numbers, although a product of two strides is more than a double holds exactly."""
+    clock, old, new = StoreClock(), *map(stride, weights)
+    client.flushall()
+    async with _queue(server, clock) as half:
+        await half.desk.share([_share(ACME, weights[0])])
+        await half.queue.put(_entries(1, clock))
+        client.hset(f"{P}:clock:{EMAIL}", "v", v)
+        client.eval(_SEAT, 1, f"{P}:seats:{EMAIL}", ACME, v + ahead)
+
+        await half.desk.share([_share(ACME, weights[1])])
+
+    vt = client.eval(_VIRTUAL_TIME, 1, f"{P}:seats:{EMAIL}", ACME)
+    assert vt == rescaled(v + ahead, v, old=old, new=new)
+
+
+async def test_an_empty_queue_hands_out_nothing_before_it_is_founded(
+    server: RedisServer, client: "redis.Redis"
+) -> None:
+    """It does not know who is paused; whether a claim stands it cannot say either."""
+    clock = StoreClock()
+    async with _queue(server, clock) as half:
+        client.flushall()
+        await half.queue.put(_entries(1, clock))
+
+        tickets = await half.queue.claim(claim_id=a_claim_id(), kinds=[EMAIL], limit=1, lease=LEASE)
+
+        assert tickets is None
+        assert await half.queue.leased([an_id()]) == [None]
+        assert not await half.desk.is_complete()
+
+
+async def test_what_was_put_into_another_queue_completes_nothing(
+    server: RedisServer, client: "redis.Redis"
+) -> None:
+    """A wipe in the middle of putting everything back is not overlooked."""
+    async with _queue(server, StoreClock()) as half:
+        token = await half.desk.founded()
+        client.flushall()
+        await half.desk.founded()
+
+        await half.desk.completed(token)
+        is_complete_too_early = await half.desk.is_complete()
+        await half.desk.completed(await half.desk.founded())
+
+        assert not is_complete_too_early
+        assert await half.desk.is_complete()
+
+
+async def test_a_server_that_is_away_is_looked_for_again_and_told_of() -> None:
+    """At once nobody waits for it; the log says what is waited for, and when it is there again."""
+    lines = io.BytesIO()
+    log.configure("info", lines)
+    with a_redis() as own:
+        async with open_redis(own.url, RedisOptions(patience=timedelta(seconds=5))) as half:
+            await half.desk.founded()
+            own.stop()
+            for _ in range(3):
+                with pytest.raises(StoreUnavailable, match="away"):
+                    await half.queue.reap(limit=1)
+            own.start()
+            async with asyncio.timeout(20):
+                while not await _is_there(half):
+                    await asyncio.sleep(0.02)
+    log.configure("off")
+
+    told = [orjson.loads(line) for line in lines.getvalue().splitlines()]
+    assert [line["event"] for line in told if line["event"].startswith("queue.")][
+        -1
+    ] == "queue.back"
+    assert half.queue.outages >= 1
+
+
+async def _is_there(half: QueueHalf) -> bool:
+    try:
+        await half.queue.reap(limit=1)
+    except StoreUnavailable:
+        return False
+    return True
+
+
+async def test_a_server_that_is_not_there_yet_is_waited_for() -> None:
+    """Opening does not fail: messages are accepted meanwhile."""
+    address = f"redis://{HOST}:{free_port()}/0"
+    async with open_redis(address, RedisOptions()) as half:
+        with pytest.raises(StoreUnavailable):
+            await half.queue.put(_entries(1, StoreClock()))
+
+
+@pytest.mark.parametrize(
+    "address", ["redis+sentinel://host:26379/", "redis://host:port/0", "http://host"]
+)
+async def test_a_wrong_address_is_told(address: str) -> None:
+    """Before anything is connected."""
+    with pytest.raises(ConfigError):
+        Server(address, RedisOptions())
+
+
+async def test_a_password_is_not_told() -> None:
+    """Addresses stand in logs and errors."""
+    address = f"redis://user:secret-1@{HOST}:{free_port()}/0"
+    async with open_redis(address, RedisOptions()) as half:
+        with pytest.raises(StoreUnavailable) as raised:
+            await half.queue.reap(limit=1)
+
+    assert "secret-1" not in str(raised.value)

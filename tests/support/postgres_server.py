@@ -1,0 +1,240 @@
+"""A real PostgreSQL server, run by the tests, and databases in it that are made in milliseconds."""
+
+import asyncio
+import os
+import re
+import select
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeAlias
+from uuid import uuid4
+
+import psycopg
+from psycopg.sql import SQL, Identifier
+
+from support.services import HOST, PATIENCE, Service, a_folder, as_owner, missing
+
+SUPERUSER = "postgres"
+OLDEST = 15
+
+Migrate: TypeAlias = Callable[[str], Coroutine[Any, Any, Any]]
+
+_SETTINGS = {
+    "listen_addresses": HOST,
+    "unix_socket_directories": "",
+    "max_connections": "200",
+    "shared_buffers": "64MB",  # a template and its newest copies
+    "max_wal_size": "256MB",
+    # On, as it should be, but it never comes: while it looks into a template, nobody can copy it.
+    "autovacuum_naptime": "1d",
+}
+
+
+class SqlRefused(Exception):
+    """The server or psql did not like it; the text is theirs."""
+
+
+class PostgresServer(Service):
+    """The server, its superuser and its databases."""
+
+    ended_by = signal.SIGINT  # SIGTERM would wait until all clients have gone
+
+    def __init__(
+        self, folder: Path, *, password: str = "", settings: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(folder)
+        self._password = password
+        self._settings = _SETTINGS | dict(settings or {})
+        self._templates: dict[Migrate, str] = {}
+        self._kept: psycopg.Connection[tuple[Any, ...]] | None = None
+
+    def url(self, database: str = SUPERUSER, *, user: str = SUPERUSER) -> str:
+        """Where a database is, for a client who is this user."""
+        password = f":{self._password}" if self._password else ""
+        return f"postgresql://{user}{password}@{HOST}:{self.port}/{database}"
+
+    # --- the server
+
+    def initialize(self) -> None:
+        """Make the folder that it keeps everything in."""
+        command = [_program("initdb"), f"--pgdata={self._data}", f"--username={SUPERUSER}"]
+        command += ["--no-sync", "--encoding=UTF8", "--locale=C", *self._authentication()]
+        # Most servers sort as people do: what leans on the order of bytes must say so in its SQL.
+        command += ["--locale-provider=icu", "--icu-locale=en-US"]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, **as_owner(self.folder))
+
+    def command(self) -> list[str]:
+        """The server in the foreground."""
+        settings = [f"--{name}={value}" for name, value in self._settings.items()]
+        return [_program("postgres"), "-D", str(self._data), f"--port={self.port}", *settings]
+
+    def is_ready(self) -> bool:
+        """Whether it takes queries: after a kill it reads its log first."""
+        try:
+            psycopg.connect(self.url()).close()
+        except psycopg.OperationalError:
+            return False
+        return True
+
+    def stop(self) -> None:
+        """End it in good order, whoever is connected."""
+        self._forget()
+        super().stop()
+
+    def kill(self) -> None:
+        """Kill all of its processes at once: none of them can write anything more."""
+        self._forget()
+        os.kill(self.pid, signal.SIGSTOP)
+        os.waitid(os.P_PID, self.pid, os.WSTOPPED)  # it makes no more children, and buries none
+        _kill(_children(self.pid))
+        super().kill()
+
+    # --- its databases
+
+    def create_database(self, name: str, *, template: str = "template1") -> None:
+        """Make a database, as a copy of another.
+
+        By way of the log, as is usual: a copy of files takes as long in memory, twice as long on disk.
+        """
+        self._execute("CREATE DATABASE {} TEMPLATE {}", name, template)
+
+    def drop_database(self, name: str) -> None:
+        """Remove a database, whoever is connected to it; if there is none, nothing happens."""
+        # DROP looks whether they have gone, and if not, again after a tenth of a second.
+        for _ in range(int(PATIENCE / 0.002)):
+            if not self._disconnect_all(name):
+                break
+            time.sleep(0.002)
+        self._execute("DROP DATABASE IF EXISTS {} WITH (FORCE)", name)
+
+    def template(self, migrate: Migrate) -> str:
+        """The database that this has migrated, to make others from; it is made when it is first asked for."""
+        if migrate not in self._templates:
+            name = f"template_{uuid4().hex}"
+            self.create_database(name)
+            # In a thread, because the caller may be on a loop already.
+            with ThreadPoolExecutor(1) as thread:
+                thread.submit(asyncio.run, migrate(self.url(name))).result()
+            self._templates[migrate] = name
+        return self._templates[migrate]
+
+    @contextmanager
+    def a_database(self, migrate: Migrate | None = None) -> Iterator[str]:
+        """The URL of an empty database of its own, migrated by this; it is dropped afterwards."""
+        name = f"test_{uuid4().hex}"
+        template = self.template(migrate) if migrate else "template1"
+        self.create_database(name, template=template)
+        try:
+            yield self.url(name)
+        finally:
+            self.drop_database(name)
+
+    def psql(self, sql: str, database: str = SUPERUSER, *, user: str = SUPERUSER) -> str:
+        """What psql prints, without decoration; what is refused ends it and raises `SqlRefused`."""
+        command = [_program("psql"), "--no-psqlrc", "--quiet", "--no-align", "--tuples-only"]
+        command += ["--set=ON_ERROR_STOP=1", "--dbname", self.url(database, user=user)]
+        ran = subprocess.run(command, input=sql, capture_output=True, text=True, check=False)
+        if ran.returncode:
+            raise SqlRefused(ran.stderr)
+        return ran.stdout.strip()
+
+    # --- inside
+
+    @property
+    def _data(self) -> Path:
+        return self.folder / "data"
+
+    def _authentication(self) -> list[str]:
+        if not self._password:
+            return ["--auth=trust"]
+        secret = self.folder / "password"
+        secret.write_text(self._password, "utf-8")
+        return ["--auth=scram-sha-256", f"--pwfile={secret}"]
+
+    def _execute(self, statement: str, *names: str) -> None:
+        composed = SQL(statement).format(*map(Identifier, names))
+        self._superuser().execute(composed)
+
+    def _disconnect_all(self, database: str) -> int:
+        ended = self._superuser().execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", (database,)
+        )
+        return ended.rowcount
+
+    def _superuser(self) -> "psycopg.Connection[tuple[Any, ...]]":
+        """A connection that is kept: to make one costs a fifth of making a database."""
+        if self._kept is None or self._kept.closed:
+            self._kept = psycopg.connect(self.url(), autocommit=True)
+        return self._kept
+
+    def _forget(self) -> None:
+        if self._kept is not None:
+            self._kept.close()
+            self._kept = None
+
+
+@contextmanager
+def a_postgres(
+    *, password: str = "", settings: Mapping[str, str] | None = None
+) -> Iterator[PostgresServer]:
+    """A running server; where there is none to run, the tests are skipped, in CI they fail."""
+    _program("postgres")
+    with a_folder("postgres") as folder:
+        server = PostgresServer(folder, password=password, settings=settings)
+        server.initialize()
+        server.start()
+        try:
+            yield server
+        finally:
+            server.stop()
+
+
+def dumped(url: str) -> bytes:
+    """All of a database as SQL."""
+    command = [_program("pg_dump"), "--dbname", url]
+    return subprocess.run(command, check=True, capture_output=True).stdout
+
+
+def _program(name: str) -> str:
+    return str(_programs() / name)
+
+
+@cache
+def _programs() -> Path:
+    """The folder of the newest PostgreSQL: Debian keeps several beside each other, none of them on PATH."""
+    folders = [*Path("/usr/lib/postgresql").glob("*/bin")]
+    folders += [Path(found).parent for found in [shutil.which("postgres")] if found]
+    newest = max(folders, key=_version, default=None)
+    if newest is None or _version(newest) < OLDEST:
+        missing(f"PostgreSQL {OLDEST} or newer")
+    return newest
+
+
+def _version(folder: Path) -> int:
+    program = folder / "postgres"
+    if not program.exists():
+        return 0
+    ran = subprocess.run([program, "--version"], capture_output=True, text=True, check=True)
+    found = re.search(r"\) (\d+)", ran.stdout)
+    return int(found[1]) if found else 0
+
+
+def _children(pid: int) -> list[int]:
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def _kill(pids: list[int]) -> None:
+    """Return when they are dead; their pids may last longer, as long as nobody asks how they ended."""
+    descriptors = [os.pidfd_open(pid) for pid in pids]
+    for descriptor in descriptors:
+        signal.pidfd_send_signal(descriptor, signal.SIGKILL)
+    for descriptor in descriptors:
+        select.select([descriptor], [], [], PATIENCE)
+        os.close(descriptor)
