@@ -53,7 +53,7 @@ types: .venv/ready
 	$(BIN)/mypy
 
 fast-tests: .venv/ready
-	$(BIN)/pytest -n 2 --ignore tests/end_to_end $(ARGS)
+	$(BIN)/pytest -n 3 --ignore tests/end_to_end $(ARGS)
 
 # One at a time: these kill and time real processes, and a busy neighbour would change what they see.
 slow-tests: .venv/ready

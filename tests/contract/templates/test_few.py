@@ -4,24 +4,34 @@ import asyncio
 from collections import Counter
 from datetime import timedelta
 
+import pytest
+
 from carteiro.model import (
     MOST_TEMPLATE_VERSIONS,
-    MOST_TEMPLATES,
     NewTemplate,
     Template,
     TooManyTemplates,
 )
+from carteiro.policy import templates
 from carteiro.ports import Backend
 from support.builders import ACME, BRASA
 from support.clock import StoreClock
 from support.set_ups import Place
 from support.templates import defined
 
+MOST = 30
+
+
+@pytest.fixture(autouse=True)
+def _fewer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thousand would be filled one by one, on every store."""
+    monkeypatch.setattr(templates, "MOST_TEMPLATES", MOST)
+
 
 async def _filled(backend: Backend, *, leaving: int = 0) -> None:
     """As many templates as there may be, or some fewer."""
     await asyncio.gather(
-        *(defined(backend, f"type-{number:04}") for number in range(MOST_TEMPLATES - leaving))
+        *(defined(backend, f"type-{number:04}") for number in range(MOST - leaving))
     )
 
 
@@ -40,7 +50,7 @@ async def test_one_template_too_many_is_refused(backend: Backend) -> None:
 
     assert answers == [TooManyTemplates]
     assert await backend.templates.find(ACME, "one-more") is None
-    assert len(await backend.templates.list(ACME)) == MOST_TEMPLATES
+    assert len(await backend.templates.list(ACME)) == MOST
     assert (await defined(backend, "type-0000")).version == 2
     assert (await defined(backend, "one-more", tenant=BRASA)).version == 1
 
@@ -48,18 +58,18 @@ async def test_one_template_too_many_is_refused(backend: Backend) -> None:
 async def test_what_was_deleted_first_makes_room(backend: Backend, clock: StoreClock) -> None:
     """It is forgotten with all its versions; what was deleted later is kept until its turn."""
     await _filled(backend)
-    await defined(backend, "type-0700")
-    for type in ("type-0700", "type-0300"):
+    await defined(backend, "type-0020")
+    for type in ("type-0020", "type-0010"):
         clock.advance(timedelta(seconds=1))
         await backend.templates.delete(ACME, type)
 
     answers = await _asked(backend, "one-more")
 
     assert answers == [Template]
-    assert await backend.templates.versions(ACME, "type-0700") == []
-    assert await backend.templates.find(ACME, "type-0300", version=1) is not None
+    assert await backend.templates.versions(ACME, "type-0020") == []
+    assert await backend.templates.find(ACME, "type-0010", version=1) is not None
     assert await _asked(backend, "another") == [Template]
-    assert await _asked(backend, "type-0700") == [TooManyTemplates]
+    assert await _asked(backend, "type-0020") == [TooManyTemplates]
 
 
 async def test_the_newest_versions_are_kept(backend: Backend) -> None:
@@ -87,7 +97,7 @@ async def test_two_openers_keep_no_more_than_one(place: Place) -> None:
 
         told = Counter(each for some in answers for each in some)
         assert told == {Template: 2, TooManyTemplates: 4}
-        assert len(await first.templates.list(ACME)) == MOST_TEMPLATES
+        assert len(await first.templates.list(ACME)) == MOST
 
 
 async def test_two_openers_number_one_after_the_other(place: Place) -> None:

@@ -22,7 +22,7 @@ from carteiro.stores.postgres.options import PostgresOptions
 _PACKAGE = "carteiro.stores.postgres"
 _CLOCK_GOOD_FOR_S = 10.0  # then the server is asked again what time it is
 _CLOCK_TRIES = 3
-_PROMPT_MS = 50
+_PROMPT_MS = 10
 _A_CLOCK_ASKED = "SELECT carteiro.now_ms()"
 # Whoever is stopped inside a transaction is thrown out by the server: others wait for its locks.
 _LONGEST_PAUSE = "10s"

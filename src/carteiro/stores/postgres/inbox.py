@@ -23,7 +23,7 @@ class PostgresInbox:
             [mail.subject for mail in mails],
             [mail.content for mail in mails],
             [mail.provider_id for mail in mails],
-            await self._db.now(),
+            self._db.fixed_now,
         )
 
     async def list(
