@@ -39,11 +39,13 @@ HEADERS = st.dictionaries(
     LINES.map(lambda text: " ".join(text.split())[:900]).filter(lambda text: "=?" not in text),
     max_size=3,
 ).filter(lambda headers: len({name.lower() for name in headers}) == len(headers))
+NO_PATHS = str.maketrans("/\\", "__")
 FILES = st.fixed_dictionaries(
     {
-        "filename": LINES.map(lambda text: text[:255].strip()).filter(
-            bool
-        ),  # the parser strips them
+        # Without paths, which are refused; stripped, as the parser does it.
+        "filename": LINES.map(lambda text: text.translate(NO_PATHS)[:255].strip()).filter(
+            lambda name: name not in {"", ".", ".."}
+        ),
         "contentType": st.sampled_from(["application/pdf", "text/csv; charset=utf-8", "image/png"]),
         "content": st.binary(max_size=300).map(lambda raw: base64.b64encode(raw).decode()),
     },
