@@ -85,8 +85,9 @@ async def _open_paired(
             yield pair.backend
         finally:
             if relaying is not None:
-                relaying.cancel()
-                await asyncio.gather(relaying, return_exceptions=True)
+                while not relaying.done():  # a client in the midst of connecting may swallow one
+                    relaying.cancel()
+                    await asyncio.wait([relaying], timeout=0.5)
 
 
 def _ledger(

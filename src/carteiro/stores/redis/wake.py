@@ -32,8 +32,9 @@ class RedisWake:
     async def close(self) -> None:
         """Listen no longer."""
         if self._listening is not None:
-            self._listening.cancel()
-            await asyncio.gather(self._listening, return_exceptions=True)
+            while not self._listening.done():  # a client in the midst of connecting may swallow one
+                self._listening.cancel()
+                await asyncio.wait([self._listening], timeout=0.5)
 
     def ring(self) -> None:
         """There may be work."""
