@@ -41,6 +41,7 @@ class Life:
     is_held: bool
     events: Sequence[tuple[str, int]]
     deliveries: Sequence[int]
+    clocks_differ_ms: int
 
     @property
     def doubts(self) -> list[int]:
@@ -90,6 +91,7 @@ def _lives(place: Place) -> Iterator[Life]:
             deliveries=inbox.get(identity, [])
             if kind == EMAIL
             else marks.get(json.loads(content)["mark"], []),
+            clocks_differ_ms=place.words.clocks_differ_ms,
         )
 
 
@@ -120,17 +122,13 @@ def _undelivered(life: Life) -> Iterator[str]:
         yield "is SENT and was never delivered"
 
 
-# Events have the time that a process takes for the server's, deliveries the server's own.
-_CLOCKS_DIFFER_MS = 20
-
-
 def _undoubted(life: Life) -> Iterator[str]:
     if not life.declares:
         return
     if life.state is not State.SENT and len(life.deliveries) > len(life.doubts):
         yield f"is {life.state} and was delivered more often than it was in doubt"
     for before, at in enumerate(life.deliveries):
-        if sum(doubt <= at + _CLOCKS_DIFFER_MS for doubt in life.doubts) < before:
+        if sum(doubt <= at + life.clocks_differ_ms for doubt in life.doubts) < before:
             yield f"was delivered for the {before + 1}. time without a doubt of its own before"
     if life.delivery == "at_most_once" and len(life.deliveries) > life.rounds:
         yield "was to be delivered at most once a round"

@@ -27,6 +27,7 @@ class Words:
     events: str
     counted: str  # seats that count jobs; there are none left
     damage: str  # whatever is wrong with the store itself
+    clocks_differ_ms: int = 0  # between the time of events and that of deliveries
 
     @property
     def lives(self) -> str:
@@ -69,6 +70,7 @@ POSTGRES = Words(
         " FULL JOIN entries AS e ON e.message_no = m.no FULL JOIN contents AS c ON c.message_no = m.no"
         " WHERE m.no IS NULL OR e.message_no IS NULL OR c.message_no IS NULL"
     ),
+    clocks_differ_ms=20,  # events have the time that a process takes for the server's
 )
 
 
