@@ -10,6 +10,8 @@ import logging
 import signal
 import sys
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from contextlib import suppress
+from types import FrameType
 
 import uvloop
 
@@ -20,6 +22,7 @@ from carteiro.telemetry import log
 # Threads that come back from the disk wait this long for the interpreter's lock while the event loop
 # is busy: with the default of 5 ms a commit would be answered that much later.
 _SWITCH_INTERVAL_S = 0.0005
+_STOPPING = (signal.SIGINT, signal.SIGTERM)
 _GARBAGE_THRESHOLDS = (20_000, 20, 50)  # a batch of jobs makes no garbage that could not wait
 
 
@@ -30,6 +33,7 @@ def run(main: Coroutine[object, object, None], *, settings: Settings) -> None:
     logging.basicConfig(handlers=[_FromLibraries(logging.ERROR)], force=True)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(main)
+    _ignore_more_signals()
 
 
 def tune() -> None:
@@ -62,12 +66,28 @@ class Stop:
 
 
 def stop_on_signals() -> Stop:
-    """From here on, until the loop is closed, signals ask for a stop."""
+    """From here on signals ask for a stop.
+
+    Not by the loop's own handlers: closing the loop would take them away, and a second signal that
+    comes a moment later, when all is stored, would still end the process as if it had been killed.
+    """
     stop = Stop()
     loop = asyncio.get_running_loop()
-    for each in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(each, stop.tell)
+
+    def tell(_number: int, _frame: FrameType | None) -> None:
+        with suppress(RuntimeError):  # the loop is closed: there is nothing left to stop
+            loop.call_soon_threadsafe(stop.tell)
+
+    for each in _STOPPING:
+        signal.signal(each, tell)
     return stop
+
+
+def _ignore_more_signals() -> None:
+    """Let the interpreter end in peace; it takes handlers of ours away before it is gone."""
+    for each in _STOPPING:
+        if callable(handler := signal.getsignal(each)) and handler is not signal.default_int_handler:
+            signal.signal(each, signal.SIG_IGN)
 
 
 @value
