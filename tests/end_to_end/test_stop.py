@@ -104,7 +104,10 @@ async def test_a_stop_under_load_loses_nothing(
 @pytest.mark.parametrize("command", ["up", "api"])
 async def test_signals_until_the_very_end_change_nothing(tmp_path: Path, command: str) -> None:
     """Whoever insists a third time, or when all is stored, sees it end well too."""
-    async with up(a_post_office_in(tmp_path), command=command) as running, running.client() as client:
+    async with (
+        up(a_post_office_in(tmp_path), command=command) as running,
+        running.client() as client,
+    ):
         assert (await client.post("/v1/email/send", json=EMAIL)).is_success
         async with asyncio.timeout(PATIENCE_S):
             while running.process.returncode is None:

@@ -86,7 +86,10 @@ def stop_on_signals() -> Stop:
 def _ignore_more_signals() -> None:
     """Let the interpreter end in peace; it takes handlers of ours away before it is gone."""
     for each in _STOPPING:
-        if callable(handler := signal.getsignal(each)) and handler is not signal.default_int_handler:
+        if (
+            callable(handler := signal.getsignal(each))
+            and handler is not signal.default_int_handler
+        ):
             signal.signal(each, signal.SIG_IGN)
 
 
