@@ -13,8 +13,10 @@ from support.set_ups import (
     SetUp,
     drop_postgres,
     drop_redis,
+    drop_redis_and_postgres,
     in_memory,
     on_postgres,
+    on_redis_and_postgres,
     on_redis_and_sqlite,
     on_sqlite,
 )
@@ -24,6 +26,7 @@ SET_UPS = (
     SetUp("sqlite", on_sqlite, durable=True, in_files=True),
     SetUp("postgres", on_postgres, durable=True, drops=drop_postgres),
     SetUp("redis+sqlite", on_redis_and_sqlite, durable=True, in_files=True, drops=drop_redis),
+    SetUp("redis+postgres", on_redis_and_postgres, durable=True, drops=drop_redis_and_postgres),
 )
 
 
