@@ -7,11 +7,12 @@ PYTHON ?= $(shell for each in python3.13 python3.12 python3.11 python3; do \
 BIN := .venv/bin
 RUNS ?= 20
 SEED ?= $(shell date +%s)
-STORE ?= sqlite
+STORE ?=
+SECONDS ?= 60
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test check format formatted lint imports types fast-tests slow-tests cover docs bench prove services clean
+.PHONY: help run demo test check format formatted lint imports types fast-tests slow-tests cover docs bench prove recovery services clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -70,8 +71,11 @@ docs: .venv/ready ## write the pages that are generated from code
 bench: .venv/ready ## measure, beside a peer and the raw store in the same run
 	$(BIN)/python bench/core.py $(ARGS)
 
-prove: .venv/ready ## kill real processes RUNS times, reproducibly by SEED, on STORE (sqlite, postgres), and check that nothing is lost
-	$(BIN)/python tests/end_to_end/crash/prove.py --runs $(RUNS) --seed $(SEED) --store $(STORE)
+prove: .venv/ready ## kill real processes RUNS times, reproducibly by SEED, on STORE (sqlite, postgres, redis+sqlite, redis+postgres), and check that nothing is lost
+	$(BIN)/python tests/end_to_end/crash/prove.py --runs $(RUNS) --seed $(SEED) --store $(or $(STORE),sqlite)
+
+recovery: .venv/ready ## lose the queue in every way, then kill processes and servers for SECONDS, all under load, on STORE; print how long it takes to recover
+	$(BIN)/python tests/end_to_end/crash/recovery.py --seconds $(SECONDS) --seed $(SEED) --store $(or $(STORE),redis+postgres)
 
 services: ## install the servers that the tests start
 	@tools/services

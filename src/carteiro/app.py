@@ -85,9 +85,8 @@ async def _open_paired(
             yield pair.backend
         finally:
             if relaying is not None:
-                while not relaying.done():  # a client in the midst of connecting may swallow one
-                    relaying.cancel()
-                    await asyncio.wait([relaying], timeout=0.5)
+                relaying.cancel()
+                await asyncio.wait([relaying])
 
 
 def _ledger(

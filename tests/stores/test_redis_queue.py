@@ -16,11 +16,12 @@ from carteiro.errors import ConfigError, StoreUnavailable
 from carteiro.model import EMAIL, TenantId
 from carteiro.policy.fairness import rescaled, stride
 from carteiro.ports.queue import QueueEntry, QueueHalf, Share
-from carteiro.stores.redis import RedisOptions, open_redis
+from carteiro.stores.redis import RedisOptions, open_redis, wake
 from carteiro.stores.redis.server import Server
 from carteiro.telemetry import log
 from support.builders import ACME, BRASA, a_claim_id, an_id
 from support.clock import StoreClock
+from support.cut_proxy import a_cut_proxy
 from support.redis_server import RedisServer, a_redis
 from support.services import HOST, free_port
 
@@ -243,6 +244,49 @@ async def _is_there(half: QueueHalf) -> bool:
     except StoreUnavailable:
         return False
     return True
+
+
+async def test_whoever_is_cancelled_goes_no_further(server: RedisServer) -> None:
+    """At whatever moment of an operation: else what was to end goes on, and who waits for its end waits for ever."""
+
+    async def ask_and_wait(half: QueueHalf) -> None:
+        await half.queue.reap(limit=1)
+        await asyncio.Event().wait()
+
+    unended = []
+    async with open_redis(server.url, RedisOptions(patience=PATIENT)) as half:
+        await half.queue.reap(limit=1)
+        for moment in range(30):
+            asking = asyncio.create_task(ask_and_wait(half))
+            for _ in range(moment):
+                await asyncio.sleep(0)
+            asking.cancel()
+            await asyncio.wait([asking], timeout=1)
+            if not asking.done():
+                unended.append(moment)
+                asking.cancel()
+
+    assert unended == []
+
+
+async def test_a_bell_that_fell_silent_is_given_up(
+    server: RedisServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing comes and nothing ends, as when a firewall forgets the connection: it is heard over a new one."""
+    monkeypatch.setattr(wake, "_CHECK_EVERY_S", 0.2)
+    async with a_cut_proxy(server.port) as proxy:
+        address = f"redis://{HOST}:{proxy.port}/0"
+        async with open_redis(address, RedisOptions(patience=PATIENT)) as half:
+            before = half.wake.rings()
+            rang_by_itself = await half.wake.wait(timedelta(seconds=0.7), since=before)
+            proxy.freeze()
+            heard_again = await half.wake.wait(PATIENT, since=before)
+            before = half.wake.rings()
+            with redis.Redis.from_url(server.url) as client:
+                client.publish(f"{P}:bell", "")
+            heard_the_bell = await half.wake.wait(PATIENT, since=before)
+
+    assert (rang_by_itself, heard_again, heard_the_bell) == (False, True, True)
 
 
 async def test_a_server_that_is_not_there_yet_is_waited_for() -> None:

@@ -98,3 +98,21 @@ async def test_the_server_that_took_over_is_found_and_is_another_queue() -> None
 
     assert was_complete
     assert not is_complete
+
+
+async def test_a_sentinel_that_is_silent_is_passed_over() -> None:
+    """The next one is asked, long before whoever waits for the queue gives up."""
+
+    async def say_nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()
+        writer.close()
+
+    with a_redis() as primary, _sentinel(primary) as sentinel:
+        async with await asyncio.start_server(say_nothing, HOST) as silent:
+            port = silent.sockets[0].getsockname()[1]
+            places = f"{HOST}:{port},{HOST}:{sentinel.port}"
+            address = f"redis+sentinel://{places}/{SERVICE}"
+            async with open_redis(address, RedisOptions(patience=timedelta(seconds=20))) as half:
+                ready = await half.queue.reap(limit=1)
+
+    assert ready == 0

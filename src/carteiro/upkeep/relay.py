@@ -29,9 +29,13 @@ async def relay(
     found: Callable[[], Awaitable[str]],
     *,
     every: timedelta = timedelta(seconds=1),
+    term: timedelta = timedelta(seconds=13),
 ) -> None:
-    """Relay for ever; ``found`` tells the queue what tenants may have, and answers by which token it is known now."""
-    work = Relay(ledger, queue, found, term=3 * every + timedelta(seconds=10))
+    """Relay for ever; ``found`` tells the queue what tenants may have, and answers by which token it is known now.
+
+    ``term``: so long nobody else relays after this process has died.
+    """
+    work = Relay(ledger, queue, found, term=term)
     wake = ledger.backend.wake
     while True:
         rings = wake.rings()

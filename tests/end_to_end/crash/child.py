@@ -14,6 +14,7 @@ from contextlib import ExitStack
 from dataclasses import asdict, dataclass, fields
 from datetime import timedelta
 from functools import partial
+from importlib import import_module
 from random import Random
 
 from carteiro.model import FINISHED, MessageId
@@ -45,6 +46,7 @@ class Orders:
     lingering_s: float = 0.0
     grace_s: float = 10.0
     command_timeout_s: float = 30.0
+    as_usual: bool = False
 
     def as_json(self) -> str:
         """As it is handed to the child."""
@@ -68,6 +70,9 @@ def main() -> None:
         if orders.plan is not None:
             stack.enter_context(points_inside(points))
             stack.enter_context(points_inside_postgres(points))
+            if orders.place.queue:  # whoever has none need not wait for its driver
+                between = import_module("end_to_end.crash.redis_points")
+                stack.enter_context(between.points_inside_redis(points))
         asyncio.run(_work(orders, points))
 
 
@@ -78,6 +83,7 @@ async def _work(orders: Orders, points: Points) -> None:
         grace=timedelta(seconds=orders.grace_s),
         lingering=timedelta(seconds=orders.lingering_s),
         command_timeout=timedelta(seconds=orders.command_timeout_s),
+        as_usual=orders.as_usual,
         deadly=partial(_die, orders.place),
         unattended=_TASKS if orders.emails_only else _UNATTENDED,
     ) as post:

@@ -53,8 +53,19 @@ class Child:
 
     def wait_for_start(self) -> None:
         """Wait until it works."""
-        if not self._started.wait(PATIENCE_S):
-            raise NeverHappened("the child did not start")
+        if not self.has_started():
+            raise NeverHappened("the child did not start, see its log")
+
+    def has_started(self) -> bool:
+        """Wait until it works, or has ended without."""
+        deadline = time.monotonic() + PATIENCE_S
+        while not self._started.wait(_POLL_S):
+            if self._process.poll() is not None:
+                self._listener.join(PATIENCE_S)
+                return self._started.is_set()
+            if time.monotonic() > deadline:
+                raise NeverHappened("the child neither started nor ended")
+        return True
 
     def wait_for_stop(self) -> None:
         """Wait until it has stopped where its plan says."""
@@ -163,12 +174,12 @@ def bring_to_rest(place: Place) -> None:
     asyncio.run(_rest(place))
 
 
-def wait_for_rest(place: Place) -> None:
+def wait_for_rest(place: Place, patience_s: float = PATIENCE_S) -> None:
     """Wait until those who work there have left no job."""
-    deadline = time.monotonic() + PATIENCE_S
-    while jobs := _jobs(place):
+    deadline = time.monotonic() + patience_s
+    while waiting := place.waiting():
         if time.monotonic() > deadline:
-            raise NeverHappened(f"still waiting: {jobs}")
+            raise NeverHappened(f"still waiting: {waiting}")
         time.sleep(_POLL_S)
 
 
@@ -177,13 +188,9 @@ async def _rest(place: Place) -> None:
         working = asyncio.create_task(post.run_worker())
         deadline = time.monotonic() + PATIENCE_S
         await asyncio.sleep(_POLL_S)  # a worker that has not begun cannot be stopped
-        while (jobs := _jobs(place)) and not working.done():
+        while (waiting := place.waiting()) and not working.done():
             if time.monotonic() > deadline:
-                raise NeverHappened(f"still waiting: {jobs}")
+                raise NeverHappened(f"still waiting: {waiting}")
             await asyncio.sleep(_POLL_S)
         post.stop()
         await working
-
-
-def _jobs(place: Place) -> Sequence[Any]:
-    return place.rows("SELECT id FROM ready UNION ALL SELECT id FROM parked LIMIT 5")

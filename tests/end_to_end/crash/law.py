@@ -166,10 +166,10 @@ def _unburied(place: Place, lives: Collection[Life]) -> Iterator[str]:
 
 
 def _left_over(place: Place) -> Iterator[str]:
-    for row in place.rows("SELECT id, kind, claims FROM ready"):
-        yield f"clean: a ready job is left over: {row}"
-    for row in place.rows("SELECT id, kind, is_claimed, claims, parked_until FROM parked"):
-        yield f"clean: a parked job is left over: {row}"
+    for job in place.jobs():
+        yield f"clean: a job is left over: {job}"
+    for each in place.places_of_jobs():
+        yield f"clean: the queue has jobs lie that are none: {each}"
     for row in place.rows(place.words.counted):
         yield f"clean: a seat counts jobs that are not there: {row}"
     for row in place.rows(place.words.damage):

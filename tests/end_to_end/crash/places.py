@@ -1,4 +1,7 @@
-"""Where the crash suite keeps its messages: a folder, a store, and the words to ask that store with."""
+"""Where the crash suite keeps its messages: a folder, a store, and the words to ask that store with.
+
+Beside the store there may be a queue of its own: then the store is only the ledger, and the jobs are in Redis.
+"""
 
 import sqlite3
 from collections.abc import Sequence
@@ -6,10 +9,17 @@ from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import psycopg
 
+from carteiro.model import FINISHED, MessageId
+
+if TYPE_CHECKING:
+    from redis import Redis
+
+PREFIX = "{email:send:dlq}"  # of all keys of the queue
+_FINISHED = ", ".join(f"'{state}'" for state in sorted(FINISHED))
 _LIFE = "id, state, declares, delivery, attempts, in_doubt, round, held_until IS NOT NULL, kind, content"
 
 
@@ -70,7 +80,10 @@ POSTGRES = Words(
         " FULL JOIN entries AS e ON e.message_no = m.no FULL JOIN contents AS c ON c.message_no = m.no"
         " WHERE m.no IS NULL OR e.message_no IS NULL OR c.message_no IS NULL"
     ),
-    clocks_differ_ms=20,  # events have the time that a process takes for the server's
+    # Events have the time that a process takes for the server's, deliveries the server's own: two clocks. It reads
+    # the server's within half of `_PROMPT_MS`, and goes by it as long as a later reading is within `_PROMPT_MS`
+    # (`Database._read_clock`): 10 + 5 ms, and what is lost by rounding.
+    clocks_differ_ms=20,
 )
 
 
@@ -80,6 +93,7 @@ class Place:
 
     store: str
     folder: str
+    queue: str = ""  # where the jobs are, if not in the store
 
     @property
     def marks(self) -> Path:
@@ -107,12 +121,54 @@ class Place:
         with closing(self._connection()) as db, db:
             db.execute(statement)
 
+    def waiting(self) -> Sequence[Any]:
+        """Some of what is not at rest: jobs, and messages that should have one."""
+        if not self.queue:
+            return self.rows("SELECT id FROM ready UNION ALL SELECT id FROM parked LIMIT 5")
+        return [*self.unfinished(5), *self.jobs()[:5]]
+
+    def unfinished(self, most: int = 1_000_000) -> list[MessageId]:
+        """Messages that have not ended."""
+        where = f"state NOT IN ({_FINISHED}) LIMIT {most}"
+        return [row[0] for row in self.rows(f"SELECT id FROM {self.words.ledger} WHERE {where}")]
+
+    def jobs(self) -> Sequence[Any]:
+        """All jobs, with what is known of them."""
+        if not self.queue:
+            ready = self.rows("SELECT id, kind, claims FROM ready")
+            parked = self.rows("SELECT id, kind, is_claimed, claims, parked_until FROM parked")
+            return [*(("ready", *row) for row in ready), *(("parked", *row) for row in parked)]
+        with self.redis() as client:
+            return [("queued", job) for job in client.hkeys(f"{PREFIX}:jobs")]
+
+    def leased(self) -> int:
+        """How many jobs a worker has, or had when it died."""
+        if self.queue:
+            with self.redis() as client:
+                return int(client.zcard(f"{PREFIX}:leases"))
+        [(count,)] = self.rows("SELECT count(*) FROM parked WHERE is_claimed")
+        return int(count)
+
+    def places_of_jobs(self) -> Sequence[Any]:
+        """Wherever the queue beside the store has jobs lie."""
+        if not self.queue:
+            return []
+        with self.redis() as client:
+            lists = ("ready:*", "delayed:*", "leased:*", "leases")
+            return [key for each in lists for key in client.scan_iter(f"{PREFIX}:{each}")]
+
+    def lose_queue(self) -> None:
+        """Take everything from the queue beside the store."""
+        with self.redis() as client:
+            client.flushdb()
+
+    def redis(self) -> "Redis":
+        """The queue beside the store."""
+        from redis import Redis  # noqa: PLC0415 - who has no queue need not wait for it
+
+        return Redis.from_url(self.queue, decode_responses=True)
+
     def _connection(self) -> Any:
         if self.words is SQLITE:
             return sqlite3.connect(self.store.removeprefix("sqlite:///"))
         return psycopg.connect(self.store, options="-c search_path=carteiro")
-
-
-def a_file(folder: Path) -> Place:
-    """A file in this folder."""
-    return Place(f"sqlite:///{folder / 'post.db'}", str(folder))

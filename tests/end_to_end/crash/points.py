@@ -49,6 +49,10 @@ POINTS = (
     "handover.begun",
     "deliver.answered",
 )
+SCRIPTS = ("put", "claim", "extend", "drop", "delay", "release", "reap", "leased", "bury")
+QUEUE_POINTS = tuple(
+    f"queue.{script}.{step}" for script in SCRIPTS for step in ("asked", "answered")
+)
 # Whoever is stopped here is in a transaction, and has locks: nobody can take anything over meanwhile.
 LOCKED = frozenset({f"{each}.{step}" for each in OPERATIONS for step in ("half", "uncommitted")})
 LOCKED |= {"batch.between"}

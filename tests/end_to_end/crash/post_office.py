@@ -8,15 +8,18 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import partial
 from typing import TypeAlias
+from unittest.mock import patch
 
-from carteiro import Carteiro
+from carteiro import Carteiro, app
 from carteiro.app import open_backend
 from carteiro.config import load
 from carteiro.kinds import Kind, Pool
 from carteiro.model import LeasedJob
 from carteiro.policy.retry import RetryPolicy
 from carteiro.tasks import Task
+from carteiro.upkeep.relay import relay
 from end_to_end.crash.places import Place
 from end_to_end.crash.points import Points, watched_backend, watched_kind
 
@@ -25,6 +28,15 @@ HOLD = CALL_LIMIT + timedelta(milliseconds=200)
 LEASE = timedelta(milliseconds=500)
 DEADLY_ADDRESS = "deadly@"
 QUICK = RetryPolicy(max_attempts=5, base=timedelta(milliseconds=10), cap=timedelta(milliseconds=40))
+
+_SHORT = {
+    "delivery.call_limit_ms": CALL_LIMIT // timedelta(milliseconds=1),
+    "delivery.hold_margin_ms": (HOLD - CALL_LIMIT) // timedelta(milliseconds=1),
+    "delivery.lease_ms": LEASE // timedelta(milliseconds=1),
+}
+
+# It looks often, and does not lead for long when it is dead.
+_QUICK_RELAY = partial(relay, every=LEASE / 5, term=LEASE)
 
 Deadly: TypeAlias = Callable[[int], None]  # told how many deliveries it would take along
 
@@ -79,18 +91,21 @@ async def opened(
     grace: timedelta = timedelta(seconds=10),
     lingering: timedelta = timedelta(0),
     command_timeout: timedelta = timedelta(seconds=30),
+    as_usual: bool = False,
     deadly: Deadly | None = None,
     unattended: frozenset[str] = frozenset(),
 ) -> AsyncIterator[PostOffice]:
-    """Open the store; ``unattended`` are the tasks that this process does not run."""
+    """Open the store; ``unattended`` are the tasks that this process does not run.
+
+    ``as_usual``: with the lengths of calls and leases, and the relay, that everybody has.
+    """
     points = points or Points()
     settings = load(
         environ={},
         overrides={
             "store": place.store,
-            "delivery.call_limit_ms": CALL_LIMIT // timedelta(milliseconds=1),
-            "delivery.hold_margin_ms": (HOLD - CALL_LIMIT) // timedelta(milliseconds=1),
-            "delivery.lease_ms": LEASE // timedelta(milliseconds=1),
+            "queue": place.queue,
+            **({} if as_usual else _SHORT),
             "delivery.grace_ms": grace // timedelta(milliseconds=1),
             "postgres.command_timeout_ms": command_timeout // timedelta(milliseconds=1),
             "sqlite.min_free_bytes": 0,
@@ -99,13 +114,14 @@ async def opened(
     )
     threads = ThreadPoolExecutor(4)
     try:
-        async with open_backend(settings) as backend:
-            post = PostOffice(watched_backend(backend, points), settings, threads=threads)
-            post.points = points
-            post.unattended = unattended
-            post.deadly = deadly
-            post.tasks = _tasks(post, place, lingering)
-            yield post
+        with patch.object(app, "relay", relay if as_usual else _QUICK_RELAY):
+            async with open_backend(settings) as backend:
+                post = PostOffice(watched_backend(backend, points), settings, threads=threads)
+                post.points = points
+                post.unattended = unattended
+                post.deadly = deadly
+                post.tasks = _tasks(post, place, lingering)
+                yield post
     finally:
         threads.shutdown(wait=True, cancel_futures=True)
 

@@ -14,8 +14,7 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from random import Random
 from typing import TypeAlias
@@ -23,16 +22,15 @@ from typing import TypeAlias
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # a script's own folder is not enough
 
 from carteiro.model import MessageId
-from carteiro.stores.postgres import migrate
 from end_to_end.crash.child import Orders
-from end_to_end.crash.children import bring_to_rest, child, prepared
+from end_to_end.crash.children import NeverHappened, bring_to_rest, child, prepared
 from end_to_end.crash.law import broken
-from end_to_end.crash.places import Place, a_file
-from end_to_end.crash.points import LOCKED, POINTS, Action, Plan
+from end_to_end.crash.places import POSTGRES, Place
+from end_to_end.crash.points import LOCKED, POINTS, QUEUE_POINTS, Action, Plan
 from end_to_end.crash.post_office import HOLD
+from end_to_end.crash.stores import STORES, a_place
 from end_to_end.crash.storm import Weather, storm
 from support.postgres_server import dumped
-from support.shared_servers import shared_postgres
 
 Run: TypeAlias = Callable[[Place], list[MessageId]]
 
@@ -45,7 +43,7 @@ def main() -> int:
     told = _arguments()
     began = time.monotonic()
     for number in range(told.first, told.first + told.runs):
-        name, run = _chosen(Random(f"{told.seed}:{number}"))
+        name, run = _chosen(Random(f"{told.seed}:{number}"), _points(told.store))
         _say(f"run {number}  {time.monotonic() - began:6.0f} s  {name}")
         faults = _faults(run, told.store)
         if faults:
@@ -62,25 +60,27 @@ def _arguments() -> argparse.Namespace:
         "--seed", type=int, default=int(time.time()), help="what they are made from"
     )
     parser.add_argument("--first", type=int, default=0, help="the number of the first run")
-    parser.add_argument(
-        "--store", choices=["sqlite", "postgres"], default="sqlite", help="on which"
-    )
+    parser.add_argument("--store", choices=STORES, default="sqlite", help="on which")
     return parser.parse_args()
 
 
-def _chosen(chance: Random) -> tuple[str, Run]:
+def _points(store: str) -> Sequence[str]:
+    return [*POINTS, *QUEUE_POINTS] if store.startswith("redis+") else POINTS
+
+
+def _chosen(chance: Random, points: Sequence[str]) -> tuple[str, Run]:
     seed = chance.getrandbits(32)
     if chance.random() < 0.3:  # a storm takes as long as three of the others
         weather = Weather(chance.randint(2, 4), chance.randint(5, 20), stops=chance.random() < 0.5)
         return f"{weather}", lambda place: storm(place, seed, weather)
-    plans = [_plan(chance) for _ in range(chance.randint(1, 3))]
+    plans = [_plan(chance, points) for _ in range(chance.randint(1, 3))]
     name = ", ".join(f"{plan.action} at {plan.point} ({plan.occurrence})" for plan in plans)
     return name, lambda place: _hit_at_points(place, seed, plans)
 
 
-def _plan(chance: Random) -> Plan:
+def _plan(chance: Random, points: Sequence[str]) -> Plan:
     action: Action = "stop" if chance.random() < 0.3 else "kill"
-    return Plan(chance.choice(POINTS), chance.randint(1, _LATEST), action)
+    return Plan(chance.choice(points), chance.randint(1, _LATEST), action)
 
 
 def _hit_at_points(place: Place, seed: int, plans: list[Plan]) -> list[MessageId]:
@@ -92,8 +92,10 @@ def _hit_at_points(place: Place, seed: int, plans: list[Plan]) -> list[MessageId
             if plan.action == "stop" and victim.has_stopped():
                 _take_over(place, plan)
                 victim.tell(signal.SIGCONT)
-            victim.wait_for_end()
+            code = victim.wait_for_end()
             accepted += victim.accepted
+        if code not in {0, -signal.SIGKILL}:  # else what it was to try was not tried
+            raise NeverHappened(f"the child ended with {code}, see its log")
     return accepted
 
 
@@ -106,33 +108,19 @@ def _take_over(place: Place, plan: Plan) -> None:
 
 def _faults(run: Run, store: str) -> list[str]:
     folder = Path(tempfile.mkdtemp(prefix="carteiro-prove-"))
-    with _PLACES[store](folder) as place:
+    with a_place(store, folder) as place:
         try:
             accepted = run(place)
             bring_to_rest(place)
             faults = broken(place, accepted)
         except Exception as error:  # noqa: BLE001 # what never came to rest breaks the law too
             faults = [f"{type(error).__name__}: {error}"]
-        if faults and store == "postgres":
+        if faults and place.words is POSTGRES:
             (folder / "post.sql").write_bytes(dumped(place.store))
     if not faults:
         shutil.rmtree(folder)
         return []
     return [*faults, f"the store and the log of its processes: {folder}"]
-
-
-@contextmanager
-def _in_a_file(folder: Path) -> Iterator[Place]:
-    yield a_file(folder)
-
-
-@contextmanager
-def _on_a_server(folder: Path) -> Iterator[Place]:
-    with shared_postgres().a_database(migrate) as url:
-        yield Place(url, str(folder))
-
-
-_PLACES = {"sqlite": _in_a_file, "postgres": _on_a_server}
 
 
 def _complain(faults: list[str], told: argparse.Namespace, number: int) -> None:

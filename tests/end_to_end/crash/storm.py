@@ -1,4 +1,7 @@
-"""Several worker processes on one store, killed and stopped at random moments while messages come in."""
+"""Several worker processes on one store, killed and stopped at random moments while messages come in.
+
+Where there is a queue beside the ledger, it loses everything now and then.
+"""
 
 import asyncio
 import signal
@@ -45,6 +48,8 @@ async def _blow(
         for _ in range(weather.blows):
             await _send_some(post, chance, accepted)
             await asyncio.sleep(chance.uniform(0, _LONGEST_LULL_S))
+            if place.queue and chance.random() < 0.2:
+                await asyncio.to_thread(place.lose_queue)
             await _hit(workers, chance, stops=weather.stops)
     return accepted
 

@@ -9,7 +9,7 @@ from end_to_end.crash.child import Orders
 from end_to_end.crash.children import bring_to_rest, child, prepared
 from end_to_end.crash.law import broken
 from end_to_end.crash.places import Place
-from end_to_end.crash.points import OPERATIONS, POINTS, Plan
+from end_to_end.crash.points import OPERATIONS, POINTS, QUEUE_POINTS, Plan
 
 # What happens more than once in a life is also hit in the midst of it.
 _AGAIN = (
@@ -26,14 +26,38 @@ _ON_A_SERVER = [
     *(Plan(point) for point in ("redrive.half", "handover.begun")),
     *(Plan(f"{each}.committed", occurrence=4) for each in ("claim", "settle")),
 ]
+# A queue beside the ledger is told after the commit: what a dead process leaves is a difference between the two.
+_IN_ONE_ALONE = [
+    Plan(point)
+    for point in (
+        "accept.committed",
+        "queue.extend.answered",  # held in the queue, declared nowhere
+        "settle.committed",
+        "queue.delay.asked",
+        "redrive.committed",
+    )
+]
+_BETWEEN_THE_TWO = [
+    *_IN_ONE_ALONE,
+    *(Plan(f"{each}.committed") for each in ("declare", "cancel", "expire")),
+    Plan("queue.claim.answered"),  # leased, and nobody has looked what it is
+    Plan("queue.drop.answered", occurrence=4),
+]
 
 
 @pytest.mark.parametrize(
-    ("place", "plan"), cases(sqlite=_PLANS, postgres=_ON_A_SERVER), indirect=["place"]
+    ("place", "plan"),
+    cases(
+        sqlite=_PLANS,
+        postgres=_ON_A_SERVER,
+        redis_sqlite=_IN_ONE_ALONE,
+        redis_postgres=_BETWEEN_THE_TWO,
+    ),
+    indirect=["place"],
 )
 def test_a_process_killed_at_a_named_point_loses_nothing(place: Place, plan: Plan) -> None:
     """Whatever step a process dies before, the next one finds all that was accepted and ends it, once."""
-    seed = POINTS.index(plan.point)
+    seed = [*POINTS, *QUEUE_POINTS].index(plan.point)
     accepted = prepared(place, seed)
 
     with child(Orders(place, plan, seed, lingering_s=600.0, grace_s=0.1)) as victim:

@@ -4,7 +4,7 @@ import pytest
 
 from end_to_end.crash.children import bring_to_rest, sent, sent_tasks
 from end_to_end.crash.law import broken
-from end_to_end.crash.places import Place
+from end_to_end.crash.places import PREFIX, Place
 from end_to_end.crash.traffic import an_email
 
 _SENT = "FROM messages WHERE to_address LIKE 'ok@%'"
@@ -79,6 +79,21 @@ def test_the_law_finds_each_way_to_break_it(place: Place, rule: str, breach: str
     place.change(breach.format(**vars(place.words)))
 
     assert any(fault.startswith(f"{rule}: ") for fault in broken(place, accepted))
+
+
+@pytest.mark.parametrize("place", ["redis+sqlite"], indirect=True)
+def test_the_law_finds_a_job_that_is_left_in_the_queue(place: Place) -> None:
+    """Beside a ledger where all is well."""
+    accepted = sent(place, [an_email("ok")])
+    bring_to_rest(place)
+    before = broken(place, accepted)
+
+    with place.redis() as client:
+        client.hset(f"{PREFIX}:jobs", accepted[0], "a job")
+        client.zadd(f"{PREFIX}:leased:email:send\tacme", {accepted[0]: 1})
+
+    assert before == []
+    assert [fault.partition(":")[0] for fault in broken(place, accepted)] == ["clean", "clean"]
 
 
 def test_the_law_finds_a_task_that_never_ran(place: Place) -> None:

@@ -5,33 +5,22 @@ log what they wait for, and the law of delivery holds.
 """
 
 import asyncio
-import json
 import signal
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
-from functools import partial
 from pathlib import Path
-from random import Random
-from typing import Any, TypeAlias
 
 import pytest
 
-from carteiro.errors import StoreUnavailable
 from carteiro.model import MessageId
 from carteiro.stores.postgres import migrate
-from end_to_end.crash.child import Orders
-from end_to_end.crash.children import Child, children, wait_for_rest
+from end_to_end.crash.children import wait_for_rest
 from end_to_end.crash.law import broken
 from end_to_end.crash.places import Place
-from end_to_end.crash.post_office import LEASE, PostOffice, opened
-from end_to_end.crash.traffic import send, send_task, some_of_everything
+from end_to_end.crash.post_office import LEASE
+from end_to_end.crash.trouble import LULL_S, WORKERS, under_load, waits, workers_at
 from support.cut_proxy import CutProxy, a_cut_proxy
 from support.postgres_server import PostgresServer, a_postgres
-
-Trouble: TypeAlias = Callable[[], Awaitable[None]]
-
-_WORKERS = 2
-_LULL_S = 0.1
 
 
 @pytest.fixture(scope="module")
@@ -48,59 +37,6 @@ def place(server: PostgresServer, tmp_path: Path) -> Iterator[Place]:
         yield Place(url, str(tmp_path))
 
 
-@asynccontextmanager
-async def _workers(place: Place, **orders: Any) -> AsyncIterator[list[Child]]:
-    """Real processes at work; in the end they are asked to stop, and none has died."""
-    with children([Orders(place, **orders)] * _WORKERS) as started:
-        for each in started:
-            await asyncio.to_thread(each.wait_for_start)
-        yield started
-        for each in started:
-            each.tell(signal.SIGTERM)
-        assert [await asyncio.to_thread(each.wait_for_end) for each in started] == [0] * _WORKERS
-
-
-async def _under_load(place: Place, *troubles: Trouble, seed: int = 0) -> list[MessageId]:
-    """Send a bit of everything before, during and after each trouble; what was accepted."""
-    accepted: list[MessageId] = []
-    chance = Random(seed)
-    async with opened(place) as post:
-        await _send_some(post, chance, accepted)
-        for trouble in troubles:
-            sending = asyncio.create_task(_send_some(post, chance, accepted))
-            await trouble()
-            await sending
-        await _send_some(post, chance, accepted)
-    return accepted
-
-
-async def _send_some(post: PostOffice, chance: Random, accepted: list[MessageId]) -> None:
-    for _ in range(2):
-        emails = some_of_everything(chance)
-        await _until_taken(partial(send, post, emails, accepted.extend))
-        for task in (post.tasks.note, post.tasks.note_once):
-            await _until_taken(partial(send_task, post, task, chance, accepted.extend))
-        await asyncio.sleep(_LULL_S)
-
-
-async def _until_taken(ask: Callable[[], Awaitable[object]]) -> None:
-    """As a client does that is answered 503: it asks again."""
-    while True:
-        try:
-            await ask()
-        except StoreUnavailable:
-            await asyncio.sleep(0.02)
-        else:
-            return
-
-
-def _waits(place: Place) -> list[tuple[str, int]]:
-    """Which operation each complaint in the log is about, and how long it waits until the next try."""
-    lines = [json.loads(line) for line in place.log.read_text().splitlines()]
-    told = [line for line in lines if line["event"] == "store.failed"]
-    return [(line["operation"], line["nextRetryDelay"]) for line in told]
-
-
 async def test_a_server_that_is_killed_and_starts_again_loses_nothing(
     place: Place, server: PostgresServer
 ) -> None:
@@ -111,13 +47,13 @@ async def test_a_server_that_is_killed_and_starts_again_loses_nothing(
         await asyncio.sleep(0.5)
         await asyncio.to_thread(server.start)
 
-    async with _workers(place):
-        accepted = await _under_load(place, die, die)
+    async with workers_at(place):
+        accepted = await under_load(place, die, die)
         await asyncio.to_thread(wait_for_rest, place)
 
     assert broken(place, accepted) == []
     assert (
-        len({wait for operation, wait in _waits(place) if operation == "claim"}) > 1
+        len({wait for operation, wait in waits(place) if operation == "claim"}) > 1
     )  # it backs off
 
 
@@ -130,14 +66,14 @@ async def test_everybody_thrown_out_comes_back(place: Place) -> None:
                 "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
                 " WHERE datname = current_database() AND pid <> pg_backend_pid()"
             )
-            await asyncio.sleep(_LULL_S)
+            await asyncio.sleep(LULL_S)
 
-    async with _workers(place):
-        accepted = await _under_load(place, throw_out)
+    async with workers_at(place):
+        accepted = await under_load(place, throw_out)
         await asyncio.to_thread(wait_for_rest, place)
 
     assert broken(place, accepted) == []
-    assert _waits(place)
+    assert waits(place)
 
 
 @asynccontextmanager
@@ -159,13 +95,13 @@ async def test_connections_cut_at_random_lose_nothing(place: Place, server: Post
             await asyncio.sleep(1.5)
             proxy.mend()
 
-        async with _workers(behind):
-            accepted = await _under_load(place, cut)
+        async with workers_at(behind):
+            accepted = await under_load(place, cut)
             await asyncio.to_thread(wait_for_rest, place)
 
-    assert proxy.cuts > _WORKERS
+    assert proxy.cuts > WORKERS
     assert broken(place, accepted) == []
-    assert _waits(place)
+    assert waits(place)
 
 
 async def test_connections_that_fall_silent_are_given_up(
@@ -178,12 +114,12 @@ async def test_connections_that_fall_silent_are_given_up(
             proxy.freeze()
             await asyncio.sleep(LEASE.total_seconds())
 
-        async with _workers(behind, command_timeout_s=0.5):
-            accepted = await _under_load(place, silence)
+        async with workers_at(behind, command_timeout_s=0.5):
+            accepted = await under_load(place, silence)
             await asyncio.to_thread(wait_for_rest, place)
 
     assert broken(place, accepted) == []
-    assert _waits(place)
+    assert waits(place)
 
 
 async def test_a_stall_is_waited_out(place: Place, server: PostgresServer) -> None:
@@ -196,8 +132,8 @@ async def test_a_stall_is_waited_out(place: Place, server: PostgresServer) -> No
             await asyncio.sleep(2 * LEASE.total_seconds())
             proxy.flow()
 
-        async with _workers(behind):
-            accepted = await _under_load(place, stall)
+        async with workers_at(behind):
+            accepted = await under_load(place, stall)
             await asyncio.to_thread(wait_for_rest, place)
 
     assert broken(place, accepted) == []
@@ -206,14 +142,14 @@ async def test_a_stall_is_waited_out(place: Place, server: PostgresServer) -> No
 async def test_stopped_workers_keep_nobody_waiting(place: Place) -> None:
     """Wherever they are stopped, others go on meanwhile; awake again, they change nothing of theirs."""
     accepted: list[MessageId] = []
-    async with _workers(place), _workers(place) as sleepers:
+    async with workers_at(place), workers_at(place) as sleepers:
 
         async def stop() -> None:
             for each in sleepers:
                 each.tell(signal.SIGSTOP)
 
         for seed in range(2):
-            accepted += await _under_load(place, stop, seed=seed)
+            accepted += await under_load(place, stop, seed=seed)
             await asyncio.to_thread(wait_for_rest, place)
             for each in sleepers:
                 each.tell(signal.SIGCONT)

@@ -53,6 +53,8 @@ def _slept_through(place: Place, point: str) -> tuple[list[Life], list[Life]]:
     cases(
         sqlite=BEFORE_THE_LAST_CHECK,
         postgres=("claim.committed", "declare.committed", "handover.asked"),
+        redis_sqlite=("claim.answered",),
+        redis_postgres=("declare.committed",),
     ),
     indirect=["place"],
 )
@@ -87,7 +89,9 @@ def test_stopped_inside_the_hand_over_it_may_deliver_once_more_and_no_more(
 
 @pytest.mark.parametrize(
     ("place", "point"),
-    cases(sqlite=WITH_THE_ANSWER_IN_HAND, postgres=("settle.asked",)),
+    cases(
+        sqlite=WITH_THE_ANSWER_IN_HAND, postgres=("settle.asked",), redis_sqlite=("settle.asked",)
+    ),
     indirect=["place"],
 )
 def test_a_late_success_is_kept_as_evidence(place: Place, point: str) -> None:

@@ -9,7 +9,11 @@ from end_to_end.crash.places import Place
 from end_to_end.crash.storm import Weather, storm
 
 
-@pytest.mark.parametrize(("place", "seed"), cases(sqlite=[1, 2], postgres=[2]), indirect=["place"])
+@pytest.mark.parametrize(
+    ("place", "seed"),
+    cases(sqlite=[1, 2], postgres=[2], redis_sqlite=[3]),
+    indirect=["place"],
+)
 def test_random_kills_under_load_lose_nothing(place: Place, seed: int) -> None:
     """Whichever worker dies whenever, the others and those that come after end everything, once."""
     accepted = storm(place, seed, Weather(workers=3, blows=12))

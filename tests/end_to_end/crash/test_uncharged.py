@@ -2,6 +2,8 @@
 
 import signal
 
+import pytest
+
 from carteiro.model import State
 from end_to_end.crash.child import Orders
 from end_to_end.crash.children import bring_to_rest, child, sent
@@ -13,6 +15,7 @@ from end_to_end.crash.traffic import an_email
 _SLOTS = 200
 
 
+@pytest.mark.parametrize("place", ["sqlite", "postgres", "redis+sqlite"], indirect=True)
 def test_two_hundred_claimed_and_undeclared_jobs_come_back_uncharged(place: Place) -> None:
     """Killing a worker that holds 200 claimed, undeclared jobs leaves none in doubt and charges none."""
     accepted = sent(place, [an_email("ok") for _ in range(_SLOTS + 50)])
@@ -20,7 +23,7 @@ def test_two_hundred_claimed_and_undeclared_jobs_come_back_uncharged(place: Plac
 
     with child(Orders(place, full, emails_only=True, blocked="declare")) as victim:
         code = victim.wait_for_end()
-    claimed = _claimed_jobs(place)
+    claimed = place.leased()
     bring_to_rest(place)
 
     assert code == -signal.SIGKILL
@@ -31,11 +34,6 @@ def test_two_hundred_claimed_and_undeclared_jobs_come_back_uncharged(place: Plac
     assert all(len(life.deliveries) == 1 for life in lives(place))
     assert _charged(place) == 0
     assert broken(place, accepted) == []
-
-
-def _claimed_jobs(place: Place) -> int:
-    [(count,)] = place.rows("SELECT count(*) FROM parked WHERE is_claimed")
-    return int(count)
 
 
 def _charged(place: Place) -> int:

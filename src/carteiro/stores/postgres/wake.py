@@ -58,9 +58,8 @@ class PostgresWake:
     async def close(self) -> None:
         """Stop listening."""
         if self._listening is not None:
-            while not self._listening.done():  # a client in the midst of connecting may swallow one
-                self._listening.cancel()
-                await asyncio.wait([self._listening], timeout=0.5)
+            self._listening.cancel()
+            await asyncio.wait([self._listening])
 
     async def _listen(self) -> None:
         while True:

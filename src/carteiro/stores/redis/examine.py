@@ -1,6 +1,7 @@
 """Whether a Redis or Valkey server is fit to keep the queue."""
 
 import time
+from asyncio import timeout
 from collections.abc import AsyncIterator, Mapping
 from datetime import timedelta
 from typing import Any
@@ -12,6 +13,7 @@ from carteiro.checkup import Finding, Level
 from carteiro.stores.redis.server import client_of, close, shown
 
 _OLDEST_SERVER = (7, 0)
+_PATIENCE_S = 10.0
 _MOST_SKEW = timedelta(seconds=5)
 _FULLISH, _NEARLY_FULL = 0.8, 0.9
 _KEPT = "set appendonly yes and appendfsync everysec, as deploy/redis.conf does"
@@ -21,19 +23,22 @@ async def examine(url: str) -> AsyncIterator[Finding]:
     """Look at the server; what cannot be looked at because something before it failed is left out."""
     client = client_of(url, connections=1)
     try:
-        told = await client.info("everything")
-        asked_at = time.time()
-        seconds, microseconds = await client.time()
-        answered_at = time.time()
+        async with timeout(_PATIENCE_S):
+            told = await client.info("everything")
+            asked_at = time.time()
+            seconds, microseconds = await client.time()
+            answered_at = time.time()
+            kept = await _kept(client, told)
         yield Finding("queue", Level.OK, f"{shown(url)} can be reached")
         yield _version(told)
         yield _memory(told)
         yield _policy(told)
-        yield await _kept(client, told)
+        yield kept
         yield _clock(seconds + microseconds / 1_000_000, asked_at, answered_at)
     except (RedisError, OSError) as error:
         advice = "start it, or correct the setting queue; until then messages are accepted and wait"
-        yield Finding("queue", Level.FAIL, f"{shown(url)} cannot be asked: {error}", advice)
+        why = str(error) or "no answer in time"
+        yield Finding("queue", Level.FAIL, f"{shown(url)} cannot be asked: {why}", advice)
     finally:
         await close(client)
 

@@ -8,6 +8,7 @@ queue that we knew.
 import hashlib
 import time
 from asyncio import timeout
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from functools import cache
 from importlib.resources import files
@@ -28,7 +29,7 @@ from redis.exceptions import (
 from redis.exceptions import ConnectionError as NotConnected
 from redis.exceptions import TimeoutError as TooSlow
 
-from carteiro.errors import ConfigError, StoreError, StoreUnavailable
+from carteiro.errors import ConfigError, StoreError, StoreUnavailable, TextUnfit
 from carteiro.stores.redis.options import RedisOptions
 from carteiro.telemetry import log
 
@@ -37,11 +38,14 @@ PREFIX = (
 )
 DEAD_LETTERS = "email:send:dlq"
 _SENTINEL = "redis+sentinel"
+_SENTINEL_PATIENCE_S = 0.5
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 5.0
 _PATIENCE = timedelta(
     seconds=1
 )  # an event loop may be busy for a while: that is no server that went away
 _AWAY = (NotConnected, TooSlow, BusyLoadingError, ReadOnlyError, OSError, TimeoutError)
+# A server that is there, and cannot write: its disk is full, its replicas are gone, a script of somebody else's runs.
+_CANNOT_WRITE = ("MISCONF", "NOREPLICAS", "BUSY")
 
 
 class Script(NamedTuple):
@@ -96,7 +100,11 @@ class Server:
             raise self._is_out_of_room() from error
         except _AWAY as error:
             raise self._went_away(error) from error
+        except UnicodeEncodeError as error:
+            raise TextUnfit(error) from error
         except ResponseError as error:
+            if str(error).startswith(_CANNOT_WRITE):
+                raise self._went_away(error) from error
             text = f"The queue at {self._shown} did not {operation}: {error}"
             raise StoreError(text) from error
         if self._pause_s:
@@ -146,14 +154,18 @@ class Server:
 
 
 def client_of(url: str, *, connections: int, greeting: Any = None) -> Redis:  # noqa: ANN401
-    """A client that never tries again by itself; ``greeting`` is called with each new connection."""
+    """A client that never tries again by itself; ``greeting`` is called with each new connection.
+
+    Whoever asks limits how long it waits: with a time-out of its own the client sends under `asyncio.wait_for`,
+    which until Python 3.12 goes on as if nothing were when it is cancelled at the moment that all is sent.
+    """
     asked: dict[str, Any] = {
         "decode_responses": True,
         "protocol": 2,
         "retry": Retry(NoBackoff(), 0),  # the breaker decides when to try again
         "redis_connect_func": greeting,
         "socket_connect_timeout": 2,
-        "socket_timeout": 10,
+        "socket_timeout": None,
     }
     parts = urlsplit(url)
     if parts.scheme == _SENTINEL:
@@ -193,10 +205,27 @@ def _by_sentinels(url: str, asked: dict[str, Any]) -> Redis:
     asked |= {"db": int(database or 0)} | told
     guards = {name: values[0] for name, values in parse_qs(parts.query).items()}
     sentinel = Sentinel(  # type: ignore[no-untyped-call] # the library has no types here
-        sentinels, sentinel_kwargs={"socket_timeout": 2, **guards}, **asked
+        sentinels,
+        sentinel_kwargs={"socket_timeout": None, **guards},
+        **asked,
     )
+    for each in sentinel.sentinels:
+        each.sentinel_masters = _in_time(each.sentinel_masters)  # type: ignore[method-assign] # as above
     client: Redis = sentinel.master_for(service)
     return client
+
+
+def _in_time(ask: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+    """A sentinel that is silent is passed over, for the next one."""
+
+    async def asked(*arguments: object, **named: object) -> Any:  # noqa: ANN401 - whatever it answers
+        try:
+            async with timeout(_SENTINEL_PATIENCE_S):
+                return await ask(*arguments, **named)
+        except TimeoutError as error:
+            raise TooSlow("no answer in time") from error
+
+    return asked
 
 
 def _place(text: str) -> tuple[str, int]:

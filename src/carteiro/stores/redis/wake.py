@@ -1,8 +1,11 @@
 """How an idle worker learns that there may be work: a bell that scripts ring, heard over a connection of its own."""
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import suppress
 from datetime import timedelta
 
+from redis.asyncio.client import PubSub
 from redis.exceptions import RedisError
 
 from carteiro.stores.bell import Bell
@@ -10,6 +13,8 @@ from carteiro.stores.redis.server import PREFIX, Server
 
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.05, 2.0
 _PATIENCE_S = 1.0
+_ANSWERS_WITHIN_S = 10.0
+_CHECK_EVERY_S = 15.0
 
 
 class RedisWake:
@@ -24,17 +29,15 @@ class RedisWake:
     async def open(self) -> None:
         """Listen; a server that is away is waited for later."""
         self._listening = asyncio.create_task(self._listen())
-        try:
-            await asyncio.wait_for(self._hears.wait(), _PATIENCE_S)
-        except TimeoutError:
-            return
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_PATIENCE_S):
+                await self._hears.wait()
 
     async def close(self) -> None:
         """Listen no longer."""
         if self._listening is not None:
-            while not self._listening.done():  # a client in the midst of connecting may swallow one
-                self._listening.cancel()
-                await asyncio.wait([self._listening], timeout=0.5)
+            self._listening.cancel()
+            await asyncio.wait([self._listening])
 
     def ring(self) -> None:
         """There may be work."""
@@ -53,12 +56,28 @@ class RedisWake:
         while True:
             try:
                 async with self._server.client.pubsub(ignore_subscribe_messages=False) as line:
-                    await line.subscribe(f"{PREFIX}:bell")
-                    while True:
-                        if await line.get_message(timeout=None) is not None:
-                            pause_s = _FIRST_PAUSE_S
-                            self._hears.set()
-                            self._bell.ring()  # also when it hears again: who knows what it missed
+                    async with asyncio.timeout(_ANSWERS_WITHIN_S):
+                        await line.subscribe(f"{PREFIX}:bell")
+                    async for _ in _heard(line):
+                        pause_s = _FIRST_PAUSE_S
+                        self._hears.set()
+                        self._bell.ring()  # also when it hears again: who knows what it missed
             except (RedisError, OSError):
                 await asyncio.sleep(pause_s)
                 pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+
+
+async def _heard(line: PubSub) -> AsyncIterator[None]:
+    """Once for all that is heard. Where nothing is, the server is asked: a silent line may be one that nobody holds."""
+    is_asked = False
+    while True:
+        told = await line.get_message(timeout=_CHECK_EVERY_S)
+        if told is not None:
+            is_asked = False
+            if told["type"] != "pong":
+                yield
+        elif is_asked:
+            raise TimeoutError("the server has fallen silent")
+        else:
+            is_asked = True
+            await line.ping()
