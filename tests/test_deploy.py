@@ -189,6 +189,14 @@ def test_the_composed_api_is_published_where_it_listens() -> None:
     assert f":{api.port}/health/ready" in SERVICES["api"]["healthcheck"]["test"][-1]
 
 
+def test_a_composed_worker_is_asked_where_it_answers() -> None:
+    """On the address of its figures: it has no other."""
+    metrics = composed("worker").metrics
+
+    assert metrics.host == "0.0.0.0"
+    assert f":{metrics.port}/health/ready" in SERVICES["worker"]["healthcheck"]["test"][-1]
+
+
 def test_composed_servers_are_new_enough() -> None:
     """And Redis is set up as `carteiro doctor` wants it."""
     postgres, redis = (SERVICES[name]["image"].split(":") for name in ("postgres", "redis"))

@@ -110,7 +110,9 @@ def in_iso(moment: datetime) -> str:
 
 # --- reading ----------------------------------------------------------------------------------
 
-_Name = Annotated[str, StringConstraints(strict=True, min_length=1, max_length=255)]
+_Name = Annotated[  # without U+0000, which not every store can hold
+    str, StringConstraints(strict=True, min_length=1, max_length=255, pattern=r"^[^\x00]+$")
+]
 _Said = Annotated[str, StringConstraints(strict=True, pattern=r"\S")]
 _Time = Annotated[AwareDatetime, Field(ge=_EARLIEST, le=LATEST), BeforeValidator(only_time_as_text)]
 

@@ -7,6 +7,7 @@ CarteiroError
 ├── KeyReused              an idempotency key stands for another request; nothing was stored
 ├── CannotJoin             a connection whose transaction cannot be joined; nothing was stored
 ├── BadCursor              a cursor that no list gave out
+├── TextUnfit              a text that the store can neither hold nor look for: U+0000, half a surrogate pair
 ├── DeadlinePassed         a provider call woke up after its deadline, before the hand-over
 ├── TransitionRefused      a message was to move where it must not: a bug, nothing was written
 ├── DeliveryFailed         a task or provider says what is wrong, already classified
@@ -71,6 +72,13 @@ class CannotJoin(CarteiroError):
 
 class BadCursor(CarteiroError, ValueError):
     """A cursor that no list gave out."""
+
+
+class TextUnfit(CarteiroError, ValueError):
+    """A text that the store can neither hold nor look for; nothing was changed."""
+
+    def __init__(self, found: object = "U+0000") -> None:
+        super().__init__(f"a text has what the store cannot hold: {found}")
 
 
 class DeadlinePassed(CarteiroError, TimeoutError):

@@ -13,6 +13,7 @@ from carteiro.model import MessageId
 from carteiro.post import Carteiro
 from carteiro.redriving import revise
 from support.command_line import CommandLine
+from support.set_ups import postgres_url
 
 
 def test_dead_letters_are_listed_shown_and_grouped(line: CommandLine) -> None:
@@ -197,6 +198,23 @@ def test_an_export_to_stdout_is_json_lines(line: CommandLine) -> None:
 
     assert (entry["outboxId"], entry["lastFailureCode"]) == (message, "550")
     assert entry["events"]
+
+
+@pytest.mark.parametrize("name", ["jobId", "companyId", "lastFailureCode"])
+def test_an_entry_with_a_text_that_no_store_can_hold_is_refused(
+    line: CommandLine, tmp_path: Path, name: str
+) -> None:
+    """It is the file that is wrong, not the store; the same on each."""
+    line.dead()
+    [entry] = [json.loads(row) for row in line.done("dead", "export", "-").splitlines()]
+    file = tmp_path / "dead.jsonl"
+    file.write_text(json.dumps(entry | {name: entry[name] + "\0"}))
+
+    on_sqlite = line("dead", "import", str(file))
+    on_postgres = line("dead", "import", str(file), CARTEIRO_STORE=postgres_url(tmp_path))
+
+    assert on_sqlite == on_postgres
+    assert (on_sqlite.code, "line 1" in on_sqlite.err) == (ExitCode.WRONG_USE, True)
 
 
 def test_files_of_others_are_safe(line: CommandLine, tmp_path: Path) -> None:

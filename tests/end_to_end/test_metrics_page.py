@@ -4,6 +4,7 @@ import asyncio
 import socket
 import sys
 from asyncio.subprocess import PIPE
+from contextlib import suppress
 from pathlib import Path
 from signal import SIGTERM
 
@@ -12,6 +13,7 @@ import pytest
 
 from carteiro.post import Carteiro
 from support.commands import environment_of_a_command
+from support.redis_server import a_redis
 from support.running import PATIENCE_S, started, up
 from support.scraping import Page
 
@@ -78,6 +80,48 @@ async def test_a_worker_has_a_page_of_its_own(tmp_path: Path) -> None:
 
     assert page("tenant_jobs_processed_total", tenant="acme") == 1
     assert page("pipeline_final_state_total", state="SENT") == 1
+
+
+async def ready(port: int, status: str) -> httpx.Response:
+    """The answer to whether a process is ready, once it is this."""
+    async with httpx.AsyncClient() as client, asyncio.timeout(PATIENCE_S):
+        while True:
+            with suppress(httpx.ConnectError):
+                answer = await client.get(f"http://127.0.0.1:{port}/health/ready")
+                if answer.json()["status"] == status:
+                    return answer
+            await asyncio.sleep(0.05)
+
+
+async def test_a_worker_is_ready_with_its_queue_alone(tmp_path: Path) -> None:
+    """Without it there is nothing to work on; it stays, and goes on when the queue is back."""
+    port = a_free_port()
+    with a_redis() as queue:
+        async with started(
+            with_metrics_on(tmp_path, port), "worker", CARTEIRO_QUEUE=queue.url
+        ) as running:
+            before = await ready(port, "ready")
+            queue.stop()
+            meanwhile = await ready(port, "unready")
+            queue.start()
+            after = await ready(port, "ready")
+            async with httpx.AsyncClient() as client:
+                live = await client.get(f"http://127.0.0.1:{port}/health/live")
+            assert await running.ended(SIGTERM) == 0
+
+    assert before.status_code == after.status_code == live.status_code == 200
+    assert before.json()["roles"] == {"worker": "ready"}
+    assert meanwhile.status_code == 503
+    assert (meanwhile.json()["ledger"], meanwhile.json()["queue"]) == ("writable", "away")
+
+
+async def test_a_server_that_works_says_so_of_both_roles(tmp_path: Path) -> None:
+    """On the address of the API; the other one has the figures alone."""
+    async with up(tmp_path) as running, running.client() as client:
+        both = await client.get("/health/ready")
+        assert await running.ended(SIGTERM) == 0
+
+    assert both.json()["roles"] == {"api": "ready", "worker": "ready"}
 
 
 async def test_a_port_that_is_taken_is_told_before_anything_is_made(tmp_path: Path) -> None:

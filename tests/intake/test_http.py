@@ -462,7 +462,8 @@ async def test_health_needs_no_key(post: Carteiro) -> None:
         live, ready = await client.get("/health/live"), await client.get("/health/ready")
 
     assert (live.status_code, live.json()) == (200, {"status": "live"})
-    assert (ready.status_code, ready.json()) == (200, {"status": "ready", "ledger": "writable"})
+    told = {"status": "ready", "ledger": "writable", "roles": {"api": "ready"}}
+    assert (ready.status_code, ready.json()) == (200, told)
     assert await stored(post) == 0
 
 

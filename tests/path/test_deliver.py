@@ -80,6 +80,15 @@ async def test_what_the_provider_classified_itself_stands(begun: bool) -> None:
     assert rejected == Rejected(for_good)
 
 
+async def test_what_a_task_says_can_be_stored() -> None:
+    """A code is kept in a column of its own, where no store can hold every character."""
+    failure = a_failure("MY\0CODE", reason="")
+
+    said = await delivered(raising(DeliveryFailed(failure), begun=True))
+
+    assert said == Deferred(a_failure("MY CODE", reason="MY CODE"))
+
+
 @pytest.mark.parametrize(("begun", "outcome"), [(False, Deferred), (True, Unknown)])
 async def test_silence_is_judged_by_the_stage(begun: bool, outcome: type) -> None:
     """Before the hand-over nothing was handed over; after it nobody knows."""

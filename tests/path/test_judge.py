@@ -99,6 +99,12 @@ def test_taken_is_sent() -> None:
     assert judged(Taken("0100018c")) == Sent("ses", "0100018c")
 
 
+@pytest.mark.parametrize("said", ["queued\0as 17", "queued\ud800as 17", " queued\r\nas 17\x1b"])
+def test_what_a_provider_says_can_be_stored(said: str) -> None:
+    """Or the mail that it took would be sent again and again, because no store can keep its id."""
+    assert judged(Taken(said)) == Sent("ses", "queued as 17")
+
+
 def test_rejected_is_dead_at_once_and_charged() -> None:
     """A permanent error has at least one failed attempt, whoever is to blame."""
     failure = a_failure(Scope.PROVIDER)

@@ -10,14 +10,17 @@ import psycopg
 import pytest
 from psycopg.sql import SQL, Identifier
 
+import generate
 from carteiro.model import Dead, DeadReason, NewRecipient
 from carteiro.stores.postgres import PostgresOptions, migrate, open_postgres
 from carteiro.stores.sqlite import open_sqlite
 from support.builders import ACME, a_failure, tenants_named
 from support.clock import StoreClock
+from support.pages import blocks_of
 from support.shared_servers import shared_postgres
 from support.steps import accepted_recipient, attempted
 
+PAGE = "docs/reference/sql.md"
 VIEWS = ("email_outbox", "email_logs", "email_events", "recipients", "dlq")
 
 
@@ -49,6 +52,24 @@ async def test_a_query_finds_the_same_columns_as_on_sqlite(
     columns, _ = _rows(url, view)
 
     assert columns == wanted
+
+
+def test_the_page_has_every_column_of_the_table_queue(url: str) -> None:
+    """In their order, and the functions that the page names are there to be called."""
+    with psycopg.connect(url) as db:
+        columns = [each.name for each in db.execute("SELECT * FROM email_queue").description or ()]
+        known = {name for (name,) in db.execute("SELECT proname FROM pg_proc")}
+
+    assert columns == list(generate.TABLE_QUEUE)
+    assert generate.signatures().keys() <= known
+
+
+def test_the_queries_of_the_page_are_answered(url: str) -> None:
+    """Whoever pastes one gets an answer."""
+    [query] = [each.code for each in blocks_of(PAGE) if each.language == "postgresql"]
+
+    with psycopg.connect(url) as db:
+        assert db.execute(query.encode()).fetchall() == []
 
 
 async def test_a_failed_mail_is_in_every_view(url: str) -> None:

@@ -28,11 +28,10 @@ from carteiro.stores.redis import RedisOptions, open_redis
 from carteiro.stores.sqlite import SqliteOptions, open_sqlite, open_sqlite_ledger
 from carteiro.upkeep.relay import Relay
 from support.clock import StoreClock
-from support.shared_servers import shared_postgres, shared_redis
+from support.shared_servers import redis_databases, shared_postgres, shared_redis
 
 _made: set[str] = set()  # databases
 _numbers: dict[Path, int] = {}  # of databases in Redis, by the folder that they belong to
-_unused = list(range(1, 1000))
 _PATIENCE = timedelta(seconds=20)  # a busy machine is no server that went away
 DEAD_LETTER_TTL = timedelta(days=7)
 _FILE = "carteiro.db"
@@ -162,7 +161,7 @@ def _redis(
     folder: Path, clock: StoreClock, fairness: Fairness
 ) -> AbstractAsyncContextManager[QueueHalf]:
     if folder not in _numbers:
-        _numbers[folder] = _unused.pop()
+        _numbers[folder] = redis_databases.pop()
     options = RedisOptions(clock=clock, fairness=fairness, patience=_PATIENCE)
     return open_redis(_redis_url(folder), options)
 
@@ -171,7 +170,7 @@ def drop_redis(folder: Path) -> None:
     """Empty the database that belongs to the folder, for the next one."""
     with Redis.from_url(_redis_url(folder)) as client:
         client.flushdb()
-    _unused.append(_numbers.pop(folder))
+    redis_databases.append(_numbers.pop(folder))
 
 
 def _redis_url(folder: Path) -> str:

@@ -7,6 +7,8 @@ from functools import cache
 from support.postgres_server import PostgresServer, a_postgres
 from support.redis_server import RedisServer, a_redis
 
+redis_databases = list(range(1, 1000))  # that nobody uses; whoever takes one puts it back, empty
+
 _running = ExitStack()
 atexit.register(_running.close)
 

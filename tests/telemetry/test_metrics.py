@@ -49,6 +49,8 @@ NAMES = {
     "carteiro_pipeline_final_state_total": ("counter", {"state"}),
     "carteiro_queue_depth": ("gauge", {"kind"}),
     "carteiro_queue_oldest_age_seconds": ("gauge", {"kind"}),
+    "carteiro_queue_memory_used_bytes": ("gauge", set()),
+    "carteiro_queue_memory_max_bytes": ("gauge", set()),
     "carteiro_in_flight": ("gauge", {"kind"}),
     "carteiro_leases_lost_total": ("counter", {"operation"}),
     "carteiro_in_doubt_total": ("counter", set()),

@@ -2,18 +2,22 @@
 
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, NoReturn
 
 from hypothesis import given
 from hypothesis import strategies as st
+from redis import Redis
 
 from carteiro.errors import StoreUnavailable
 from carteiro.model import EMAIL, End, Standing, State, TenantId
 from carteiro.ports import Backend
+from carteiro.post import Carteiro
 from carteiro.telemetry.metrics import Metrics, Tally
 from carteiro.telemetry.metrics.definitions import OTHER
 from carteiro.telemetry.metrics.labels import LAST_ATTEMPT, MOST_CODES, TopTenants
 from support.builders import a_failure, dead, messages, retry, sent, tenants_named
+from support.redis_server import a_redis
 from support.scraping import Page, scraped
 from support.working import a_job, an_office
 
@@ -191,3 +195,30 @@ async def test_scrapes_that_follow_each_other_ask_the_store_once() -> None:
             await metrics.exposition()
 
     assert reading.asked == 1
+
+
+async def test_the_memory_of_a_queue_in_redis_is_shown(tmp_path: Path) -> None:
+    """As the server itself reports it, whatever else stands in it; while it is away it is left out."""
+    most = 64 * 1024 * 1024
+    with a_redis(settings={"maxmemory": str(most)}) as server:
+        with Redis.from_url(server.url) as client:
+            client.set("ballast", b"x" * 4_000_000)
+        async with Carteiro.open(f"sqlite:///{tmp_path}/carteiro.db", queue=server.url) as post:
+            page = await scraped(post.metrics)
+            server.stop()
+            without = await scraped(Metrics(post.backend, Tally(), top=TOP))
+
+    used = page("queue_memory_used_bytes")
+    assert used is not None
+    assert 4_000_000 < used < most
+    assert page("queue_memory_max_bytes") == most
+    assert (without("store_up"), without("queue_memory_used_bytes")) == (0, None)
+
+
+async def test_without_a_queue_of_its_own_a_store_shows_no_such_memory() -> None:
+    """No number is better than one that means nothing."""
+    async with an_office() as office:
+        page = await scraped(Metrics(office.backend, Tally(), top=TOP))
+
+    assert page("store_up") == 1
+    assert page("queue_memory_used_bytes") is page("queue_memory_max_bytes") is None

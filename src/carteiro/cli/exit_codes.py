@@ -9,6 +9,7 @@ from carteiro.errors import (
     InvalidMessage,
     KeyReused,
     TenantMissing,
+    TextUnfit,
 )
 
 
@@ -46,6 +47,7 @@ class NotNow(CarteiroError):
 _CODES: tuple[tuple[type[CarteiroError], ExitCode], ...] = (
     (ConfigError, ExitCode.WRONG_USE),
     (InvalidMessage, ExitCode.WRONG_USE),
+    (TextUnfit, ExitCode.WRONG_USE),
     (WrongUse, ExitCode.WRONG_USE),
     (NotFound, ExitCode.NOT_FOUND),
     (TenantMissing, ExitCode.NOT_FOUND),

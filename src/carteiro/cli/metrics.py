@@ -1,5 +1,6 @@
 """The page for Prometheus on an address of its own, as a part of a process."""
 
+from collections.abc import Iterable
 from datetime import timedelta
 
 from starlette.applications import Starlette
@@ -9,28 +10,40 @@ from starlette.routing import Route
 
 from carteiro.cli.process import Part
 from carteiro.cli.server import http_server, listen
+from carteiro.ports import Backend
 from carteiro.post import Carteiro
+from carteiro.readiness import Role
 from carteiro.telemetry.metrics import CONTENT_TYPE, Metrics
 
 _GRACE = timedelta(seconds=1)  # a scrape that is cut off is made again
 _ADVICE = "metrics.port (CARTEIRO_METRICS_PORT) chooses another port: each process needs its own"
 
 
-def metrics_parts(post: Carteiro) -> list[Part]:
-    """The page where the settings want it, listening from now on; nothing if they do not."""
+def metrics_parts(post: Carteiro, *, answers_for: Role | None = None) -> list[Part]:
+    """The page where the settings want it, listening from now on; nothing if they do not.
+
+    A process that has no other address says there whether it is ready, for its role.
+    """
     settings = post.settings
     if not settings.metrics.host:
         return []
     listener = listen(settings.metrics, advice=_ADVICE)
-    page = metrics_page(post.metrics)
+    health = () if answers_for is None else _health(post.backend, answers_for)
+    page = metrics_page(post.metrics, health)
     patience = settings.api.request_timeout
     return [http_server(page, listener, grace=_GRACE, patience=patience)]
 
 
-def metrics_page(metrics: Metrics) -> Starlette:
-    """``/metrics`` and nothing else; whoever reaches the address may read it."""
+def metrics_page(metrics: Metrics, health: Iterable[Route] = ()) -> Starlette:
+    """``/metrics``, perhaps ``/health``, and nothing else; whoever reaches the address may read it."""
 
     async def show(_: Request) -> Response:
         return Response(await metrics.exposition(), media_type=CONTENT_TYPE)
 
-    return Starlette(routes=[Route("/metrics", show)])
+    return Starlette(routes=[Route("/metrics", show), *health])
+
+
+def _health(backend: Backend, role: Role) -> list[Route]:
+    from carteiro.intake.http.health import HealthChecks  # noqa: PLC0415 - dear, and for servers alone
+
+    return [Route(each.path, each.call) for each in HealthChecks(backend, [role]).endpoints()]

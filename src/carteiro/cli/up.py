@@ -64,7 +64,7 @@ async def serve(
         secrets = await _secrets_to_show(post.backend, new_key=new_key)
         from carteiro.intake.http.api import create_api  # noqa: PLC0415 - dear, and for servers alone
 
-        api = create_api(post)
+        api = create_api(post, works=works)
         server = http_server(
             api,
             listener,

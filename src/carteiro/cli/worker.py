@@ -7,6 +7,7 @@ from carteiro.cli.options import ConfigFile, ProviderName, StoreUrl
 from carteiro.cli.process import Part, run_together, stop_on_signals
 from carteiro.config import Settings, load
 from carteiro.post import Carteiro
+from carteiro.readiness import Role
 
 
 @told
@@ -22,7 +23,8 @@ def worker(
 async def _work(settings: Settings) -> None:
     stop = stop_on_signals()
     async with Carteiro.open(settings=settings) as post:
-        await run_together([worker_part(post), *metrics_parts(post)], stop)
+        pages = metrics_parts(post, answers_for=Role.WORKER)
+        await run_together([worker_part(post), *pages], stop)
 
 
 def worker_part(post: Carteiro) -> Part:

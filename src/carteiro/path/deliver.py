@@ -55,7 +55,8 @@ def _is_ours(task: "asyncio.Task[Any] | None") -> bool:
 
 
 def _said(failure: Failure) -> Outcome:
-    said = replace(failure, reason=classify.one_line(failure.reason) or failure.code)
+    code = classify.one_line(failure.code)
+    said = replace(failure, code=code, reason=classify.one_line(failure.reason) or code)
     return Deferred(said) if failure.retryable else Rejected(said)
 
 

@@ -48,7 +48,7 @@ def judge(  # noqa: PLR0913 - each is a fact that decides, and none can be told 
     """
     match outcome:
         case Taken(provider_id):
-            return Sent(provider, provider_id)
+            return Sent(provider, classify.one_line(provider_id))
         case Rejected(failure):
             return Dead(DeadReason.PERMANENT_ERROR, failure, charged=True)
         case Deferred():

@@ -46,7 +46,7 @@ class Ledger(Protocol):
     """
 
     async def accept(self, new: Sequence[NewMessage]) -> list[AcceptAnswer]:
-        """Commit the messages; a known id or key is replayed."""
+        """Commit the messages; a known id or key is replayed. Nothing is accepted only where something could be."""
         ...
 
     async def open(self, tickets: Sequence[Ticket]) -> list[LeasedJob | Delay | None]:

@@ -80,6 +80,15 @@ class Hold:
     left: timedelta = ZERO
 
 
+@value
+class QueueMemory:
+    """How much memory a queue uses of how much (0: as much as there is); ``is_full``: no job can be put."""
+
+    used_bytes: int
+    max_bytes: int
+    is_full: bool
+
+
 class Queue(Protocol):
     """Whose turn it is. Knows no content, decides nothing about a message, and may be lost at any time.
 
@@ -148,7 +157,15 @@ class Queue(Protocol):
         ...
 
 
-class QueueDesk(Protocol):
+class QueueWatch(Protocol):
+    """How a queue is, for those who watch over it."""
+
+    async def look(self) -> QueueMemory:
+        """How full it is; `StoreUnavailable` whenever a claim would be: also where it can be read and not written."""
+        ...
+
+
+class QueueDesk(QueueWatch, Protocol):
     """What a queue is told beside the path, and what it can be asked."""
 
     async def share(self, shares: Sequence[Share]) -> None:

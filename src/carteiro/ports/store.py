@@ -46,7 +46,10 @@ class Store(Protocol):
     """
 
     async def accept(self, new: Sequence[NewMessage]) -> list[AcceptAnswer]:
-        """Commit the messages and their jobs; a known id or key is replayed."""
+        """Commit the messages and their jobs; a known id or key is replayed.
+
+        To accept nothing fails whenever to accept something would, and leaves nothing behind.
+        """
         ...
 
     async def claim(

@@ -336,5 +336,6 @@ async def open_paired(
             reading=PairedReading(truth, turns),
             upkeep=PairedUpkeep(truth, store),
             wake=turns.wake,
+            queue=turns.desk,
         )
         yield Pair(backend, truth, turns, store.found)

@@ -2,6 +2,9 @@
 
 from datetime import timedelta
 
+import pytest
+
+from carteiro.errors import StoreError
 from carteiro.model import (
     EMAIL,
     Begun,
@@ -194,3 +197,14 @@ async def test_two_openers_see_each_others_commits_at_once(place: Place) -> None
     assert held_by_other == []
     assert row is not None
     assert row.state is State.SENT
+
+
+async def test_nothing_is_accepted_only_where_something_could_be(place: Place) -> None:
+    """Whoever asks whether the store can be written asks this: it is answered by the place itself."""
+    async with place.opened() as opened:
+        nothing = await opened.store.accept([])
+        states = await opened.reading.states()
+
+    assert (nothing, states) == ([], {})
+    with pytest.raises(StoreError):  # it is closed
+        await opened.store.accept([])

@@ -29,14 +29,18 @@ from carteiro.intake.http.recipients import RecipientDesk
 from carteiro.intake.http.table_queue import TableQueue
 from carteiro.intake.http.templates import TemplateDesk
 from carteiro.intake.http.whose import AnyTenants, TheirOwn
+from carteiro.readiness import Role
 from carteiro.telemetry.metrics import Tally
 
 _V1 = "/v1"
 _ADMIN_TENANT = "/admin/v1/tenants/{tenant}"
 
 
-def create_api(office: Office) -> FastAPI:
-    """The API of one open post office; it commits an e-mail durably before it answers."""
+def create_api(office: Office, *, works: bool = False) -> FastAPI:
+    """The API of one open post office; it commits an e-mail durably before it answers.
+
+    ``works``: the process is a worker, too, and says so when it is asked whether it is ready.
+    """
     api = _Api(
         title="Carteiro",
         summary="Delivered, or you know exactly why not.",
@@ -52,7 +56,8 @@ def create_api(office: Office) -> FastAPI:
     # On the application itself: a router that is included costs every request about 10 µs more.
     _add_for_tenants(api, office, ring)
     _add_for_administrators(api, office, ring)
-    api.offer("health", Access.ANYONE, HealthChecks(office.backend.store).endpoints())
+    roles = (Role.API, Role.WORKER) if works else (Role.API,)
+    api.offer("health", Access.ANYONE, HealthChecks(office.backend, roles).endpoints())
     return api
 
 

@@ -71,7 +71,14 @@ class ErrorDocument(Document):
 
 
 class Health(Document):
-    """How this process is; ``ledger`` says whether messages can be stored."""
+    """How this process is: `live`; or `ready`, `degraded` (it does its work, and something waits) or `unready`.
+
+    `ledger` is `writable` or `unavailable`; `queue`, where it is kept apart, `reachable`, `full` or `away`. `roles` has
+    the status of each role of the process; the first of them is its status. `detail` says what follows.
+    """
 
     status: str
     ledger: str | None = None
+    queue: str | None = None
+    roles: dict[str, str] | None = None
+    detail: str | None = None

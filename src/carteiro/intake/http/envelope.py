@@ -8,7 +8,8 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uuid_utils import uuid7
 
-from carteiro.intake.http.refusal import Refusal, refusal_of
+from carteiro.errors import TextUnfit
+from carteiro.intake.http.refusal import Refusal, not_found, refusal_of
 from carteiro.telemetry.metrics import Tally
 
 NO_ROUTE = "none"
@@ -40,7 +41,8 @@ class Envelope:
         except Exception as error:
             if answer.is_started:
                 raise
-            response = refusal_of(error, answer.request_id).as_response(answer.request_id)
+            refusal = _refusal(error, scope, answer.request_id)
+            response = refusal.as_response(answer.request_id)
             await response(scope, receive, answer)
 
 
@@ -63,6 +65,13 @@ class _Answer:
             tag = (b"x-request-id", self.request_id.encode())
             message = {**message, "headers": [*message["headers"], tag]}
         await self._send(message)
+
+
+def _refusal(error: Exception, scope: Scope, request_id: str) -> Refusal:
+    """What the client is told; a thing whose name no store can hold is not there, whatever the store."""
+    if isinstance(error, TextUnfit) and "\0" in scope["path"]:
+        return not_found("thing")
+    return refusal_of(error, request_id)
 
 
 def _request_id(scope: Scope) -> str:

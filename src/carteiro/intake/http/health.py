@@ -1,32 +1,34 @@
-"""Whether it is running, and whether it can accept."""
+"""Whether it is running, and whether it can do its work."""
 
-import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from carteiro.errors import StoreError
 from carteiro.intake.http.documents import Health
 from carteiro.intake.http.endpoint import Endpoint
-from carteiro.intake.http.refusal import COME_AGAIN
-from carteiro.ports import Store
-from carteiro.telemetry import log
+from carteiro.ports import Backend
+from carteiro.readiness import ASK_AGAIN, QueueState, Readiness, Role, Sight, look, readiness
 
-_PATIENCE_S = 2.0  # less than what a balancer waits for
+_NO_LEDGER = "The store cannot be written: nothing is accepted"
+_DETAILS = {
+    QueueState.AWAY: "The queue is away: messages are accepted and stored, and are sent when it is back",
+    QueueState.FULL: "The queue is full: messages are accepted and stored, and are sent when it has room",
+}
 
 
 class HealthChecks:
     """What ``/health`` offers; needs no key and tells nothing that a stranger may not know."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self, backend: Backend, roles: Sequence[Role]) -> None:
+        self._backend = backend
+        self._roles = roles
 
     def endpoints(self) -> Iterable[Endpoint]:
         """All of them."""
         yield Endpoint("GET", "/health/live", self.live, "Is it running?", Health)
         yield Endpoint(
-            "GET", "/health/ready", self.ready, "Can it accept?", Health, also={503: Health}
+            "GET", "/health/ready", self.ready, "Can it do its work?", Health, also={503: Health}
         )
 
     async def live(self, _: Request) -> Response:
@@ -34,17 +36,26 @@ class HealthChecks:
         return Health(status="live").as_response()
 
     async def ready(self, _: Request) -> Response:
-        """200 when messages can be stored, else 503."""
-        if await self._is_writable():
-            return Health(status="ready", ledger="writable").as_response()
-        later = {"Retry-After": str(COME_AGAIN.seconds)}
-        return Health(status="unready", ledger="unavailable").as_response(503, headers=later)
+        """200 while messages can be stored, also while the queue beside the store is away: then it is `degraded`.
 
-    async def _is_writable(self) -> bool:
-        """Accepting nothing goes the whole way of a real accept: room, lock and commit."""
-        try:
-            await asyncio.wait_for(self._store.accept([]), _PATIENCE_S)
-        except (StoreError, TimeoutError) as error:
-            log.store_failed("ready", error, wait=COME_AGAIN)
-            return False
-        return True
+        Else 503. A worker's own page is 503 while the queue is away, too: it has nothing to work on.
+        """
+        sight = await look(self._backend)
+        roles = {role: readiness(role, sight) for role in self._roles}
+        status = roles[self._roles[0]]
+        health = Health(
+            status=status,
+            ledger="writable" if sight.is_writable else "unavailable",
+            queue=sight.queue,
+            roles={role.value: each.value for role, each in roles.items()},
+            detail=_detail(sight),
+        )
+        if status is not Readiness.UNREADY:
+            return health.as_response()
+        return health.as_response(503, headers={"Retry-After": str(ASK_AGAIN.seconds)})
+
+
+def _detail(sight: Sight) -> str | None:
+    if not sight.is_writable:
+        return _NO_LEDGER
+    return None if sight.queue is None else _DETAILS.get(sight.queue)

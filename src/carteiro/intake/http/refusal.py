@@ -15,12 +15,16 @@ from carteiro.errors import (
     StoreFull,
     StoreMoved,
     TenantMissing,
+    TextUnfit,
 )
 from carteiro.intake.http.documents import ErrorBody, ErrorDocument, FieldFault
 from carteiro.model import OverLimit
 from carteiro.telemetry import log
 
 COME_AGAIN = timedelta(seconds=5)
+_UNFIT = (
+    "The request has values that are not allowed: no text may hold U+0000 or half a surrogate pair"
+)
 
 _CODES: Mapping[int, str] = {
     400: "MALFORMED_REQUEST",
@@ -115,7 +119,9 @@ def whole_seconds(wait: timedelta) -> int:
     return max(1, math.ceil(wait.total_seconds()))
 
 
-def refusal_of(error: Exception, request_id: str) -> Refusal:
+def refusal_of(  # noqa: PLR0911 - a table, one error a line
+    error: Exception, request_id: str
+) -> Refusal:
     """What the client is told of an error; what it must not know goes to the log alone."""
     match error:
         case Refusal():
@@ -126,6 +132,8 @@ def refusal_of(error: Exception, request_id: str) -> Refusal:
             return unauthorized()
         case BadCursor():
             return bad_value("cursor", "was not given out by this list")
+        case TextUnfit():
+            return Refusal(422, _UNFIT)
         case StoreError():
             log.request_failed(request_id, error, status=503)
             return _of_store(error)

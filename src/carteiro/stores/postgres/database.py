@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 import asyncpg
 
-from carteiro.errors import StoreError, StoreFull, StoreUnavailable
+from carteiro.errors import CarteiroError, StoreError, StoreFull, StoreUnavailable, TextUnfit
 from carteiro.stores.postgres.options import PostgresOptions
 
 _PACKAGE = "carteiro.stores.postgres"
@@ -256,8 +256,12 @@ def described(url: str) -> str:
 
 def translated(  # noqa: PLR0911 - a table, one error a line
     error: BaseException, name: str
-) -> StoreError:
+) -> CarteiroError:
     """The error of ours that says the same."""
+    if isinstance(error, asyncpg.CharacterNotInRepertoireError):
+        return TextUnfit()
+    if isinstance(error, asyncpg.DataError) and isinstance(error.__cause__, UnicodeEncodeError):
+        return TextUnfit(error.__cause__)
     if isinstance(error, asyncpg.DiskFullError | asyncpg.OutOfMemoryError):
         return StoreFull(f"{name} has no room left: free some space ({error})")
     if isinstance(

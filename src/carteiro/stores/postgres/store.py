@@ -42,6 +42,7 @@ class PostgresStore:
     async def accept(self, new: Sequence[NewMessage]) -> list[AcceptAnswer]:
         """Commit the messages and their jobs; a known id or key is replayed."""
         if not new:
+            await self._db.fetch("accept_nothing")
             return []
         answers = await accept(self._db, new, await self._db.now())
         self._wake.ring()

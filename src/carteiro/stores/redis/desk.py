@@ -17,7 +17,7 @@ from carteiro.model import (
 )
 from carteiro.policy.lifecycle import MILLISECOND
 from carteiro.policy.pacing import Pace
-from carteiro.ports.queue import Share
+from carteiro.ports.queue import QueueMemory, Share
 from carteiro.stores.queue_columns import depth_of, place_of
 from carteiro.stores.redis.pieces import pieces
 from carteiro.stores.redis.server import Server
@@ -32,6 +32,11 @@ class RedisDesk:
 
     def __init__(self, server: Server) -> None:
         self._server = server
+
+    async def look(self) -> QueueMemory:
+        """How full it is; fails whenever a claim would."""
+        used, most, not_counted = await self._server.run("look")
+        return QueueMemory(used, most, is_full=0 < most < used - not_counted)
 
     async def share(self, shares: Sequence[Share]) -> None:
         """What tenants may have, acting on what waits at once."""

@@ -25,7 +25,7 @@ from carteiro.stores.columns import FAR, in_ms, moment
 from carteiro.stores.door import Door, First
 from carteiro.stores.sqlite.ledger import touch_seats
 from carteiro.stores.sqlite.moving import refuse_left
-from carteiro.stores.sqlite.rows import as_json, run
+from carteiro.stores.sqlite.rows import as_json, run, with_documents
 
 
 class _Fresh(NamedTuple):
@@ -148,7 +148,7 @@ def _insert(db: sqlite3.Connection, fresh: Sequence[_Fresh], now: int, *, has_qu
     if tags:
         run(db, "accept_tags", rows=as_json(tags))
     if events:
-        run(db, "write_events", rows=as_json(events))
+        run(db, "write_events", rows=with_documents(events))
     if not has_queue:
         return
     if ready:

@@ -25,7 +25,7 @@ from carteiro.policy import lifecycle
 from carteiro.policy.lifecycle import Change, Entry, Stamped, is_live
 from carteiro.policy.pairing import owns_end, owns_start
 from carteiro.stores.columns import FAR, entry_of, entry_row, failure_text
-from carteiro.stores.sqlite.rows import as_json, run
+from carteiro.stores.sqlite.rows import as_json, run, with_documents
 
 Told: TypeAlias = Sequence[bool | None]  # by a queue elsewhere; None where it cannot say
 
@@ -146,7 +146,7 @@ class Changes:
         db, now = self.db, self.now
         self._save_entries()
         if self._events:
-            run(db, "write_events", rows=as_json(self._events))
+            run(db, "write_events", rows=with_documents(self._events))
         if self._buried:
             run(db, "bury", rows=as_json(self._buried), now=now, ttl_ms=dead_letter_ttl_ms)
         if self._unburied:

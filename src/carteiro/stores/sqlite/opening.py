@@ -10,12 +10,14 @@ from importlib import resources
 from pathlib import Path
 
 from carteiro.errors import (
+    CarteiroError,
     SchemaMismatch,
     StoreCorrupt,
     StoreError,
     StoreFull,
     StoreMoved,
     StoreUnavailable,
+    TextUnfit,
 )
 
 _OLDEST_SQLITE = (3, 38, 0)  # STRICT tables, RETURNING and the -> operator
@@ -163,14 +165,16 @@ def in_our_words(path: Path) -> Iterator[None]:
     """Turn what SQLite says into our errors, with what to do next."""
     try:
         yield
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeEncodeError) as error:
         raise translated(error, path) from error
 
 
 def translated(  # noqa: PLR0911 - a table, one error a code
-    error: sqlite3.Error, path: Path
-) -> StoreError:
+    error: sqlite3.Error | UnicodeEncodeError, path: Path
+) -> CarteiroError:
     """The error of ours that says the same."""
+    if isinstance(error, UnicodeEncodeError):
+        return TextUnfit(error)
     full_code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
     if full_code == sqlite3.SQLITE_CONSTRAINT_TRIGGER:  # there are none but those of a move
         return StoreMoved(str(error))

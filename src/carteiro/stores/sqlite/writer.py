@@ -187,7 +187,7 @@ class Writer:
             return
         if failure is None:
             asked.answer.set_result(result)
-        elif isinstance(failure, sqlite3.Error):
+        elif isinstance(failure, sqlite3.Error | UnicodeEncodeError):
             asked.answer.set_exception(translated(failure, self._path))
         else:
             asked.answer.set_exception(failure)

@@ -149,6 +149,14 @@ QUEUE_OLDEST_AGE = _gauge(
     "queue_oldest_age_seconds", "How long the job that waits longest is due.", "kind"
 )
 IN_FLIGHT = _gauge("in_flight", "Jobs in the hands of workers.", "kind")
+QUEUE_MEMORY_USED = _gauge(
+    "queue_memory_used_bytes",
+    "Memory that a queue in Redis has in use; nothing without such a queue.",
+)
+QUEUE_MEMORY_MAX = _gauge(
+    "queue_memory_max_bytes",
+    "Memory that a queue in Redis may use, 0: no limit is set; nothing without such a queue.",
+)
 STORE_UP = _gauge("store_up", "1: the store answered; 0: it did not, and its gauges are left out.")
 ACCEPT_SECONDS = _histogram("accept_seconds", "One commit of new messages.", buckets=_FAST)
 CLAIM_SECONDS = _histogram("claim_seconds", "One claim, of any number of jobs.", buckets=_FAST)

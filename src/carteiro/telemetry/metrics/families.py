@@ -124,6 +124,9 @@ def _of_queue(reading: Reading) -> Iterator[Family]:
         [((each.kind,), _age(each.oldest_due_at, reading.at)) for each in depths],
     )
     yield _numbers(the.IN_FLIGHT, [((each.kind,), each.in_flight) for each in depths])
+    memory = [] if reading.queue_memory is None else [reading.queue_memory]
+    yield _numbers(the.QUEUE_MEMORY_USED, [((), each.used_bytes) for each in memory])
+    yield _numbers(the.QUEUE_MEMORY_MAX, [((), each.max_bytes) for each in memory])
 
 
 def _of_dead_letters(reading: Reading, top: int) -> Iterator[Family]:

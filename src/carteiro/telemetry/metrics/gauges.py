@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 from carteiro.model import EMAIL, Depth, Standing, TenantId, value
 from carteiro.ports import Backend
+from carteiro.ports.queue import QueueMemory
 from carteiro.telemetry import log
 from carteiro.telemetry.metrics.definitions import OTHER
 
@@ -29,6 +30,7 @@ class Reading:
     dead_oldest: datetime | None
     dead_by_tenant: Mapping[TenantId, int]
     standings: list[Standing]
+    queue_memory: QueueMemory | None  # None: the store keeps its jobs itself
     at: datetime
 
 
@@ -71,6 +73,7 @@ class Gauges:
             dead_oldest=min((group.oldest for group in groups), default=None),
             dead_by_tenant=dict(most),
             standings=_foremost(await ports.tenants.standings(EMAIL), self._top),
+            queue_memory=None if ports.queue is None else await ports.queue.look(),
             at=self._now(),
         )
 

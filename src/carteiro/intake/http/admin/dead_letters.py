@@ -41,6 +41,7 @@ from carteiro.model import (
     DeadLetter,
     Key,
     MessageId,
+    Page,
     RedriveAnswer,
 )
 from carteiro.ports import Backend
@@ -201,8 +202,10 @@ class DeadLetterDesk:
     async def export(self, request: Request) -> Response:
         """Dead letters that match with their history, one JSON document a line, newest first."""
         await self._keys.administrator_of(request)
-        asked = read_query(request, DeadQuestion)
-        return JsonLines(self._lines(asked.as_filter()))
+        wanted = read_query(request, DeadQuestion).as_filter()
+        # Asked for before the answer begins: what goes wrong can still be told.
+        first = await self._letters.find(wanted, limit=_PAGE)
+        return JsonLines(self._lines(wanted, first))
 
     async def import_(self, request: Request) -> Response:
         """Put exported entries back whose messages are still dead and have none."""
@@ -247,16 +250,14 @@ class DeadLetterDesk:
             return [MessageId(str(each)) for each in asked.ids[:limit]], len(asked.ids) > limit
         raise bad_value("ids", "is needed, or matching, and not both")
 
-    async def _lines(self, wanted: DeadFilter) -> AsyncIterator[bytes]:
-        cursor = None
+    async def _lines(self, wanted: DeadFilter, page: Page[DeadLetter]) -> AsyncIterator[bytes]:
         while True:
-            page = await self._letters.find(wanted, cursor=cursor, limit=_PAGE)
             for letter in page.rows:
                 entry = to_json(letter, await self._reading.events(letter.id))
                 yield orjson.dumps(entry, option=orjson.OPT_APPEND_NEWLINE)
-            cursor = page.next
-            if cursor is None:
+            if page.next is None:
                 return
+            page = await self._letters.find(wanted, cursor=page.next, limit=_PAGE)
 
 
 def _name_of(key: Key) -> str:
