@@ -182,7 +182,7 @@ async def test_depths_go_by_indexes_alone(db: Database) -> None:
         await session.fetch("by_index")
         plan = await _plan(session, "depths", (1, 1))
 
-    for index in ("ready_pkey", "delayed_of_seat", "leased_of_seat"):
+    for index in ("ready_pkey", "delayed_of_seat", "leased_by_end"):
         assert index in plan, plan
     for table in ("ready", "delayed", "leased", "entries"):
         assert f"Seq Scan on {table}" not in plan, plan

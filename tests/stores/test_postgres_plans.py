@@ -158,6 +158,7 @@ async def test_a_claim_touches_no_more_pages_however_many_went_before_it(
     """Somebody's old snapshot keeps vacuum from all of them; nobody walks over what is gone."""
     await _load(looker, 2 * _AT_ONCE, "first")
     await _pass(backend, _AT_ONCE)
+    await _blocks(looker)  # the first one of a connection reads the catalog, too
     before = await _blocks(looker)
     holder = await asyncpg.connect(url)
     held = holder.transaction(isolation="repeatable_read")
@@ -170,7 +171,7 @@ async def test_a_claim_touches_no_more_pages_however_many_went_before_it(
     await held.rollback()
     await holder.close()
 
-    assert after < 1.5 * before + 100, (before, after)
+    assert after < 1.3 * before, (before, after)
 
 
 async def _pass(backend: Backend, number: int) -> None:

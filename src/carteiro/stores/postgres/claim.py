@@ -1,4 +1,4 @@
-"""Claims: one call of the server's own function, and what it answers made into leased jobs."""
+"""Claims: one call of the server's own function for the jobs, one for what they stand for."""
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
@@ -23,6 +23,7 @@ from carteiro.stores.postgres.database import Database
 from carteiro.stores.postgres.ledger import Memory
 
 _DELIVERIES = {each.value: each for each in Delivery}
+_FINISHED_AT, _RECIPIENT = 20, 24  # columns of what is known of a message
 _CLOCK_JITTER_MS = 1000  # a clock that is further back than this was stepped back
 
 
@@ -54,20 +55,20 @@ class Claims:
         )
         now, idle_ms = rows[0][:2]
         idle_for = None if idle_ms is None else idle_ms * MILLISECOND
-        leased = [row for row in rows if row[2] is not None]
-        stale = [row[2] for row in leased if row[26] is not None]
+        jobs = [row for row in rows if row[2] is not None]
+        known = await self._known([row[2] for row in jobs])
+        stale = [number for number, row in known.items() if row[_FINISHED_AT] is not None]
         if stale:  # ended while it was being claimed: acknowledged, never sent
             await self._db.fetch("drop_orphans", stale, claim_id)
-            leased = [row for row in leased if row[26] is None]
-        recipients = await self._recipients({row[30] for row in leased} - {None})
-        contents = await self._contents([row[2] for row in leased if row[33] is None])
-        return Claimed(
-            [self._leased(row, claim_id, now, recipients, contents) for row in leased], idle_for
-        )
+            jobs = [row for row in jobs if row[2] not in stale]
+        recipients = await self._recipients({row[_RECIPIENT] for row in known.values()} - {None})
+        leased = [self._leased(row, known.get(row[2]), claim_id, now, recipients) for row in jobs]
+        return Claimed(leased, idle_for)
 
-    async def _contents(self, numbers: Sequence[int]) -> Mapping[int, str]:
-        """What there was no room for in the claim's own answer."""
-        return dict(await self._db.fetch("claim_contents", numbers)) if numbers else {}
+    async def _known(self, numbers: Sequence[int]) -> Mapping[int, Any]:
+        """The messages that the jobs stand for; a queue may know more than the ledger."""
+        rows = await self._db.fetch("claimed", numbers) if numbers else []
+        return {row[0]: row for row in rows}
 
     async def _recipients(self, ids: set[str]) -> Mapping[str, Recipient]:
         rows = await self._db.fetch("claim_recipients", sorted(ids)) if ids else []
@@ -75,27 +76,28 @@ class Claims:
 
     def _leased(
         self,
-        row: Any,  # noqa: ANN401
+        job: Any,  # noqa: ANN401 - a row
+        message: Any | None,  # noqa: ANN401 - a row
         claim_id: ClaimId,
         now: int,
         recipients: Mapping[str, Recipient],
-        contents: Mapping[int, str],
     ) -> LeasedJob:
-        (_, _, number, identity, kind, tenant, claims, *columns) = row
+        _, _, _, identity, kind, tenant, claims, tenant_preset = job
         lease = Lease(identity, claim_id)
-        if columns[0] is None:  # the queue knows it, the ledger does not
-            self._memory.keep(lease, _held(row, None, claim_id))
+        if message is None:
+            self._memory.keep(lease, _held(job, None, 0, claim_id))
             nothing = (None, None, "", Delivery.AT_LEAST_ONCE, 0, 0, 0, 1, False, timedelta(0))
             return LeasedJob(lease, kind, tenant, claims, *nothing)
-        entry = entry_of((identity, columns[0], kind, *columns[1:20]))
-        self._memory.keep(lease, _held(row, entry, claim_id))
-        request_id, delivery, recipient_id, _, preset, content = columns[21:]
+        _, ledger_tenant, *columns = message
+        entry = entry_of((identity, ledger_tenant, kind, *columns[:19]))
+        version, request_id, delivery, recipient_id, preset, content = columns[19:]
+        self._memory.keep(lease, _held(job, entry, version, claim_id))
         return LeasedJob(
             lease,
             kind,
             tenant,
             claims,
-            contents.get(number) if content is None else content,
+            content,
             entry.tenant,
             request_id,
             _DELIVERIES[delivery],
@@ -108,17 +110,17 @@ class Claims:
             entry.cancel_requested_at is not None,
             recipient_id,
             recipients.get(recipient_id),
-            preset,
+            preset or tenant_preset,
         )
 
 
-def _held(row: Any, entry: Entry | None, claim_id: ClaimId) -> Held:  # noqa: ANN401 - a row
+def _held(job: Any, entry: Entry | None, version: int, claim_id: ClaimId) -> Held:  # noqa: ANN401 - a row
     return Held(
-        id=row[3],
-        message_no=row[2],
-        version=row[27] or 0,
-        kind=row[4],
-        tenant=row[5],
+        id=job[3],
+        message_no=job[2],
+        version=version,
+        kind=job[4],
+        tenant=job[5],
         entry=entry,
         claim=claim_id,
         is_leased=True,

@@ -246,7 +246,9 @@ CREATE TABLE carteiro.leased (
     claim_id text NOT NULL,
     claims integer NOT NULL
 ) WITH (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_cost_delay = 0);
-CREATE INDEX leased_of_seat ON carteiro.leased (tenant, kind, parked_until, id);
+-- Nobody knows how many there are, so queries must not leave a choice: those of a seat compare all three columns as one.
+CREATE INDEX leased_by_end ON carteiro.leased (kind, parked_until);
+CREATE INDEX leased_of_seat ON carteiro.leased (tenant, kind, parked_until);
 
 -- Both kinds of waiting for a time, for readers.
 CREATE VIEW carteiro.parked AS
@@ -257,43 +259,48 @@ SELECT message_no, id, kind, tenant, rank, parked_until, true, claim_id, claims
 FROM carteiro.leased;
 
 -- The ring of tenants with ready work, per kind: written by claim alone, under the lock of `carteiro.ring`.
--- wake_at NULL: in the ring; else when to look again. No ready job of a seat has a rank below `lowest`, no delayed one a
--- time before `due_from`, and no lease ends before `lost_from`, but for those that a note tells of: rows that are gone are
--- not walked over again, however long vacuum is held up by somebody's open transaction.
+-- wake_at NULL: in the ring; else when to look again. No ready job of a seat has a rank below `lowest`, and no delayed one a
+-- time before `due_from`, but for those that a note tells of: rows that are gone are not walked over again, however long
+-- vacuum is held up by somebody's open transaction. For the same reason the rows that every claim writes are numbered:
+-- `n` grows with each change, and whoever looks for a seat takes the newest (ORDER BY n DESC LIMIT 1) without going
+-- through all that it once was. There is one of each kind and tenant: only who holds the lock of the ring adds seats.
 CREATE TABLE carteiro.seats (
     kind text COLLATE "C" NOT NULL,
     tenant text COLLATE "C" NOT NULL,
+    n bigint NOT NULL DEFAULT 1,
     vt bigint NOT NULL DEFAULT 0,
     last_turn bigint NOT NULL DEFAULT 0,
     wake_at bigint,
     lowest bigint NOT NULL DEFAULT 0,
     due_from bigint NOT NULL DEFAULT 0,
-    lost_from bigint NOT NULL DEFAULT 0,
     jobs bigint NOT NULL DEFAULT 0,       -- its job rows, counted as they come and go
     processed bigint NOT NULL DEFAULT 0,
     last_processed_at bigint,
     consecutive bigint NOT NULL DEFAULT 0,
-    PRIMARY KEY (kind, tenant)
+    PRIMARY KEY (tenant, kind, n)
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
 CREATE INDEX seats_in_ring ON carteiro.seats (kind, vt, last_turn, tenant) WHERE wake_at IS NULL;
 CREATE INDEX seats_alarms ON carteiro.seats (kind, wake_at) WHERE wake_at IS NOT NULL;
-CREATE INDEX seats_of_tenant ON carteiro.seats (tenant);
 
 CREATE TABLE carteiro.ring_clock (
-    kind text COLLATE "C" PRIMARY KEY,
+    kind text COLLATE "C" NOT NULL,
+    n bigint NOT NULL DEFAULT 1,          -- as that of a seat
     v bigint NOT NULL DEFAULT 0,          -- the start of the last served turn
     turn bigint NOT NULL DEFAULT 0,
-    seen_at bigint NOT NULL DEFAULT 0,
+    seen_at bigint NOT NULL DEFAULT 0,    -- when alarms were last looked at: none is long before it
     limit_count bigint,
     limit_per_ms bigint,
     next_token_us bigint NOT NULL DEFAULT 0,
-    least_vt bigint NOT NULL DEFAULT 0    -- no seat in the ring is before it: where a walk begins
+    least_vt bigint NOT NULL DEFAULT 0,   -- no seat in the ring is before it: where a walk begins
+    lost_from bigint NOT NULL DEFAULT 0,  -- no lease ends before it, but for those that a note tells of
+    PRIMARY KEY (kind, n)
 ) WITH (fillfactor = 50);
 
 -- What others leave for claim to know: a transaction that stays open must neither hide nor block a tenant, so nobody but
 -- claim writes the ring. Never updated. Claim reads those that it has not seen: `seen` is the snapshot of its last look.
 --   jobs: so many more or fewer; wake_at: look at the seat then; rank: the least that was added to `ready`;
---   dropped_id: this ready job, of this rank, is no more; kind '' : a slot of the tenant became free.
+--   dropped_id: this ready job, of this rank, is no more; lease_end: a lease ends sooner than it did;
+--   kind '' : a slot of the tenant became free.
 CREATE TABLE carteiro.notes (
     xid xid8 NOT NULL DEFAULT pg_current_xact_id(),
     kind text COLLATE "C" NOT NULL,
@@ -301,13 +308,14 @@ CREATE TABLE carteiro.notes (
     jobs integer NOT NULL DEFAULT 0,
     wake_at bigint NOT NULL,
     rank bigint,
-    dropped_id text COLLATE "C"
+    dropped_id text COLLATE "C",
+    lease_end bigint
 ) WITH (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_cost_delay = 0);
 CREATE INDEX notes_by_transaction ON carteiro.notes (xid);
 
--- One row, which is the lock of the ring.
+-- One row, which is the lock of the ring: `carteiro.lock_ring()`.
 CREATE TABLE carteiro.ring (
-    is_only boolean PRIMARY KEY DEFAULT true CHECK (is_only),
+    n bigint PRIMARY KEY DEFAULT 1,       -- as that of a seat
     seen pg_snapshot NOT NULL,
     folded bigint NOT NULL DEFAULT 0      -- notes read since the read ones were last swept out
 ) WITH (fillfactor = 50);

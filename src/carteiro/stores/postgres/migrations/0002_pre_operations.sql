@@ -2,14 +2,25 @@
 -- lock that others wait for. Their plans must not depend on statistics, which are always wrong for a queue: hence the
 -- settings of each.
 
+-- Keeps claims away until the transaction ends.
+CREATE FUNCTION carteiro.lock_ring() RETURNS void
+LANGUAGE plpgsql
+SET enable_seqscan = off SET enable_bitmapscan = off
+AS $$
+BEGIN
+    PERFORM 1 FROM carteiro.ring AS r ORDER BY r.n DESC LIMIT 1 FOR UPDATE;
+END
+$$;
+
 -- What claim has not read yet.
 CREATE FUNCTION carteiro.unseen_notes() RETURNS SETOF carteiro.notes
 LANGUAGE sql STABLE
 AS $$
-    SELECT n.* FROM carteiro.ring AS r, carteiro.notes AS n WHERE n.xid >= pg_snapshot_xmax(r.seen)
+    WITH ring AS MATERIALIZED (SELECT r.seen FROM carteiro.ring AS r ORDER BY r.n DESC LIMIT 1)
+    SELECT n.* FROM ring AS r, carteiro.notes AS n WHERE n.xid >= pg_snapshot_xmax(r.seen)
     UNION ALL
     SELECT n.*
-    FROM carteiro.ring AS r, LATERAL pg_snapshot_xip(r.seen) AS open(xid), carteiro.notes AS n
+    FROM ring AS r, LATERAL pg_snapshot_xip(r.seen) AS open(xid), carteiro.notes AS n
     WHERE n.xid = open.xid
 $$;
 
@@ -33,20 +44,21 @@ $$;
 -- --- the ring ----------------------------------------------------------------------------------
 
 -- Reads the notes into the ring. The caller holds the ring's lock. One statement: what is read and what is noted as
--- read are the same snapshot.
-CREATE FUNCTION carteiro.read_notes(p_now bigint) RETURNS void
+-- read are the same snapshot. No alarm is set before p_now. Returns, by kind, the soonest of the leases that were cut short.
+CREATE FUNCTION carteiro.read_notes(p_now bigint) RETURNS TABLE (o_kind text, o_lease_end bigint)
 LANGUAGE plpgsql
-SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
 SET plan_cache_mode = force_generic_plan
 AS $$
+DECLARE
+    v_ring record;
 BEGIN
-    IF EXISTS (
-        SELECT FROM carteiro.ring AS r
-        WHERE pg_snapshot_xmax(r.seen) > pg_snapshot_xmax(pg_current_snapshot())
-    ) THEN
+    SELECT r.ctid AS place, r.seen, r.folded INTO v_ring FROM carteiro.ring AS r ORDER BY r.n DESC LIMIT 1;
+    IF pg_snapshot_xmax(v_ring.seen) > pg_snapshot_xmax(pg_current_snapshot()) THEN
         PERFORM carteiro.rebuild_ring(p_now); -- restored into another server: transactions are counted anew
         RETURN;
     END IF;
+    RETURN QUERY
     WITH unseen AS MATERIALIZED (
         SELECT * FROM carteiro.unseen_notes()
     ),
@@ -55,27 +67,41 @@ BEGIN
         FROM unseen
         WHERE kind <> ''
         UNION ALL
-        SELECT s.kind, s.tenant, 0, u.wake_at, NULL
-        FROM unseen AS u JOIN carteiro.seats AS s ON s.tenant = u.tenant
-        WHERE u.kind = '' AND s.wake_at IS NOT NULL
+        SELECT s.kind, u.tenant, 0, u.wake_at, NULL
+        FROM (SELECT n.tenant, min(n.wake_at) AS wake_at FROM unseen AS n WHERE n.kind = '' GROUP BY n.tenant) AS u
+        CROSS JOIN LATERAL (
+            SELECT o.kind FROM carteiro.seats AS o WHERE o.tenant = u.tenant AND o.wake_at IS NOT NULL OFFSET 0
+        ) AS s
     ),
     sums AS (
         SELECT kind, tenant, sum(jobs) AS jobs, min(wake_at) AS wake_at, min(rank) AS rank
         FROM told
         GROUP BY kind, tenant
-        ORDER BY kind, tenant
     ),
-    seated AS (
-        INSERT INTO carteiro.seats AS s (kind, tenant, jobs, wake_at, lowest, due_from)
-        SELECT n.kind, n.tenant, n.jobs, n.wake_at, coalesce(n.rank, 0), n.wake_at
+    found AS MATERIALIZED (
+        SELECT n.kind, n.tenant, n.jobs, n.wake_at, n.rank, s.place
         FROM sums AS n
-        WHERE EXISTS (SELECT FROM carteiro.tenants AS t WHERE t.id = n.tenant)
-        ON CONFLICT (kind, tenant) DO UPDATE
-        SET jobs = s.jobs + excluded.jobs,
-            wake_at = CASE WHEN s.wake_at IS NOT NULL THEN least(s.wake_at, excluded.wake_at) END,
-            lowest = least(s.lowest, nullif(excluded.lowest, 0)),
-            due_from = least(s.due_from, excluded.due_from),
-            lost_from = least(s.lost_from, excluded.due_from) -- a hold that was told late may end before it
+        LEFT JOIN LATERAL (
+            SELECT o.ctid AS place FROM carteiro.seats AS o
+            WHERE o.kind = n.kind AND o.tenant = n.tenant
+            ORDER BY o.n DESC LIMIT 1
+        ) AS s ON true
+    ),
+    known AS (
+        UPDATE carteiro.seats AS s
+        SET n = s.n + 1,
+            jobs = s.jobs + f.jobs,
+            wake_at = CASE WHEN s.wake_at IS NOT NULL THEN least(s.wake_at, greatest(f.wake_at, p_now)) END,
+            lowest = least(s.lowest, f.rank),
+            due_from = least(s.due_from, f.wake_at)
+        FROM found AS f
+        WHERE s.ctid = f.place
+    ),
+    new AS (
+        INSERT INTO carteiro.seats (kind, tenant, jobs, wake_at, lowest, due_from)
+        SELECT f.kind, f.tenant, f.jobs, greatest(f.wake_at, p_now), coalesce(f.rank, 0), f.wake_at
+        FROM found AS f
+        WHERE f.place IS NULL AND EXISTS (SELECT FROM carteiro.tenants AS t WHERE t.id = f.tenant)
     ),
     dropped AS (
         DELETE FROM carteiro.ready AS r
@@ -83,13 +109,18 @@ BEGIN
         WHERE
             u.dropped_id IS NOT NULL
             AND r.tenant = u.tenant AND r.kind = u.kind AND r.rank = u.rank AND r.id = u.dropped_id
+    ),
+    seen AS (
+        UPDATE carteiro.ring AS r
+        SET n = r.n + 1, seen = pg_current_snapshot(), folded = r.folded + (SELECT count(*) FROM unseen)
+        WHERE r.ctid = v_ring.place
     )
-    UPDATE carteiro.ring
-    SET seen = pg_current_snapshot(), folded = folded + (SELECT count(*) FROM unseen);
-    IF (SELECT folded FROM carteiro.ring) > 5000 THEN
-        DELETE FROM carteiro.notes
-        WHERE xid < (SELECT pg_snapshot_xmin(seen) FROM carteiro.ring);
-        UPDATE carteiro.ring SET folded = 0;
+    SELECT u.kind, min(u.lease_end) FROM unseen AS u WHERE u.lease_end IS NOT NULL GROUP BY u.kind;
+    IF v_ring.folded > 5000 THEN
+        DELETE FROM carteiro.notes AS n
+        WHERE n.xid < pg_snapshot_xmax(v_ring.seen) AND pg_visible_in_snapshot(n.xid, v_ring.seen);
+        UPDATE carteiro.ring AS r SET folded = 0
+        WHERE r.ctid = (SELECT o.ctid FROM carteiro.ring AS o ORDER BY o.n DESC LIMIT 1);
     END IF;
 END
 $$;
@@ -100,19 +131,29 @@ LANGUAGE plpgsql
 AS $$
 BEGIN
     DELETE FROM carteiro.notes;
-    UPDATE carteiro.ring SET seen = pg_current_snapshot(), folded = 0;
-    UPDATE carteiro.ring_clock SET least_vt = 0;
-    UPDATE carteiro.seats SET jobs = 0, wake_at = p_now, lowest = 0, due_from = 0, lost_from = 0;
-    INSERT INTO carteiro.seats AS s (kind, tenant, jobs, wake_at)
-    SELECT j.kind, j.tenant, count(*), p_now
-    FROM (
-        SELECT kind, tenant FROM carteiro.ready
-        UNION ALL SELECT kind, tenant FROM carteiro.delayed
-        UNION ALL SELECT kind, tenant FROM carteiro.leased
-    ) AS j
-    WHERE EXISTS (SELECT FROM carteiro.tenants AS t WHERE t.id = j.tenant)
-    GROUP BY j.kind, j.tenant
-    ON CONFLICT (kind, tenant) DO UPDATE SET jobs = excluded.jobs;
+    UPDATE carteiro.ring SET n = n + 1, seen = pg_current_snapshot(), folded = 0;
+    UPDATE carteiro.ring_clock SET n = n + 1, least_vt = 0, lost_from = 0, seen_at = 0;
+    UPDATE carteiro.seats SET n = n + 1, jobs = 0, wake_at = p_now, lowest = 0, due_from = 0;
+    WITH jobs AS MATERIALIZED (
+        SELECT j.kind, j.tenant, count(*) AS jobs
+        FROM (
+            SELECT kind, tenant FROM carteiro.ready
+            UNION ALL SELECT kind, tenant FROM carteiro.delayed
+            UNION ALL SELECT kind, tenant FROM carteiro.leased
+        ) AS j
+        GROUP BY j.kind, j.tenant
+    ),
+    known AS (
+        UPDATE carteiro.seats AS s SET jobs = j.jobs
+        FROM jobs AS j
+        WHERE s.kind = j.kind AND s.tenant = j.tenant
+    )
+    INSERT INTO carteiro.seats (kind, tenant, jobs, wake_at)
+    SELECT j.kind, j.tenant, j.jobs, p_now
+    FROM jobs AS j
+    WHERE
+        NOT EXISTS (SELECT FROM carteiro.seats AS s WHERE s.kind = j.kind AND s.tenant = j.tenant)
+        AND EXISTS (SELECT FROM carteiro.tenants AS t WHERE t.id = j.tenant);
 END
 $$;
 
@@ -122,7 +163,7 @@ CREATE FUNCTION carteiro.ready_lost(
     p_numbers bigint[], p_longest bigint, p_now bigint, OUT readied integer, OUT least_rank bigint
 )
 LANGUAGE plpgsql
-SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
 SET plan_cache_mode = force_generic_plan
 AS $$
 BEGIN
@@ -148,10 +189,11 @@ CREATE FUNCTION carteiro.ready_due(
     OUT readied integer, OUT least_rank bigint
 )
 LANGUAGE plpgsql
-SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
 SET plan_cache_mode = force_generic_plan
 AS $$
 DECLARE
+    c_far CONSTANT bigint := 4611686018427387904;
     v_due bigint[];
     v_lost bigint[];
     v_rank bigint;
@@ -173,14 +215,16 @@ BEGIN
             (
                 SELECT l.message_no, l.parked_until, l.id, true FROM carteiro.leased AS l
                 WHERE
-                    l.tenant = p_tenant AND l.kind = p_kind
-                    AND l.parked_until >= p_lost_from AND l.parked_until <= p_now
+                    (l.tenant, l.kind, l.parked_until) >= (p_tenant, p_kind, p_lost_from)
+                    AND (l.tenant, l.kind, l.parked_until) <= (p_tenant, p_kind, p_now)
                 ORDER BY l.parked_until, l.id LIMIT p_limit
             )
             UNION ALL
             (
                 SELECT l.message_no, l.parked_until, l.id, true FROM carteiro.leased AS l
-                WHERE l.tenant = p_tenant AND l.kind = p_kind AND l.parked_until > p_now + p_longest
+                WHERE
+                    (l.tenant, l.kind, l.parked_until) > (p_tenant, p_kind, p_now + p_longest)
+                    AND (l.tenant, l.kind, l.parked_until) <= (p_tenant, p_kind, c_far)
                 ORDER BY l.parked_until, l.id LIMIT p_limit
             )
         ) AS all_of_them
@@ -205,11 +249,10 @@ BEGIN
 END
 $$;
 
--- Readies the jobs whose lease or hold ran out, or lies further ahead than any can; at most so many. The caller holds the
--- ring's lock. Returns how many.
+-- Readies the jobs whose lease or hold ran out, or lies further ahead than any can; at most so many. Returns how many.
 CREATE FUNCTION carteiro.reap(p_limit integer, p_longest bigint, p_now bigint) RETURNS integer
 LANGUAGE plpgsql
-SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
 SET plan_cache_mode = force_generic_plan
 AS $$
 DECLARE
@@ -218,25 +261,24 @@ DECLARE
     v_count integer := 0;
     v_tenants text[] := '{}';
 BEGIN
+    PERFORM carteiro.lock_ring();
     FOR v_seat IN
-        SELECT s.kind, s.tenant, array_agg(l.message_no) AS lost
-        FROM carteiro.seats AS s
+        SELECT c.kind, l.tenant, array_agg(l.message_no) AS lost, greatest(p_now, max(c.seen_at)) AS alarm
+        FROM carteiro.ring_clock AS c
         CROSS JOIN LATERAL (
             (
-                SELECT e.message_no FROM carteiro.leased AS e
-                WHERE
-                    e.tenant = s.tenant AND e.kind = s.kind
-                    AND e.parked_until >= least(s.lost_from, p_now) AND e.parked_until <= p_now
-                LIMIT p_limit
+                SELECT e.message_no, e.tenant FROM carteiro.leased AS e
+                WHERE e.kind = c.kind AND e.parked_until >= least(c.lost_from, p_now) AND e.parked_until <= p_now
+                ORDER BY e.parked_until LIMIT p_limit
             )
             UNION ALL
             (
-                SELECT e.message_no FROM carteiro.leased AS e
-                WHERE e.tenant = s.tenant AND e.kind = s.kind AND e.parked_until > p_now + p_longest
-                LIMIT p_limit
+                SELECT e.message_no, e.tenant FROM carteiro.leased AS e
+                WHERE e.kind = c.kind AND e.parked_until > p_now + p_longest
+                ORDER BY e.parked_until LIMIT p_limit
             )
         ) AS l
-        GROUP BY s.kind, s.tenant
+        GROUP BY c.kind, l.tenant
     LOOP
         EXIT WHEN v_count >= p_limit;
         SELECT r.readied, r.least_rank INTO v_ready
@@ -244,12 +286,21 @@ BEGIN
         v_count := v_count + v_ready.readied;
         v_tenants := v_tenants || v_seat.tenant;
         UPDATE carteiro.seats AS s
-        SET wake_at = CASE WHEN s.wake_at IS NOT NULL THEN least(s.wake_at, p_now) END,
+        SET n = s.n + 1,
+            wake_at = CASE WHEN s.wake_at IS NOT NULL THEN least(s.wake_at, v_seat.alarm) END,
             lowest = least(s.lowest, v_ready.least_rank)
-        WHERE s.kind = v_seat.kind AND s.tenant = v_seat.tenant;
+        WHERE s.ctid = (
+            SELECT o.ctid FROM carteiro.seats AS o
+            WHERE o.kind = v_seat.kind AND o.tenant = v_seat.tenant
+            ORDER BY o.n DESC LIMIT 1
+        );
     END LOOP;
     -- Other seats of these tenants may have waited for a slot.
-    UPDATE carteiro.seats AS s SET wake_at = least(s.wake_at, p_now)
+    UPDATE carteiro.seats AS s
+    SET n = s.n + 1,
+        wake_at = least(s.wake_at, greatest(
+            p_now, (SELECT c.seen_at FROM carteiro.ring_clock AS c WHERE c.kind = s.kind ORDER BY c.n DESC LIMIT 1)
+        ))
     FROM carteiro.tenants AS t
     WHERE s.tenant = ANY (v_tenants) AND s.wake_at IS NOT NULL AND t.id = s.tenant AND t.cap IS NOT NULL;
     RETURN v_count;
@@ -259,25 +310,21 @@ $$;
 -- Leases at most p_limit ready jobs of these kinds, tenants taking turns by virtual time (docs/explanation/fairness.md).
 -- Always at least one row: o_now and o_idle_ms (when to come again; NULL: nothing is known to come) are the same in all,
 -- o_no is NULL where nothing was leased. The walk is that of the other stores; it counts and ranks nothing but what it takes.
+-- What the messages say is read afterwards: nobody waits for the ring while that is looked up and sent.
 CREATE FUNCTION carteiro.claim(
     p_kinds text[], p_limit integer, p_claim text, p_lease_ms bigint, p_batch integer, p_in_turns boolean,
     p_readied integer, p_suspect integer, p_longest bigint, p_jitter bigint, p_now bigint
 ) RETURNS TABLE (
-    o_now bigint, o_idle_ms bigint, o_no bigint, o_id text, o_kind text, o_tenant text, o_claims integer,
-    o_ledger_tenant text, o_declares boolean, o_ttl_ms bigint, o_state text, o_due_at bigint, o_expires_at bigint,
-    o_attempts integer, o_charged integer, o_in_doubt integer, o_round integer, o_revision integer, o_holder text,
-    o_held_until bigint, o_cancel_requested_at bigint, o_evidence text, o_provider text, o_provider_id text,
-    o_failure json, o_duration_ms bigint, o_finished_at bigint, o_version integer, o_request_id text, o_delivery text,
-    o_recipient_id text, o_template_type text, o_preset text, o_content text
+    o_now bigint, o_idle_ms bigint, o_no bigint, o_id text, o_kind text, o_tenant text, o_claims integer, o_preset text
 )
 LANGUAGE plpgsql
-SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
 SET plan_cache_mode = force_generic_plan
 AS $$
 #variable_conflict use_column
 DECLARE
     c_far CONSTANT bigint := 4611686018427387904;
-    v_now bigint := coalesce(p_now, carteiro.now_ms());
+    v_now bigint;
     v_until bigint;
     v_batch integer := p_batch;
     v_in_turns boolean := p_in_turns;
@@ -287,7 +334,8 @@ DECLARE
     v_turn bigint := 0;
     v_seen_at bigint := 0;
     v_over boolean := false;
-    v_woken boolean := false;
+    v_is_look boolean;
+    v_changed boolean := false;
     v_got integer := 0;
     -- kinds
     k_count integer := cardinality(p_kinds);
@@ -295,39 +343,50 @@ DECLARE
     k_burst bigint[] := array_fill(NULL::bigint, ARRAY[cardinality(p_kinds)]);
     k_next bigint[] := array_fill(0::bigint, ARRAY[cardinality(p_kinds)]);
     k_least bigint[] := array_fill(0::bigint, ARRAY[cardinality(p_kinds)]);
+    k_tid tid[] := array_fill(NULL::tid, ARRAY[cardinality(p_kinds)]);
+    k_v bigint[] := array_fill(0::bigint, ARRAY[cardinality(p_kinds)]);
+    k_seen bigint[] := array_fill(0::bigint, ARRAY[cardinality(p_kinds)]);
+    k_lost bigint[] := array_fill(0::bigint, ARRAY[cardinality(p_kinds)]);     -- no lease ends before it
+    k_far boolean[] := array_fill(false, ARRAY[cardinality(p_kinds)]);         -- some end later than any can
     k_vt bigint[] := array_fill(-1::bigint, ARRAY[cardinality(p_kinds)]);      -- where the last page ended
     k_last bigint[] := array_fill(-1::bigint, ARRAY[cardinality(p_kinds)]);
     k_tenant text[] := array_fill(''::text, ARRAY[cardinality(p_kinds)]);
     k_done boolean[] := array_fill(false, ARRAY[cardinality(p_kinds)]);
     k_front integer[] := array_fill(NULL::integer, ARRAY[cardinality(p_kinds)]); -- its next seat that had no turn yet
     -- seats, in the order in which they were looked up; s_after: the next of its kind
-    s_count integer := 0;
-    s_k integer[] := '{}'; s_t integer[] := '{}'; s_after integer[] := '{}'; s_tail integer[];
+    s_count integer := 0; s_tid tid[] := '{}';
+    s_k integer[] := '{}'; s_t integer[] := '{}'; s_after integer[] := '{}';
     s_vt bigint[] := '{}'; s_last bigint[] := '{}'; s_consecutive bigint[] := '{}'; s_processed bigint[] := '{}';
-    s_rank bigint[] := '{}'; s_id text[] := '{}'; s_due_from bigint[] := '{}'; s_lost_from bigint[] := '{}';
+    s_rank bigint[] := '{}'; s_id text[] := '{}'; -- its last job that was taken, or where its jobs begin
+    s_next integer[] := '{}'; s_end integer[] := '{}'; s_more boolean[] := '{}'; -- its first jobs in b_; whether it has more
+    s_due_from bigint[] := '{}';
     s_due boolean[] := '{}'; s_readied boolean[] := '{}'; s_again boolean[] := '{}';
     s_served integer[] := '{}'; s_alarm bigint[] := '{}'; s_capped boolean[] := '{}'; s_idle boolean[] := '{}';
     s_moved boolean[] := '{}';
-    v_ring integer[] := '{}';  -- seats that had a turn and stay in the ring
-    v_line integer[] := '{}';  -- without turns: seats with a first job, and those jobs
+    -- seats that had a turn and stay in the ring, from r_first to r_last in the order of their next turns
+    v_ring integer[] := '{}'; r_first integer := 1; r_last integer := 0;
+    v_line integer[] := '{}';  -- without turns: seats that may have a job
     -- tenants
     t_count integer := 0;
     t_id text[] := '{}'; t_stride bigint[] := '{}'; t_cap integer[] := '{}'; t_interval bigint[] := '{}';
     t_burst bigint[] := '{}'; t_next bigint[] := '{}'; t_held boolean[] := '{}';
-    t_flight integer[] := '{}'; t_over bigint[] := '{}'; t_drew boolean[] := '{}';
-    -- what was taken
-    j_no bigint[] := '{}'; j_id text[] := '{}'; j_rank bigint[] := '{}'; j_claims integer[] := '{}';
-    j_seat integer[] := '{}'; j_tid tid[] := '{}'; j_leased bigint[];
+    t_preset text[] := '{}'; t_flight integer[] := '{}'; t_over bigint[] := '{}'; t_drew boolean[] := '{}';
+    -- the first jobs of the seats, as far as they were looked up
+    b_no bigint[] := '{}'; b_id text[] := '{}'; b_rank bigint[] := '{}';
+    b_claims integer[] := '{}'; b_tid tid[] := '{}'; h_seat integer[]; v_looked integer; v_taken text[];
+    v_claims integer := 0; -- the most claims of any of them
+    -- turns: whose, and where in b_ its jobs are; then the jobs
+    u_count integer := 0; u_seat integer[] := '{}'; u_first integer[] := '{}'; u_last integer[] := '{}';
+    j_seat integer[]; j_no bigint[]; j_id text[]; j_rank bigint[]; j_claims integer[]; j_tid tid[]; j_leased bigint[];
+    v_first bigint;
     -- one turn
-    h_no bigint[]; h_id text[]; h_rank bigint[]; h_claims integer[]; h_tid tid[];
     v_seat integer; v_best integer; v_k integer; v_t integer; v_i integer; v_n integer;
-    v_take integer; v_allow bigint; v_most integer; v_wanted integer;
+    v_take integer; v_wanted bigint; v_readies integer;
     v_row record; v_due record;
-    v_front_rank bigint[] := '{}'; v_front_id text[] := '{}';
 BEGIN
     PERFORM set_config('synchronous_commit', 'off', true); -- a lost claim is harmless: no need to wait for the disk
-    PERFORM 1 FROM carteiro.ring FOR UPDATE;
-    PERFORM carteiro.read_notes(v_now);
+    PERFORM carteiro.lock_ring();
+    v_now := coalesce(p_now, carteiro.now_ms());
 
     SELECT o.setting::json INTO v_tuned FROM carteiro.overrides AS o WHERE o.name = 'fairness';
     IF v_tuned IS NOT NULL THEN
@@ -336,52 +395,85 @@ BEGIN
     END IF;
 
     -- Clocks and send limits.
-    FOR v_row IN
-        SELECT array_position(p_kinds, c.kind) AS k, c.v, c.turn, c.seen_at, c.next_token_us, c.least_vt,
-            CASE WHEN c.limit_count IS NOT NULL THEN greatest(1, c.limit_per_ms * 1000 / c.limit_count) END AS interval_us,
-            c.limit_per_ms * 1000 AS window_us
-        FROM carteiro.ring_clock AS c
-        WHERE c.kind = ANY (p_kinds)
-    LOOP
+    FOR v_k IN 1..k_count LOOP
+        LOOP
+            SELECT c.ctid AS place, c.v, c.turn, c.seen_at, c.next_token_us, c.least_vt, c.lost_from,
+                CASE WHEN c.limit_count IS NOT NULL THEN greatest(1, c.limit_per_ms * 1000 / c.limit_count) END AS interval_us,
+                c.limit_per_ms * 1000 AS window_us
+            INTO v_row
+            FROM carteiro.ring_clock AS c
+            WHERE c.kind = p_kinds[v_k]
+            ORDER BY c.n DESC LIMIT 1;
+            EXIT WHEN FOUND;
+            INSERT INTO carteiro.ring_clock (kind) VALUES (p_kinds[v_k]);
+        END LOOP;
         v_v := greatest(v_v, v_row.v);
         v_turn := greatest(v_turn, v_row.turn);
         v_seen_at := greatest(v_seen_at, v_row.seen_at);
-        k_next[v_row.k] := v_row.next_token_us;
-        k_least[v_row.k] := v_row.least_vt;
-        k_interval[v_row.k] := v_row.interval_us;
-        k_burst[v_row.k] := greatest(0, v_row.window_us - v_row.interval_us);
+        k_tid[v_k] := v_row.place;
+        k_v[v_k] := v_row.v;
+        k_seen[v_k] := v_row.seen_at;
+        k_next[v_k] := v_row.next_token_us;
+        k_least[v_k] := v_row.least_vt;
+        k_lost[v_k] := v_row.lost_from;
+        k_interval[v_k] := v_row.interval_us;
+        k_burst[v_k] := greatest(0, v_row.window_us - v_row.interval_us);
+    END LOOP;
+    IF v_now < v_seen_at - p_jitter THEN -- the clock stepped back: alarms mean nothing
+        UPDATE carteiro.seats AS s
+        SET n = s.n + 1, wake_at = CASE WHEN s.wake_at IS NOT NULL THEN v_now END, due_from = 0
+        WHERE s.kind = ANY (p_kinds);
+        k_seen := array_fill(0::bigint, ARRAY[k_count]);
+        k_lost := array_fill(0::bigint, ARRAY[k_count]);
+        v_changed := true;
+    END IF;
+
+    FOR v_row IN SELECT o_kind AS kind, o_lease_end AS lease_end FROM carteiro.read_notes(v_now) LOOP
+        v_k := array_position(p_kinds, v_row.kind);
+        IF v_k IS NOT NULL THEN
+            k_lost[v_k] := least(k_lost[v_k], v_row.lease_end);
+            v_changed := true;
+        ELSE
+            UPDATE carteiro.ring_clock AS c SET n = c.n + 1, lost_from = least(c.lost_from, v_row.lease_end)
+            WHERE c.kind = v_row.kind;
+        END IF;
     END LOOP;
 
-    -- Seats whose alarm has rung take their place, no further back than V; a paused or disabled tenant sleeps on.
-    IF v_now < v_seen_at - p_jitter THEN -- the clock stepped back: alarms mean nothing
-        UPDATE carteiro.seats
-        SET wake_at = CASE WHEN wake_at IS NOT NULL THEN v_now END, due_from = 0, lost_from = 0
-        WHERE kind = ANY (p_kinds);
-        UPDATE carteiro.ring_clock SET seen_at = v_now WHERE kind = ANY (p_kinds);
-    END IF;
-    FOR v_row IN
-        WITH due AS MATERIALIZED (
-            SELECT s.kind, s.tenant FROM carteiro.seats AS s WHERE s.kind = ANY (p_kinds) AND s.wake_at <= v_now
-        )
-        UPDATE carteiro.seats AS s
-        SET vt = CASE
-                WHEN t.paused OR t.disabled THEN s.vt
-                ELSE greatest(s.vt, coalesce((SELECT c.v FROM carteiro.ring_clock AS c WHERE c.kind = s.kind), 0))
-            END,
-            wake_at = CASE WHEN t.paused OR t.disabled THEN c_far END
-        FROM due JOIN carteiro.tenants AS t ON t.id = due.tenant
-        WHERE s.kind = due.kind AND s.tenant = due.tenant
-        RETURNING array_position(p_kinds, s.kind) AS k, s.vt, s.wake_at
-    LOOP
-        IF v_row.wake_at IS NULL THEN
-            k_least[v_row.k] := least(k_least[v_row.k], v_row.vt);
-            v_woken := true;
-        END IF;
+    FOR v_k IN 1..k_count LOOP
+        -- From when on leases end: what is gone is not walked over again.
+        SELECT l.parked_until INTO v_first FROM carteiro.leased AS l
+        WHERE l.kind = p_kinds[v_k] AND l.parked_until >= k_lost[v_k]
+        ORDER BY l.parked_until LIMIT 1;
+        v_first := coalesce(v_first, c_far);
+        v_changed := v_changed OR v_first <> k_lost[v_k];
+        k_lost[v_k] := v_first;
+        k_far[v_k] := EXISTS (
+            SELECT FROM carteiro.leased AS l WHERE l.kind = p_kinds[v_k] AND l.parked_until > v_now + p_longest
+            ORDER BY l.parked_until LIMIT 1 -- so that this index is taken, whatever the planner thinks
+        );
+        -- Seats whose alarm has rung take their place, no further back than V; a paused or disabled tenant sleeps on.
+        FOR v_row IN
+            WITH due AS MATERIALIZED (
+                SELECT s.ctid AS place FROM carteiro.seats AS s
+                WHERE s.kind = p_kinds[v_k] AND s.wake_at >= k_seen[v_k] - p_jitter AND s.wake_at <= v_now
+            )
+            UPDATE carteiro.seats AS s
+            SET n = s.n + 1,
+                vt = CASE WHEN t.paused OR t.disabled THEN s.vt ELSE greatest(s.vt, k_v[v_k]) END,
+                wake_at = CASE WHEN t.paused OR t.disabled THEN c_far END
+            FROM due, carteiro.tenants AS t
+            WHERE s.ctid = due.place AND t.id = s.tenant
+            RETURNING s.vt, s.wake_at
+        LOOP
+            v_changed := true;
+            IF v_row.wake_at IS NULL THEN
+                k_least[v_k] := least(k_least[v_k], v_row.vt);
+            END IF;
+        END LOOP;
     END LOOP;
 
     v_until := v_now + p_lease_ms;
     v_size := greatest(8, (p_limit + v_batch - 1) / v_batch);
-    s_tail := array_fill(NULL::integer, ARRAY[k_count]);
     IF NOT v_in_turns THEN
         v_batch := 1;
         v_size := 2147483647;
@@ -393,22 +485,25 @@ BEGIN
             IF k_front[v_k] IS NULL AND NOT k_done[v_k] THEN
                 v_n := 0;
                 FOR v_row IN
-                    SELECT s.tenant, s.vt, s.last_turn, s.consecutive, s.processed, s.lowest, s.due_from, s.lost_from,
+                    SELECT s.ctid AS place, s.tenant, s.vt, s.last_turn, s.consecutive, s.processed, s.lowest, s.due_from,
                         t.stride, t.cap, t.rate_per_second, t.next_token_us, t.paused OR t.disabled AS is_held,
+                        t.retry_preset,
                         EXISTS (
                             SELECT FROM carteiro.delayed AS d
                             WHERE
                                 d.tenant = s.tenant AND d.kind = s.kind
                                 AND d.parked_until >= s.due_from AND d.parked_until <= v_now
-                        ) OR EXISTS (
+                        ) OR (k_lost[v_k] <= v_now AND EXISTS (
                             SELECT FROM carteiro.leased AS l
                             WHERE
-                                l.tenant = s.tenant AND l.kind = s.kind
-                                AND l.parked_until >= s.lost_from AND l.parked_until <= v_now
-                        ) OR EXISTS (
+                                (l.tenant, l.kind, l.parked_until) >= (s.tenant, s.kind, k_lost[v_k])
+                                AND (l.tenant, l.kind, l.parked_until) <= (s.tenant, s.kind, v_now)
+                        )) OR (k_far[v_k] AND EXISTS (
                             SELECT FROM carteiro.leased AS l
-                            WHERE l.tenant = s.tenant AND l.kind = s.kind AND l.parked_until > v_now + p_longest
-                        ) AS may_be_due
+                            WHERE
+                                (l.tenant, l.kind, l.parked_until) > (s.tenant, s.kind, v_now + p_longest)
+                                AND (l.tenant, l.kind, l.parked_until) <= (s.tenant, s.kind, c_far)
+                        )) AS may_be_due
                     FROM carteiro.seats AS s JOIN carteiro.tenants AS t ON t.id = s.tenant
                     WHERE
                         s.kind = p_kinds[v_k] AND s.wake_at IS NULL AND s.vt >= k_least[v_k]
@@ -431,6 +526,7 @@ BEGIN
                         END IF;
                         t_next[v_t] := v_row.next_token_us;
                         t_held[v_t] := v_row.is_held;
+                        t_preset[v_t] := v_row.retry_preset;
                         t_flight[v_t] := NULL;
                         t_over[v_t] := NULL;
                         t_drew[v_t] := false;
@@ -445,8 +541,11 @@ BEGIN
                     s_processed[s_count] := v_row.processed;
                     s_rank[s_count] := v_row.lowest;
                     s_id[s_count] := '';
+                    s_next[s_count] := 1;
+                    s_end[s_count] := 0;
+                    s_more[s_count] := true;
                     s_due_from[s_count] := v_row.due_from;
-                    s_lost_from[s_count] := v_row.lost_from;
+                    s_tid[s_count] := v_row.place;
                     s_due[s_count] := v_row.may_be_due;
                     s_readied[s_count] := false;
                     s_again[s_count] := false;
@@ -465,11 +564,46 @@ BEGIN
                     k_tenant[v_k] := v_row.tenant;
                 END LOOP;
                 k_done[v_k] := v_n < v_size;
+                CONTINUE WHEN v_n = 0;
+                -- Their first jobs, as many as they are likely to be given, and one more.
+                v_looked := greatest(v_batch, (p_limit - v_got + v_n - 1) / v_n) + 1;
+                v_i := cardinality(b_no);
+                SELECT array_agg(h.seat), b_no || array_agg(h.message_no),
+                    b_id || array_agg(h.id), b_rank || array_agg(h.rank), b_claims || array_agg(h.claims),
+                    b_tid || array_agg(h.place), greatest(v_claims, max(h.claims))
+                INTO h_seat, b_no, b_id, b_rank, b_claims, b_tid, v_claims
+                FROM (
+                    SELECT n.seat, r.message_no, r.id, r.rank, r.claims, r.place
+                    FROM generate_series(s_count - v_n + 1, s_count) AS n (seat)
+                    CROSS JOIN LATERAL (
+                        SELECT r.message_no, r.id, r.rank, r.claims, r.ctid AS place
+                        FROM carteiro.ready AS r
+                        WHERE
+                            r.tenant = t_id[s_t[n.seat]] AND r.kind = p_kinds[v_k]
+                            AND r.rank >= s_rank[n.seat]
+                        ORDER BY r.rank, r.id
+                        LIMIT v_looked
+                    ) AS r
+                    WHERE NOT s_due[n.seat] -- else more come before them
+                    ORDER BY n.seat, r.rank, r.id
+                ) AS h;
+                FOR v_row IN
+                    SELECT h.seat, min(h.place) + v_i AS first, max(h.place) + v_i AS last
+                    FROM unnest(h_seat) WITH ORDINALITY AS h (seat, place)
+                    GROUP BY h.seat
+                LOOP
+                    s_next[v_row.seat] := v_row.first;
+                    s_end[v_row.seat] := v_row.last;
+                END LOOP;
+                FOR v_seat IN s_count - v_n + 1..s_count LOOP
+                    s_more[v_seat] := s_due[v_seat] OR s_end[v_seat] - s_next[v_seat] + 1 = v_looked;
+                END LOOP;
             END IF;
         END LOOP;
 
         -- Whose turn it is.
         v_best := NULL;
+        v_is_look := false;
         IF v_in_turns THEN
             FOR v_k IN 1..k_count LOOP
                 v_seat := k_front[v_k];
@@ -480,20 +614,21 @@ BEGIN
                     v_best := v_seat;
                 END IF;
             END LOOP;
-            FOREACH v_seat IN ARRAY v_ring LOOP
+            IF r_first <= r_last THEN
+                v_seat := v_ring[r_first];
                 IF v_best IS NULL OR s_vt[v_seat] < s_vt[v_best] OR (s_vt[v_seat] = s_vt[v_best] AND
                     (s_last[v_seat], t_id[s_t[v_seat]] COLLATE "C", p_kinds[s_k[v_seat]] COLLATE "C")
                     < (s_last[v_best], t_id[s_t[v_best]] COLLATE "C", p_kinds[s_k[v_best]] COLLATE "C"))
                 THEN
                     v_best := v_seat;
                 END IF;
-            END LOOP;
+            END IF;
             EXIT WHEN v_best IS NULL;
             v_k := s_k[v_best];
             IF k_front[v_k] = v_best THEN
                 k_front[v_k] := s_after[v_best];
             ELSE
-                v_ring := array_remove(v_ring, v_best);
+                r_first := r_first + 1;
             END IF;
             IF k_interval[v_k] IS NOT NULL
                 AND carteiro.pace_tokens(k_next[v_k], v_now * 1000, k_interval[v_k], k_burst[v_k]) <= 0
@@ -514,61 +649,32 @@ BEGIN
                 v_k := s_k[v_seat];
                 CONTINUE WHEN k_interval[v_k] IS NOT NULL
                     AND carteiro.pace_tokens(k_next[v_k], v_now * 1000, k_interval[v_k], k_burst[v_k]) <= 0;
-                IF v_front_id[v_seat] IS NULL THEN -- its first job is not known
-                    FOR v_i IN 1..3 LOOP
-                        IF s_due[v_seat] AND (NOT s_readied[v_seat] OR v_i > 1) THEN
-                            SELECT r.readied, r.least_rank INTO v_due FROM carteiro.ready_due(
-                                p_kinds[v_k], t_id[s_t[v_seat]], s_due_from[v_seat], s_lost_from[v_seat], p_longest, v_now,
-                                p_readied) AS r;
-                            s_due[v_seat] := v_due.readied = p_readied;
-            s_moved[v_seat] := true;
-                            IF v_due.readied > 0 AND v_due.least_rank <= s_rank[v_seat] THEN
-                                s_rank[v_seat] := v_due.least_rank;
-                                s_id[v_seat] := '';
-                                s_again[v_seat] := s_served[v_seat] > 0;
-                            END IF;
-                        END IF;
-                        s_readied[v_seat] := true;
-                        SELECT r.rank, r.id INTO v_row FROM carteiro.ready AS r
-                        WHERE
-                            r.tenant = t_id[s_t[v_seat]] AND r.kind = p_kinds[v_k]
-                            AND (r.rank, r.id) > (s_rank[v_seat], s_id[v_seat])
-                            AND NOT (s_again[v_seat] AND r.id = ANY (j_id))
-                        ORDER BY r.rank, r.id
-                        LIMIT 1;
-                        EXIT WHEN FOUND OR NOT s_due[v_seat];
-                    END LOOP;
-                    IF v_row.id IS NULL THEN
-                        s_alarm[v_seat] := c_far;
-                        s_idle[v_seat] := true;
-                        s_moved[v_seat] := true;
-                        v_line := array_remove(v_line, v_seat);
-                        CONTINUE;
-                    END IF;
-                    v_front_rank[v_seat] := v_row.rank;
-                    v_front_id[v_seat] := v_row.id;
+                IF s_next[v_seat] > s_end[v_seat] THEN -- its first job is not known
+                    v_best := v_seat;
+                    v_is_look := true;
+                    EXIT;
                 END IF;
-                IF v_best IS NULL OR (v_front_rank[v_seat], v_front_id[v_seat] COLLATE "C")
-                    < (v_front_rank[v_best], v_front_id[v_best] COLLATE "C")
+                IF v_best IS NULL OR (b_rank[s_next[v_seat]], b_id[s_next[v_seat]] COLLATE "C")
+                    < (b_rank[s_next[v_best]], b_id[s_next[v_best]] COLLATE "C")
                 THEN
                     v_best := v_seat;
                 END IF;
             END LOOP;
             EXIT WHEN v_best IS NULL;
             v_k := s_k[v_best];
-            v_front_id[v_best] := NULL;
         END IF;
 
         -- How many jobs it may have; without any it leaves the ring until it may.
         v_seat := v_best;
         v_t := s_t[v_seat];
-        v_most := least(v_batch, p_limit - v_got);
-        IF t_held[v_t] THEN
+        v_wanted := least(v_batch, p_limit - v_got);
+        IF v_is_look THEN
+            NULL;
+        ELSIF t_held[v_t] THEN
             s_alarm[v_seat] := c_far;
         ELSE
-            v_allow := v_most;
             IF k_interval[v_k] IS NOT NULL THEN
-                v_allow := least(v_allow,
+                v_wanted := least(v_wanted,
                     carteiro.pace_tokens(k_next[v_k], v_now * 1000, k_interval[v_k], k_burst[v_k]));
             END IF;
             IF t_cap[v_t] IS NOT NULL THEN
@@ -576,86 +682,86 @@ BEGIN
                     SELECT count(l.message_no) AS jobs, min(l.parked_until) AS first_over INTO v_row
                     FROM carteiro.ring_clock AS c JOIN carteiro.leased AS l
                         ON
-                            l.tenant = t_id[v_t] AND l.kind = c.kind
-                            AND l.parked_until > v_now AND l.parked_until <= v_now + p_longest;
+                            (l.tenant, l.kind, l.parked_until) > (t_id[v_t], c.kind, v_now)
+                            AND (l.tenant, l.kind, l.parked_until) <= (t_id[v_t], c.kind, v_now + p_longest);
                     t_flight[v_t] := v_row.jobs;
                     t_over[v_t] := v_row.first_over;
                 END IF;
-                v_allow := least(v_allow, t_cap[v_t] - t_flight[v_t]);
-                IF v_allow <= 0 THEN
+                v_wanted := least(v_wanted, t_cap[v_t] - t_flight[v_t]);
+                IF v_wanted <= 0 THEN
                     s_capped[v_seat] := true;
                     s_alarm[v_seat] := coalesce(t_over[v_t], c_far);
                 END IF;
             END IF;
             IF s_alarm[v_seat] IS NULL AND t_interval[v_t] IS NOT NULL THEN
-                v_allow := least(v_allow,
+                v_wanted := least(v_wanted,
                     carteiro.pace_tokens(t_next[v_t], v_now * 1000, t_interval[v_t], t_burst[v_t]));
-                IF v_allow <= 0 THEN
+                IF v_wanted <= 0 THEN
                     s_alarm[v_seat] := (t_next[v_t] - t_burst[v_t] + 999) / 1000;
                 END IF;
             END IF;
         END IF;
-        IF s_alarm[v_seat] IS NOT NULL OR v_allow <= 0 THEN
-            s_moved[v_seat] := s_moved[v_seat] OR s_alarm[v_seat] IS NOT NULL;
-            IF v_in_turns AND s_alarm[v_seat] IS NULL THEN
-                v_ring := v_ring || v_seat;
-            ELSIF NOT v_in_turns AND s_alarm[v_seat] IS NOT NULL THEN
-                v_line := array_remove(v_line, v_seat);
-            END IF;
+        IF s_alarm[v_seat] IS NOT NULL THEN
+            s_moved[v_seat] := true;
+            v_line := array_remove(v_line, v_seat);
             CONTINUE;
         END IF;
 
-        -- Its jobs; due ones are readied first, at most so many a turn.
-        v_wanted := v_allow;
-        IF s_due[v_seat] AND NOT s_readied[v_seat] THEN
-            SELECT r.readied, r.least_rank INTO v_due FROM carteiro.ready_due(
-                p_kinds[v_k], t_id[v_t], s_due_from[v_seat], s_lost_from[v_seat], p_longest, v_now, p_readied) AS r;
-            s_due[v_seat] := v_due.readied = p_readied;
-            s_moved[v_seat] := true;
-            IF v_due.readied > 0 AND v_due.least_rank <= s_rank[v_seat] THEN
-                s_rank[v_seat] := v_due.least_rank;
-                s_id[v_seat] := '';
-            END IF;
-        END IF;
-        v_n := CASE WHEN s_readied[v_seat] THEN 2 ELSE 1 END; -- how often more may be readied
-        s_readied[v_seat] := true;
+        -- Its jobs, and whether there are more; due ones are readied first, a bounded number of them a turn.
+        v_readies := 2;
         LOOP
-            SELECT array_agg(h.message_no), array_agg(h.id), array_agg(h.rank), array_agg(h.claims), array_agg(h.place)
-            INTO h_no, h_id, h_rank, h_claims, h_tid
-            FROM (
-                SELECT r.message_no, r.id, r.rank, r.claims, r.ctid AS place
-                FROM carteiro.ready AS r
-                WHERE
-                    r.tenant = t_id[v_t] AND r.kind = p_kinds[v_k]
-                    AND (r.rank, r.id) > (s_rank[v_seat], s_id[v_seat])
-                    AND NOT (s_again[v_seat] AND r.id = ANY (j_id))
-                ORDER BY r.rank, r.id
-                LIMIT v_wanted + 1
-            ) AS h;
-            EXIT WHEN NOT s_due[v_seat] OR v_n = 0 OR coalesce(cardinality(h_no), 0) >= v_wanted;
-            v_n := v_n - 1;
-            SELECT r.readied, r.least_rank INTO v_due FROM carteiro.ready_due(
-                p_kinds[v_k], t_id[v_t], s_due_from[v_seat], s_lost_from[v_seat], p_longest, v_now, p_readied) AS r;
-            s_due[v_seat] := v_due.readied = p_readied;
-            s_moved[v_seat] := true;
-            IF v_due.readied > 0 AND v_due.least_rank <= s_rank[v_seat] THEN
-                s_rank[v_seat] := v_due.least_rank;
-                s_id[v_seat] := '';
-                s_again[v_seat] := s_served[v_seat] > 0;
-            END IF;
-        END LOOP;
-        v_n := coalesce(cardinality(h_no), 0);
-        v_take := 0;
-        WHILE v_take < least(v_n, v_wanted) LOOP
-            IF h_claims[v_take + 1] >= p_suspect THEN -- it keeps killing its workers: it is claimed alone
-                v_over := true;
-                IF v_got = 0 AND v_take = 0 THEN
-                    v_take := 1;
+            v_n := s_end[v_seat] - s_next[v_seat] + 1;
+            IF s_due[v_seat] AND (NOT s_readied[v_seat] OR (v_n < v_wanted AND NOT s_more[v_seat] AND v_readies > 0)) THEN
+                v_readies := v_readies - 1;
+                SELECT r.readied, r.least_rank INTO v_due FROM carteiro.ready_due(
+                    p_kinds[v_k], t_id[v_t], s_due_from[v_seat], k_lost[v_k], p_longest, v_now, p_readied) AS r;
+                s_readied[v_seat] := true;
+                s_due[v_seat] := v_due.readied = p_readied;
+                s_moved[v_seat] := true;
+                s_end[v_seat] := s_next[v_seat] - 1; -- what was looked up lacks them
+                s_more[v_seat] := true;
+                IF v_due.readied > 0 AND v_due.least_rank <= s_rank[v_seat] THEN
+                    s_rank[v_seat] := v_due.least_rank;
+                    s_id[v_seat] := '';
+                    s_again[v_seat] := s_served[v_seat] > 0; -- those that were taken are still among them
                 END IF;
+            ELSIF s_more[v_seat] AND v_n <= v_wanted THEN
+                v_looked := greatest(v_wanted, (p_limit - v_got + s_count - 1) / s_count) + 1;
+                v_taken := CASE WHEN s_again[v_seat] THEN ARRAY(
+                    SELECT b_id[i] FROM unnest(u_first, u_last) AS u (first, last), generate_series(u.first, u.last) AS i
+                ) ELSE '{}' END;
+                s_next[v_seat] := cardinality(b_no) + 1;
+                SELECT b_no || array_agg(h.message_no), b_id || array_agg(h.id), b_rank || array_agg(h.rank),
+                    b_claims || array_agg(h.claims), b_tid || array_agg(h.place), greatest(v_claims, max(h.claims))
+                INTO b_no, b_id, b_rank, b_claims, b_tid, v_claims
+                FROM (
+                    SELECT r.message_no, r.id, r.rank, r.claims, r.ctid AS place
+                    FROM carteiro.ready AS r
+                    WHERE
+                        r.tenant = t_id[v_t] AND r.kind = p_kinds[v_k]
+                        AND (r.rank, r.id) > (s_rank[v_seat], s_id[v_seat]) AND NOT r.id = ANY (v_taken)
+                    ORDER BY r.rank, r.id
+                    LIMIT v_looked
+                ) AS h;
+                s_end[v_seat] := cardinality(b_no);
+                s_more[v_seat] := s_end[v_seat] - s_next[v_seat] + 1 = v_looked;
+            ELSE
                 EXIT;
             END IF;
-            v_take := v_take + 1;
         END LOOP;
+        IF v_is_look AND v_n > 0 THEN
+            CONTINUE;
+        END IF;
+        v_take := least(v_n, v_wanted);
+        IF v_claims >= p_suspect THEN
+            FOR v_i IN 1..v_take LOOP
+                IF b_claims[s_next[v_seat] + v_i - 1] >= p_suspect THEN -- it keeps killing its workers: it is claimed alone
+                    v_over := true;
+                    v_take := CASE WHEN v_got = 0 AND v_i = 1 THEN 1 ELSE v_i - 1 END;
+                    EXIT;
+                END IF;
+            END LOOP;
+        END IF;
 
         IF v_take > 0 THEN
             IF v_in_turns THEN
@@ -668,16 +774,16 @@ BEGIN
             END IF;
             s_processed[v_seat] := s_processed[v_seat] + v_take;
             s_moved[v_seat] := true;
-            j_no := j_no || h_no[1:v_take];
-            j_id := j_id || h_id[1:v_take];
-            j_rank := j_rank || h_rank[1:v_take];
-            j_claims := j_claims || h_claims[1:v_take];
-            j_tid := j_tid || h_tid[1:v_take];
-            j_seat := j_seat || array_fill(v_seat, ARRAY[v_take]);
+            v_i := s_next[v_seat] + v_take - 1;
+            u_count := u_count + 1;
+            u_seat[u_count] := v_seat;
+            u_first[u_count] := s_next[v_seat];
+            u_last[u_count] := v_i;
             v_got := v_got + v_take;
             s_served[v_seat] := s_served[v_seat] + v_take;
-            s_rank[v_seat] := h_rank[v_take];
-            s_id[v_seat] := h_id[v_take];
+            s_rank[v_seat] := b_rank[v_i];
+            s_id[v_seat] := b_id[v_i];
+            s_next[v_seat] := v_i + 1;
             IF t_flight[v_t] IS NOT NULL THEN
                 t_flight[v_t] := t_flight[v_t] + v_take;
             END IF;
@@ -696,17 +802,25 @@ BEGIN
             s_alarm[v_seat] := c_far;
             s_moved[v_seat] := true;
         END IF;
-        IF s_alarm[v_seat] IS NULL THEN
-            IF v_in_turns THEN
-                v_ring := v_ring || v_seat;
-            END IF;
-        ELSIF NOT v_in_turns THEN
+        IF s_alarm[v_seat] IS NOT NULL THEN
             v_line := array_remove(v_line, v_seat);
+        ELSIF v_in_turns THEN
+            v_i := r_last;
+            WHILE v_i >= r_first AND (s_vt[v_ring[v_i]], s_last[v_ring[v_i]]) > (s_vt[v_seat], s_last[v_seat]) LOOP
+                v_ring[v_i + 1] := v_ring[v_i];
+                v_i := v_i - 1;
+            END LOOP;
+            v_ring[v_i + 1] := v_seat;
+            r_last := r_last + 1;
         END IF;
     END LOOP;
 
     -- Lease them.
     IF v_got > 0 THEN
+        SELECT array_agg(u.seat), array_agg(b_no[i]), array_agg(b_id[i]), array_agg(b_rank[i]), array_agg(b_claims[i]),
+            array_agg(b_tid[i])
+        INTO j_seat, j_no, j_id, j_rank, j_claims, j_tid
+        FROM unnest(u_seat, u_first, u_last) AS u (seat, first, last), generate_series(u.first, u.last) AS i;
         DELETE FROM carteiro.ready AS r WHERE r.ctid = ANY (j_tid);
         WITH leased AS (
             INSERT INTO carteiro.leased (message_no, id, kind, tenant, rank, parked_until, claim_id, claims)
@@ -716,21 +830,6 @@ BEGIN
             RETURNING message_no
         )
         SELECT array_agg(l.message_no) INTO j_leased FROM leased AS l;
-        IF coalesce(cardinality(j_leased), 0) < v_got THEN
-            -- At once, not by a note: what this transaction notes may count as read already.
-            UPDATE carteiro.seats AS s SET jobs = s.jobs - d.jobs
-            FROM (
-                SELECT j.seat, count(*) AS jobs FROM unnest(j_no, j_seat) AS j (no, seat)
-                WHERE NOT j.no = ANY (coalesce(j_leased, '{}'))
-                GROUP BY j.seat
-            ) AS d
-            WHERE s.kind = p_kinds[s_k[d.seat]] AND s.tenant = t_id[s_t[d.seat]];
-        END IF;
-        INSERT INTO carteiro.ring_clock AS c (kind, v, turn, seen_at, next_token_us)
-        SELECT p_kinds[k], v_v, v_turn, v_now, k_next[k] FROM generate_series(1, k_count) AS k
-        ON CONFLICT (kind) DO UPDATE
-        SET v = greatest(c.v, excluded.v), turn = excluded.turn, seen_at = excluded.seen_at,
-            next_token_us = excluded.next_token_us;
         IF true = ANY (t_drew) THEN
             UPDATE carteiro.tenants AS t SET next_token_us = d.next_us
             FROM unnest(t_id, t_next, t_drew) AS d (id, next_us, drew)
@@ -739,29 +838,33 @@ BEGIN
     END IF;
 
     -- The seats after their turns; an idle one is looked at again at the end of its first park, a capped one when a slot
-    -- is free.
+    -- is free. A job that somebody else has leased is no longer this one's.
     IF true = ANY (s_moved) THEN
+        v_changed := true;
         UPDATE carteiro.seats AS s
-        SET vt = m.vt, last_turn = m.last_turn, processed = m.processed, consecutive = m.consecutive,
+        SET n = s.n + 1, vt = m.vt, last_turn = m.last_turn, processed = m.processed, consecutive = m.consecutive,
             last_processed_at = CASE WHEN m.served > 0 THEN v_now ELSE s.last_processed_at END,
+            jobs = s.jobs - m.taken_by_others,
             lowest = m.rank,
             due_from = CASE WHEN m.is_idle THEN least(coalesce(m.first_parked, v_now), v_now) ELSE s.due_from END,
-            lost_from = CASE WHEN m.may_be_due THEN s.lost_from ELSE v_now END,
             wake_at = CASE
-                WHEN m.is_idle THEN least(
-                    coalesce(m.first_parked, c_far), coalesce(m.first_leased, c_far),
-                    CASE WHEN m.is_far THEN v_now END
-                )
+                WHEN m.is_idle THEN greatest(v_now, least(
+                    coalesce(m.first_parked, c_far), coalesce(m.first_leased, c_far), CASE WHEN m.is_far THEN v_now END
+                ))
                 WHEN m.is_capped AND m.tenant_served THEN least(m.alarm, v_until)
-                ELSE m.alarm
+                WHEN m.alarm IS NOT NULL THEN greatest(v_now, m.alarm)
             END
         FROM (
-            SELECT p_kinds[s_k[i]] AS kind, t_id[s_t[i]] AS tenant, s_vt[i] AS vt, s_last[i] AS last_turn,
+            SELECT s_tid[i] AS place, s_vt[i] AS vt, s_last[i] AS last_turn,
                 s_processed[i] AS processed, s_consecutive[i] AS consecutive, s_served[i] AS served, s_rank[i] AS rank,
-                s_alarm[i] AS alarm, s_idle[i] AS is_idle, s_capped[i] AS is_capped, s_due[i] AS may_be_due,
+                s_alarm[i] AS alarm, s_idle[i] AS is_idle, s_capped[i] AS is_capped,
                 EXISTS (
                     SELECT FROM generate_subscripts(s_served, 1) AS o WHERE s_t[o] = s_t[i] AND s_served[o] > 0
                 ) AS tenant_served,
+                CASE WHEN cardinality(j_leased) = v_got OR v_got = 0 THEN 0 ELSE (
+                    SELECT count(*) FROM unnest(j_no, j_seat) AS j (no, seat)
+                    WHERE j.seat = i AND NOT j.no = ANY (coalesce(j_leased, '{}'))
+                ) END AS taken_by_others,
                 CASE WHEN s_idle[i] THEN (
                     SELECT d.parked_until FROM carteiro.delayed AS d
                     WHERE d.tenant = t_id[s_t[i]] AND d.kind = p_kinds[s_k[i]] AND d.parked_until >= s_due_from[i]
@@ -769,29 +872,38 @@ BEGIN
                 ) END AS first_parked,
                 CASE WHEN s_idle[i] THEN (
                     SELECT l.parked_until FROM carteiro.leased AS l
-                    WHERE l.tenant = t_id[s_t[i]] AND l.kind = p_kinds[s_k[i]] AND l.parked_until >= s_lost_from[i]
-                    ORDER BY l.parked_until LIMIT 1
+                    WHERE
+                        (l.tenant, l.kind, l.parked_until)
+                        >= (t_id[s_t[i]], p_kinds[s_k[i]], least(k_lost[s_k[i]], v_until))
+                        AND (l.tenant, l.kind, l.parked_until) <= (t_id[s_t[i]], p_kinds[s_k[i]], c_far)
+                    ORDER BY l.tenant, l.kind, l.parked_until LIMIT 1
                 ) END AS first_leased,
-                s_idle[i] AND EXISTS (
+                s_idle[i] AND k_far[s_k[i]] AND EXISTS (
                     SELECT FROM carteiro.leased AS l
                     WHERE
-                        l.tenant = t_id[s_t[i]] AND l.kind = p_kinds[s_k[i]]
-                        AND l.parked_until > v_now + p_longest
+                        (l.tenant, l.kind, l.parked_until) > (t_id[s_t[i]], p_kinds[s_k[i]], v_now + p_longest)
+                        AND (l.tenant, l.kind, l.parked_until) <= (t_id[s_t[i]], p_kinds[s_k[i]], c_far)
                 ) AS is_far
             FROM generate_subscripts(s_moved, 1) AS i
             WHERE s_moved[i]
         ) AS m
-        WHERE s.kind = m.kind AND s.tenant = m.tenant;
+        WHERE s.ctid = m.place;
     END IF;
-    IF v_woken OR true = ANY (s_moved) THEN
+    IF v_changed THEN
         FOR v_k IN 1..k_count LOOP
+            IF v_got > 0 THEN
+                k_lost[v_k] := least(k_lost[v_k], v_until);
+            END IF;
             UPDATE carteiro.ring_clock AS c
-            SET least_vt = coalesce((
-                SELECT s.vt FROM carteiro.seats AS s
-                WHERE s.kind = c.kind AND s.wake_at IS NULL AND s.vt >= k_least[v_k]
-                ORDER BY s.vt, s.last_turn, s.tenant LIMIT 1
-            ), k_least[v_k])
-            WHERE c.kind = p_kinds[v_k];
+            SET n = c.n + 1, seen_at = v_now, lost_from = k_lost[v_k], next_token_us = k_next[v_k],
+                v = CASE WHEN v_got > 0 THEN greatest(c.v, v_v) ELSE c.v END,
+                turn = CASE WHEN v_got > 0 THEN v_turn ELSE c.turn END,
+                least_vt = coalesce((
+                    SELECT s.vt FROM carteiro.seats AS s
+                    WHERE s.kind = p_kinds[v_k] AND s.wake_at IS NULL AND s.vt >= k_least[v_k]
+                    ORDER BY s.vt, s.last_turn, s.tenant LIMIT 1
+                ), k_least[v_k])
+            WHERE c.ctid = k_tid[v_k];
         END LOOP;
     END IF;
 
@@ -811,8 +923,8 @@ BEGIN
             END);
         END IF;
         o_idle_ms := least(o_idle_ms, (
-            SELECT greatest(0, s.wake_at - v_now) FROM carteiro.seats AS s
-            WHERE s.kind = p_kinds[v_k] AND s.wake_at < c_far
+            SELECT s.wake_at - v_now FROM carteiro.seats AS s
+            WHERE s.kind = p_kinds[v_k] AND s.wake_at >= v_now AND s.wake_at < c_far
             ORDER BY s.wake_at LIMIT 1
         ));
     END LOOP;
@@ -821,30 +933,43 @@ BEGIN
         RETURN;
     END IF;
     RETURN QUERY
-    SELECT v_now, o_idle_ms, j.no, j.id, p_kinds[s_k[j.seat]], t_id[s_t[j.seat]], j.claims + 1,
-        m.tenant, m.declares, m.ttl_ms, e.state, e.due_at, e.expires_at, e.attempts, e.charged, e.in_doubt, e.round,
-        e.revision, e.holder, e.held_until, e.cancel_requested_at, e.evidence, e.provider, e.provider_message_id,
-        e.failure, e.duration_ms, e.finished_at, e.version, m.request_id, m.delivery, m.recipient_id, m.template_type,
-        coalesce(
-            CASE WHEN m.template_type IS NOT NULL THEN (
-                SELECT CASE WHEN t.deleted_at IS NULL THEN t.retry_preset END FROM carteiro.templates AS t
-                WHERE t.tenant = m.tenant AND t.type = m.template_type
-                ORDER BY t.version DESC LIMIT 1
-            ) END,
-            (SELECT t.retry_preset FROM carteiro.tenants AS t WHERE t.id = t_id[s_t[j.seat]])
-        ),
-        -- No more than a socket takes in of a claimer that is stopped and reads nothing: until all is sent, the ring is
-        -- held. The rest is asked for afterwards.
-        CASE WHEN sum(octet_length(c.content)) OVER (ORDER BY j.place) <= 65536 THEN c.content END
-    FROM unnest(j_no, j_id, j_claims, j_seat) WITH ORDINALITY AS j (no, id, claims, seat, place)
-    LEFT JOIN carteiro.messages AS m ON m.no = j.no
-    LEFT JOIN carteiro.entries AS e ON e.message_no = j.no
-    LEFT JOIN carteiro.contents AS c ON c.message_no = j.no
-    WHERE cardinality(j_leased) = v_got OR j.no = ANY (j_leased)
-    ORDER BY j.place;
+    SELECT v_now, o_idle_ms, j.no, j.id, p_kinds[s_k[j.seat]], t_id[s_t[j.seat]], j.claims + 1, t_preset[s_t[j.seat]]
+    FROM unnest(j_no, j_id, j_claims, j_seat) AS j (no, id, claims, seat)
+    WHERE cardinality(j_leased) = v_got OR j.no = ANY (j_leased);
     IF NOT FOUND THEN
         RETURN NEXT;
     END IF;
+END
+$$;
+
+-- What claimed messages are and say: those that there are.
+CREATE FUNCTION carteiro.claimed(p_no bigint[]) RETURNS TABLE (
+    o_no bigint, o_tenant text, o_declares boolean, o_ttl_ms bigint, o_state text, o_due_at bigint, o_expires_at bigint,
+    o_attempts integer, o_charged integer, o_in_doubt integer, o_round integer, o_revision integer, o_holder text,
+    o_held_until bigint, o_cancel_requested_at bigint, o_evidence text, o_provider text, o_provider_id text,
+    o_failure json, o_duration_ms bigint, o_finished_at bigint, o_version integer, o_request_id text, o_delivery text,
+    o_recipient_id text, o_preset text, o_content text
+)
+LANGUAGE plpgsql STABLE
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
+SET plan_cache_mode = force_generic_plan
+AS $$
+BEGIN
+    RETURN QUERY
+    SELECT m.no, m.tenant, m.declares, m.ttl_ms, e.state, e.due_at, e.expires_at, e.attempts, e.charged, e.in_doubt,
+        e.round, e.revision, e.holder, e.held_until, e.cancel_requested_at, e.evidence, e.provider,
+        e.provider_message_id, e.failure, e.duration_ms, e.finished_at, e.version, m.request_id, m.delivery,
+        m.recipient_id,
+        CASE WHEN m.template_type IS NOT NULL THEN (
+            SELECT CASE WHEN t.deleted_at IS NULL THEN t.retry_preset END FROM carteiro.templates AS t
+            WHERE t.tenant = m.tenant AND t.type = m.template_type
+            ORDER BY t.version DESC LIMIT 1
+        ) END,
+        c.content
+    FROM unnest(p_no) AS j (no)
+    JOIN carteiro.messages AS m ON m.no = j.no
+    JOIN carteiro.entries AS e ON e.message_no = j.no
+    LEFT JOIN carteiro.contents AS c ON c.message_no = j.no;
 END
 $$;
 
@@ -868,7 +993,7 @@ CREATE FUNCTION carteiro.save(
     OUT stored integer[], OUT has_work boolean
 )
 LANGUAGE plpgsql
-SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
 SET plan_cache_mode = force_generic_plan
 AS $$
 DECLARE
@@ -880,7 +1005,7 @@ DECLARE
 BEGIN
     has_work := false;
     IF p_lock_ring THEN
-        PERFORM 1 FROM carteiro.ring FOR UPDATE;
+        PERFORM carteiro.lock_ring();
     END IF;
     WITH changed AS (
         UPDATE carteiro.entries AS e
@@ -998,7 +1123,7 @@ CREATE FUNCTION carteiro.begin_attempts(
     p_provider text[], p_event_item integer[], p_event_type text[], p_event_metadata json[], p_event_at bigint[]
 ) RETURNS integer[]
 LANGUAGE plpgsql
-SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
 SET plan_cache_mode = force_generic_plan
 AS $$
 DECLARE
@@ -1015,8 +1140,11 @@ BEGIN
         RETURNING a.item, l.kind, l.tenant, l.parked_until, l.parked_until < before.parked_until AS is_sooner
     ),
     noted AS (
-        INSERT INTO carteiro.notes (kind, tenant, wake_at)
-        SELECT h.kind, h.tenant, min(h.parked_until) FROM held AS h WHERE h.is_sooner GROUP BY h.kind, h.tenant
+        INSERT INTO carteiro.notes (kind, tenant, wake_at, lease_end)
+        SELECT h.kind, h.tenant, min(h.parked_until), min(h.parked_until)
+        FROM held AS h
+        WHERE h.is_sooner
+        GROUP BY h.kind, h.tenant
     )
     SELECT coalesce(array_agg(h.item::integer), '{}') INTO v_stored FROM held AS h;
     v_all := cardinality(v_stored) = cardinality(p_no);
@@ -1045,7 +1173,7 @@ CREATE FUNCTION carteiro.settle_sent(
     p_event_metadata json[], p_event_at bigint[], p_now bigint, OUT stored integer[], OUT has_work boolean
 )
 LANGUAGE plpgsql
-SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
 SET plan_cache_mode = force_generic_plan
 AS $$
 DECLARE
@@ -1095,13 +1223,13 @@ $$;
 -- for nothing go back, too. `has_work`: some may be claimed now.
 CREATE FUNCTION carteiro.release(p_ids text[], p_claims text[], p_wait_ms bigint, p_now bigint, OUT has_work boolean)
 LANGUAGE plpgsql
-SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
 SET plan_cache_mode = force_generic_plan
 AS $$
 DECLARE
     v_no bigint[]; v_id text[]; v_kind text[]; v_tenant text[]; v_rank bigint[]; v_claims integer[];
 BEGIN
-    PERFORM 1 FROM carteiro.ring FOR UPDATE; -- tokens are claim's
+    PERFORM carteiro.lock_ring(); -- tokens are claim's
     WITH given AS (
         DELETE FROM carteiro.leased AS l
         USING unnest(p_ids, p_claims) AS a (id, claim), carteiro.messages AS m, carteiro.entries AS e
@@ -1136,7 +1264,7 @@ BEGIN
     INSERT INTO carteiro.notes (kind, tenant, wake_at)
     SELECT '', t.id, p_now FROM carteiro.tenants AS t WHERE t.id = ANY (v_tenant) AND t.cap IS NOT NULL;
     UPDATE carteiro.ring_clock AS c
-    SET next_token_us = c.next_token_us - g.jobs * greatest(1, c.limit_per_ms * 1000 / c.limit_count)
+    SET n = c.n + 1, next_token_us = c.next_token_us - g.jobs * greatest(1, c.limit_per_ms * 1000 / c.limit_count)
     FROM (SELECT kind, count(*) AS jobs FROM unnest(v_kind) AS k (kind) GROUP BY kind) AS g
     WHERE c.kind = g.kind AND c.limit_count IS NOT NULL;
     UPDATE carteiro.tenants AS t
@@ -1149,7 +1277,7 @@ $$;
 -- Pushes the end of claims on, never back, and the holds of their declared attempts with it; the ids whose claim stands.
 CREATE FUNCTION carteiro.extend(p_ids text[], p_claims text[], p_until bigint) RETURNS TABLE (o_id text, o_claim text)
 LANGUAGE plpgsql
-SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
 SET plan_cache_mode = force_generic_plan
 AS $$
 BEGIN
@@ -1181,7 +1309,7 @@ CREATE FUNCTION carteiro.accept(
     p_tag_item integer[], p_tag text[], p_now bigint
 ) RETURNS TABLE (o_item integer, o_why text, o_created_at bigint, o_recipient_id text, o_request_id text)
 LANGUAGE plpgsql
-SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
 SET plan_cache_mode = force_generic_plan
 AS $$
 DECLARE
@@ -1190,6 +1318,7 @@ DECLARE
     v_no bigint[];
     v_new bigint[];
     v_all boolean;
+    v_here bigint := carteiro.now_ms(); -- the caller's clock may be ahead: what is ready is not looked at later for that
 BEGIN
     SELECT array_agg(t.id) FILTER (WHERE NOT t.disabled), array_agg(t.id) INTO v_open, v_known
     FROM (
@@ -1240,7 +1369,7 @@ BEGIN
         FROM unnest(v_no, p_id, p_tenant, p_kind, p_priority, p_due_at) AS a (no, id, tenant, kind, priority, due_at)
         WHERE a.due_at > p_now AND (v_all OR a.no = ANY (v_new));
         INSERT INTO carteiro.notes (kind, tenant, jobs, wake_at, rank)
-        SELECT a.kind, a.tenant, count(*), min(a.due_at),
+        SELECT a.kind, a.tenant, count(*), min(CASE WHEN a.due_at <= p_now THEN least(a.due_at, v_here) ELSE a.due_at END),
             min(CASE WHEN a.due_at <= p_now THEN carteiro.rank(a.priority, a.due_at) END)
         FROM unnest(v_no, p_tenant, p_kind, p_priority, p_due_at) AS a (no, tenant, kind, priority, due_at)
         WHERE v_all OR a.no = ANY (v_new)

@@ -9,12 +9,11 @@ CREATE INDEX delayed_again ON carteiro.delayed (tenant, message_no) WHERE claims
 -- The seats as the next claim will find them: what notes tell of is counted in.
 CREATE VIEW carteiro.seats_and_notes AS
 SELECT
-    kind, tenant, sum(jobs)::bigint AS jobs, coalesce(min(lowest), 0) AS lowest, min(due_from) AS due_from,
-    coalesce(min(lost_from), 0) AS lost_from
+    kind, tenant, sum(jobs)::bigint AS jobs, coalesce(min(lowest), 0) AS lowest, min(due_from) AS due_from
 FROM (
-    SELECT kind, tenant, jobs, lowest, due_from, lost_from FROM carteiro.seats
+    SELECT kind, tenant, jobs, lowest, due_from FROM carteiro.seats
     UNION ALL
-    SELECT kind, tenant, jobs, CASE WHEN dropped_id IS NULL THEN rank END, wake_at, NULL
+    SELECT kind, tenant, jobs, CASE WHEN dropped_id IS NULL THEN rank END, wake_at
     FROM carteiro.unseen_notes()
     WHERE kind <> ''
 ) AS told

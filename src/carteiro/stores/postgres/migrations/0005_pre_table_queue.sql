@@ -347,7 +347,7 @@ DECLARE
     v_told jsonb;
 BEGIN
     DELETE FROM carteiro.queue_changes WHERE no = NEW.no;
-    PERFORM 1 FROM carteiro.ring FOR UPDATE; -- jobs are taken from where they wait
+    PERFORM carteiro.lock_ring(); -- jobs are taken from where they wait
     SELECT * INTO e FROM carteiro.entries AS n WHERE n.message_no = NEW.message_no FOR UPDATE;
     SELECT * INTO m FROM carteiro.messages AS n WHERE n.no = NEW.message_no;
     SELECT q.max_retries INTO v_most FROM carteiro.queue_rows AS q WHERE q.message_no = NEW.message_no;

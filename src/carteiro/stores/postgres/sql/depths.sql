@@ -41,19 +41,16 @@ parts (kind, jobs, in_flight, since) AS (
     FROM seats AS s
     WHERE s.jobs > 0
     UNION ALL
-    SELECT s.kind, 0, (
+    SELECT k.kind, 0, (
         SELECT count(*) FROM carteiro.leased AS l
-        WHERE l.tenant = s.tenant AND l.kind = s.kind AND l.parked_until > $1 AND l.parked_until <= $1 + $2::bigint
+        WHERE l.kind = k.kind AND l.parked_until > $1 AND l.parked_until <= $1 + $2::bigint
     ), (
         SELECT l.parked_until FROM carteiro.leased AS l
-        WHERE
-            l.tenant = s.tenant AND l.kind = s.kind
-            AND l.parked_until >= least(s.lost_from, $1) AND l.parked_until <= $1
+        WHERE l.kind = k.kind AND l.parked_until <= $1
         ORDER BY l.parked_until
         LIMIT 1
     )
-    FROM seats AS s
-    WHERE s.jobs > 0
+    FROM (SELECT DISTINCT s.kind FROM seats AS s WHERE s.jobs > 0) AS k
 )
 SELECT kind, sum(jobs)::bigint, sum(in_flight)::bigint, min(since)
 FROM parts

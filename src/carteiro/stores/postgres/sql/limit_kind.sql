@@ -1,9 +1,10 @@
 -- Sets or lifts the send limit of a kind; the same limit again changes nothing. The caller holds the lock of the ring.
 -- $1 kind; $2 count; $3 per, in milliseconds
-INSERT INTO carteiro.ring_clock AS c (kind, limit_count, limit_per_ms)
-VALUES ($1::text, $2::bigint, $3::bigint)
-ON CONFLICT (kind) DO UPDATE
-SET limit_count = excluded.limit_count, limit_per_ms = excluded.limit_per_ms, next_token_us = 0
-WHERE
-    c.limit_count IS DISTINCT FROM excluded.limit_count
-    OR c.limit_per_ms IS DISTINCT FROM excluded.limit_per_ms;
+WITH new AS (
+    INSERT INTO carteiro.ring_clock (kind, limit_count, limit_per_ms)
+    SELECT $1::text, $2::bigint, $3::bigint
+    WHERE NOT EXISTS (SELECT FROM carteiro.ring_clock AS c WHERE c.kind = $1::text)
+)
+UPDATE carteiro.ring_clock AS c
+SET n = c.n + 1, limit_count = $2::bigint, limit_per_ms = $3::bigint, next_token_us = 0
+WHERE c.kind = $1::text AND (c.limit_count IS DISTINCT FROM $2::bigint OR c.limit_per_ms IS DISTINCT FROM $3::bigint);

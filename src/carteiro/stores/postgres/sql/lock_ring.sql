@@ -1,2 +1,2 @@
 -- Keeps claims away until the transaction ends.
-SELECT 1 FROM carteiro.ring FOR UPDATE;
+SELECT carteiro.lock_ring();

@@ -1,2 +1,2 @@
 -- Readies the jobs whose lease or hold ran out: see the function of that name. $1 limit; $2 longest; $3 now
-SELECT carteiro.reap($1, $2, $3) FROM (SELECT 1 FROM carteiro.ring FOR UPDATE) AS locked;
+SELECT carteiro.reap($1, $2, $3);
