@@ -71,7 +71,7 @@ class Changes:
         self.held.append(held)
         if owner and job == _HOLD:
             self._begun.append(item)
-        elif owner and job == _DROP and _is_just_sent(entry, change):
+        elif owner and _is_just_sent(entry, change):
             self._sent.append(item)
         else:
             self._others.append(item)
@@ -89,7 +89,10 @@ class Changes:
             items = await session.value("begin", *_usual(self._begun), *_events(self._begun))
             stored |= _places(self._begun, items)
         if self._sent:
-            items, may_work = await session.first("settle_sent", *_sent(self._sent), self.now)
+            has_jobs = any(item.job == _DROP for item in self._sent)
+            items, may_work = await session.first(
+                "settle_sent", *_sent(self._sent), has_jobs, self.now
+            )
             stored |= _places(self._sent, items)
             has_work |= may_work
         if self._others:
@@ -115,7 +118,7 @@ def _job_of(change: Change, hold: int | None) -> tuple[int, int | None]:
 
 def _is_just_sent(entry: Entry, change: Change) -> bool:
     is_plain = change.buried is None and not change.unburied and entry.evidence is None
-    return is_plain and entry.state is State.SENT
+    return is_plain and entry.state is State.SENT and bool(change.events)
 
 
 def _places(items: Sequence[_Item], stored: Iterable[int]) -> set[int]:
@@ -138,10 +141,11 @@ def _usual(items: Sequence[_Item]) -> tuple[str, ...]:
 
 
 def _sent(items: Sequence[_Item]) -> tuple[str, ...]:
-    *first, _, providers = _usual(items)
+    number, version, _, *rest, _, providers = _usual(items)
+    claims = texts([each.entry.holder for each in items])
     durations = numbers([each.entry.duration_ms for each in items])
     ids = texts([each.entry.provider_id for each in items])
-    return (*first, durations, providers, ids, *_events(items))
+    return (number, version, claims, *rest, durations, providers, ids, *_events(items))
 
 
 def _events(items: Sequence[_Item]) -> tuple[str, ...]:

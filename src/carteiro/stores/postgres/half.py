@@ -288,7 +288,7 @@ def _finish(end: End, told: bool | None, held: Held | None, now: int) -> Judged:
     owner = owns_end(held.entry, end, told=told, now=now)
     answer, change = lifecycle.finish(held.entry, end, owner=owner, now=now)
     again = held.entry.due_at if answer == _TO_BE_TRIED_AGAIN else None
-    return Judged(Closed(answer, again), _without_jobs(change))
+    return Judged(Closed(answer, again), _without_jobs(change), owner)
 
 
 def _cancel(tenant: TenantId, told: bool | None, held: Held | None, now: int) -> Judged:  # noqa: FBT001

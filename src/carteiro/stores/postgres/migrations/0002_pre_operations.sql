@@ -1167,10 +1167,12 @@ BEGIN
 END
 $$;
 
+-- p_has_jobs: the jobs are here, and go; else they are kept elsewhere.
 CREATE FUNCTION carteiro.settle_sent(
     p_no bigint[], p_version integer[], p_claim text[], p_attempts integer[], p_in_doubt integer[],
     p_duration_ms bigint[], p_provider text[], p_provider_id text[], p_event_item integer[], p_event_type text[],
-    p_event_metadata json[], p_event_at bigint[], p_now bigint, OUT stored integer[], OUT has_work boolean
+    p_event_metadata json[], p_event_at bigint[], p_has_jobs boolean, p_now bigint,
+    OUT stored integer[], OUT has_work boolean
 )
 LANGUAGE plpgsql
 SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
@@ -1190,7 +1192,9 @@ BEGIN
             WITH ORDINALITY AS a (no, version, claim, attempts, in_doubt, duration_ms, provider, provider_id, item)
         WHERE
             e.message_no = a.no AND e.version = a.version
-            AND a.claim = (SELECT l.claim_id FROM carteiro.leased AS l WHERE l.message_no = a.no)
+            AND (
+                NOT p_has_jobs OR a.claim = (SELECT l.claim_id FROM carteiro.leased AS l WHERE l.message_no = a.no)
+            )
         RETURNING a.item
     )
     SELECT coalesce(array_agg(c.item::integer), '{}') INTO stored FROM changed AS c;
@@ -1199,6 +1203,10 @@ BEGIN
     SELECT p_no[v.item], v.type, v.metadata, v.at
     FROM unnest(p_event_item, p_event_type, p_event_metadata, p_event_at) AS v (item, type, metadata, at)
     WHERE v_all OR v.item = ANY (stored);
+    has_work := false;
+    IF NOT p_has_jobs THEN
+        RETURN;
+    END IF;
     -- A lease that ran out just now is ready again: that job is found stale when it is claimed.
     WITH gone AS (
         DELETE FROM carteiro.leased AS l
