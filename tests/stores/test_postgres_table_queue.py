@@ -718,3 +718,51 @@ async def test_what_came_over_http_is_a_row_too(url: str, app: Application) -> N
     assert (row["user_id"], row["payload"], row["max_retries"]) == (user, asked["p_payload"], 3)
     assert ran.json() == {"processed": 1, "sent": 1, "retried": 0, "failed": 0, "cancelled": 0}
     assert app.row(row["id"])["status"] == "sent"
+
+
+# --- applications that hold on ------------------------------------------------------------------
+
+
+async def test_a_change_that_is_done_at_once_holds_up_nobody_for_long(
+    url: str, app: Application
+) -> None:
+    """Whoever has constraints checked at once, and then idles with the turn of all tenants, is thrown out."""
+    pause = "SELECT current_setting('idle_in_transaction_session_timeout')"
+    async with an_office(url):
+        identity = app.enqueue()
+        with app.connection.transaction():
+            app.rows("SET CONSTRAINTS ALL IMMEDIATE")
+            app.update(identity, "next_retry_at = now()")
+            longest = app.value(pause)
+
+    assert longest == "10s"
+    assert app.value(pause) != "10s"
+
+
+async def test_another_number_of_failures_takes_no_turn(url: str, app: Application) -> None:
+    """It changes no job: while its transaction is open, all others are worked on."""
+    async with an_office(url) as post:
+        limited, other = app.enqueue(), app.enqueue()
+        app.update(limited, "next_retry_at = now() + interval '1 hour'")
+        with app.connection.transaction():
+            app.rows("SET CONSTRAINTS ALL IMMEDIATE")
+            app.update(limited, "max_retries = 2")
+            async with asyncio.timeout(TOO_LONG):
+                await post.work_off()
+        status = app.row(other)["status"]
+
+    assert status == "sent"
+
+
+async def test_a_transaction_that_changed_a_row_cannot_be_prepared(
+    url: str, app: Application
+) -> None:
+    """It would hold the turn of all tenants with nobody behind it."""
+    async with an_office(url):
+        identity = app.enqueue()
+        app.rows("BEGIN")
+        app.update(identity, "status = 'cancelled'")
+        with pytest.raises(psycopg.Error, match="NOTIFY"):
+            app.rows("PREPARE TRANSACTION 'later'")
+
+    assert app.row(identity)["status"] == "pending"

@@ -24,6 +24,11 @@ from support.shared_servers import shared_postgres
 from support.steps import accepted, claim, claimed, claimed_alone, claimed_ids, declare, settled
 
 PATIENCE_S = 20.0  # far more than anything here takes
+_EXTEND = "SELECT * FROM carteiro.extend($1, $2, $3)"
+_OF_ANOTHER_SERVER = """
+UPDATE carteiro.ring
+SET seen = format('%1$s:%1$s:', pg_snapshot_xmax(pg_current_snapshot())::text::bigint + 40)::pg_snapshot
+"""
 _LARGE = json.dumps({"html": "x" * 500_000})
 
 
@@ -201,6 +206,49 @@ async def test_a_hold_that_was_told_late_is_still_found_when_its_worker_is_gone(
     assert isinstance(begun, Begun)
     assert again.lease.job == message
     assert again.open_attempt
+
+
+async def test_a_heartbeat_that_crosses_a_start_does_not_hide_when_the_hold_ends(url: str) -> None:
+    """The start waits for the heartbeat, shortens what that has lengthened, and says so."""
+    clock = StoreClock()
+    async with open_postgres(url, PostgresOptions(clock=clock)) as backend:
+        await backend.tenants.define(tenants_named([ACME]))
+        [message] = await accepted(backend.store, a_message())
+        job = await claimed_alone(backend.store, lease=timedelta(seconds=1))
+        heart = await asyncpg.connect(url)
+        beat = heart.transaction()
+        await beat.start()
+        until = clock() + 60_000
+        await heart.execute(_EXTEND, [message], [job.lease.claim], until)
+
+        starting = asyncio.create_task(declare(backend.store, job, hold=timedelta(seconds=2)))
+        await asyncio.sleep(0.2)  # it waits by now, or will find all done
+        await beat.commit()
+        await heart.close()
+        begun = await starting
+        await claim(backend.store)  # leases were looked at
+        clock.advance(timedelta(seconds=3))
+        again = await claimed_alone(backend.store)
+
+    assert isinstance(begun, Begun)
+    assert again.lease.job == message
+
+
+async def test_what_is_accepted_right_after_a_restore_is_claimed(url: str) -> None:
+    """Another server counts its transactions anew: which notes were read before cannot be told."""
+    async with open_postgres(url) as before:
+        await before.tenants.define(tenants_named([ACME]))
+        waiting = await accepted(before.store, a_message())
+    restored = await asyncpg.connect(url)
+    await restored.execute(_OF_ANOTHER_SERVER)
+    async with open_postgres(url) as backend:
+        waiting += await accepted(backend.store, a_message())
+        for _ in range(60):  # until the counter has caught up
+            await restored.execute("SELECT pg_current_xact_id()")
+        got = await claimed_ids(backend.store)
+    await restored.close()
+
+    assert sorted(got) == sorted(waiting)
 
 
 async def test_a_worker_that_comes_back_changes_no_attempt_of_another(

@@ -30,6 +30,7 @@ _SETTINGS = {
     "listen_addresses": HOST,
     "unix_socket_directories": "",
     "max_connections": "200",
+    "max_prepared_transactions": "10",  # some set-ups allow them
     "shared_buffers": "64MB",  # a template and its newest copies
     "max_wal_size": "256MB",
     # On, as it should be, but it never comes: while it looks into a template, nobody can copy it.

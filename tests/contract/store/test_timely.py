@@ -224,6 +224,23 @@ async def test_a_tenant_that_left_the_ring_is_found_again_after_a_step_back(
     assert second not in got
 
 
+async def test_a_kind_that_others_look_after_is_found_again_after_a_step_back(
+    store: Store, clock: StoreClock
+) -> None:
+    """Another kind's claim hears of its new message first, by the clock that stepped back."""
+    await accepted(store, a_task())
+    await settled(store, await claimed_alone(store, kinds=[TASK]), sent())
+    await claim(store, kinds=[TASK])
+
+    clock.back(5 * SECOND)
+    expected = await accepted(store, a_task(), a_message())
+    got = await claimed_ids(store, kinds=[EMAIL])
+    clock.advance(4 * SECOND + SECOND / 2)
+    got += await claimed_ids(store, kinds=[TASK])
+
+    assert sorted(got) == sorted(expected)
+
+
 async def test_a_scheduled_message_keeps_its_time_through_a_step_back(
     store: Store, clock: StoreClock
 ) -> None:

@@ -1,4 +1,7 @@
-"""Where the jobs of a database are kept, in it or elsewhere: what changes hands is made again from the ledger."""
+"""Where the jobs of a database are kept, in it or elsewhere: what changes hands is made again from the ledger.
+
+A database that was restored into another server keeps its jobs, but no longer knows whose turn it is.
+"""
 
 from carteiro.policy.lifecycle import LONGEST_HOLD_MS
 from carteiro.stores.postgres.database import Database, Session
@@ -9,22 +12,30 @@ _ELSEWHERE = '"elsewhere"'
 
 async def keep_jobs(db: Database, *, here: bool) -> None:
     """Give every unfinished message a job here; or none any more, for a queue elsewhere has them."""
-    if not await _changes_hands(db, here=here):
+    if not any(await _found(db, here=here)):
         return
     now = await db.now()
     async with db.transaction() as session:
         await session.fetch("lock_ring")
-        if not await _changes_hands(session, here=here):  # another process was faster
-            return
-        await session.fetch("clear_jobs")
-        if here:
-            await session.fetch("restore_jobs", now, LONGEST_HOLD_MS)
-            await session.fetch("override_drop", _MARK)
-        else:
-            await session.fetch("override_set", _MARK, _ELSEWHERE)
-        await session.fetch("rebuild_ring", now)
+        changes_hands, is_restored = await _found(
+            session, here=here
+        )  # another may have been faster
+        if changes_hands:
+            await _hand_over(session, now, here=here)
+        if changes_hands or is_restored:
+            await session.fetch("rebuild_ring", now)
 
 
-async def _changes_hands(db: Database | Session, *, here: bool) -> bool:
-    is_elsewhere = await db.value("override_get", _MARK) is not None
-    return is_elsewhere is here
+async def _found(db: Database | Session, *, here: bool) -> tuple[bool, bool]:
+    """Whether the jobs change hands, and whether the ring is another server's."""
+    is_elsewhere, is_restored = await db.first("keeping", _MARK)
+    return is_elsewhere is here, is_restored
+
+
+async def _hand_over(session: Session, now: int, *, here: bool) -> None:
+    await session.fetch("clear_jobs")
+    if here:
+        await session.fetch("restore_jobs", now, LONGEST_HOLD_MS)
+        await session.fetch("override_drop", _MARK)
+    else:
+        await session.fetch("override_set", _MARK, _ELSEWHERE)

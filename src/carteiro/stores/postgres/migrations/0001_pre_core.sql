@@ -299,7 +299,7 @@ CREATE TABLE carteiro.ring_clock (
 -- What others leave for claim to know: a transaction that stays open must neither hide nor block a tenant, so nobody but
 -- claim writes the ring. Never updated. Claim reads those that it has not seen: `seen` is the snapshot of its last look.
 --   jobs: so many more or fewer; wake_at: look at the seat then; rank: the least that was added to `ready`;
---   dropped_id: this ready job, of this rank, is no more; lease_end: a lease ends sooner than it did;
+--   lease_end: a lease ends sooner than it did;
 --   kind '' : a slot of the tenant became free.
 CREATE TABLE carteiro.notes (
     xid xid8 NOT NULL DEFAULT pg_current_xact_id(),
@@ -308,7 +308,6 @@ CREATE TABLE carteiro.notes (
     jobs integer NOT NULL DEFAULT 0,
     wake_at bigint NOT NULL,
     rank bigint,
-    dropped_id text COLLATE "C",
     lease_end bigint
 ) WITH (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_cost_delay = 0);
 CREATE INDEX notes_by_transaction ON carteiro.notes (xid);

@@ -1,5 +1,6 @@
 -- The operations that must be one step on the server: whoever is stopped, killed or cut off in the midst of one holds no
--- lock that others wait for. Their plans must not depend on statistics, which are always wrong for a queue: hence the
+-- lock that others wait for. Whoever changes entries and leases of the same messages locks the entries first, by number.
+-- Their plans must not depend on statistics, which are always wrong for a queue: hence the
 -- settings of each.
 
 -- Keeps claims away until the transaction ends.
@@ -44,8 +45,9 @@ $$;
 -- --- the ring ----------------------------------------------------------------------------------
 
 -- Reads the notes into the ring. The caller holds the ring's lock. One statement: what is read and what is noted as
--- read are the same snapshot. No alarm is set before p_now. Returns, by kind, the soonest of the leases that were cut short.
-CREATE FUNCTION carteiro.read_notes(p_now bigint) RETURNS TABLE (o_kind text, o_lease_end bigint)
+-- read are the same snapshot. No alarm is set before p_now, nor, for a kind whose last claim saw a later time, before
+-- those that its next claim looks at. Returns, by kind, the soonest of the leases that were cut short.
+CREATE FUNCTION carteiro.read_notes(p_now bigint, p_jitter bigint) RETURNS TABLE (o_kind text, o_lease_end bigint)
 LANGUAGE plpgsql
 SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
 SET plan_cache_mode = force_generic_plan
@@ -54,16 +56,12 @@ DECLARE
     v_ring record;
 BEGIN
     SELECT r.ctid AS place, r.seen, r.folded INTO v_ring FROM carteiro.ring AS r ORDER BY r.n DESC LIMIT 1;
-    IF pg_snapshot_xmax(v_ring.seen) > pg_snapshot_xmax(pg_current_snapshot()) THEN
-        PERFORM carteiro.rebuild_ring(p_now); -- restored into another server: transactions are counted anew
-        RETURN;
-    END IF;
     RETURN QUERY
     WITH unseen AS MATERIALIZED (
         SELECT * FROM carteiro.unseen_notes()
     ),
     told AS (
-        SELECT kind, tenant, jobs, wake_at, CASE WHEN dropped_id IS NULL THEN rank END AS rank
+        SELECT kind, tenant, jobs, wake_at, rank
         FROM unseen
         WHERE kind <> ''
         UNION ALL
@@ -79,8 +77,12 @@ BEGIN
         GROUP BY kind, tenant
     ),
     found AS MATERIALIZED (
-        SELECT n.kind, n.tenant, n.jobs, n.wake_at, n.rank, s.place
+        SELECT n.kind, n.tenant, n.jobs, n.wake_at, n.rank, s.place,
+            greatest(n.wake_at, p_now, c.seen_at - p_jitter) AS alarm
         FROM sums AS n
+        LEFT JOIN LATERAL (
+            SELECT o.seen_at FROM carteiro.ring_clock AS o WHERE o.kind = n.kind ORDER BY o.n DESC LIMIT 1
+        ) AS c ON true
         LEFT JOIN LATERAL (
             SELECT o.ctid AS place FROM carteiro.seats AS o
             WHERE o.kind = n.kind AND o.tenant = n.tenant
@@ -91,7 +93,7 @@ BEGIN
         UPDATE carteiro.seats AS s
         SET n = s.n + 1,
             jobs = s.jobs + f.jobs,
-            wake_at = CASE WHEN s.wake_at IS NOT NULL THEN least(s.wake_at, greatest(f.wake_at, p_now)) END,
+            wake_at = CASE WHEN s.wake_at IS NOT NULL THEN least(s.wake_at, f.alarm) END,
             lowest = least(s.lowest, f.rank),
             due_from = least(s.due_from, f.wake_at)
         FROM found AS f
@@ -99,16 +101,9 @@ BEGIN
     ),
     new AS (
         INSERT INTO carteiro.seats (kind, tenant, jobs, wake_at, lowest, due_from)
-        SELECT f.kind, f.tenant, f.jobs, greatest(f.wake_at, p_now), coalesce(f.rank, 0), f.wake_at
+        SELECT f.kind, f.tenant, f.jobs, f.alarm, coalesce(f.rank, 0), f.wake_at
         FROM found AS f
         WHERE f.place IS NULL AND EXISTS (SELECT FROM carteiro.tenants AS t WHERE t.id = f.tenant)
-    ),
-    dropped AS (
-        DELETE FROM carteiro.ready AS r
-        USING unseen AS u
-        WHERE
-            u.dropped_id IS NOT NULL
-            AND r.tenant = u.tenant AND r.kind = u.kind AND r.rank = u.rank AND r.id = u.dropped_id
     ),
     seen AS (
         UPDATE carteiro.ring AS r
@@ -123,6 +118,15 @@ BEGIN
         WHERE r.ctid = (SELECT o.ctid FROM carteiro.ring AS o ORDER BY o.n DESC LIMIT 1);
     END IF;
 END
+$$;
+
+-- Whether the database was restored into another server, where transactions are counted anew: which notes claim has read
+-- can no longer be told.
+CREATE FUNCTION carteiro.is_restored() RETURNS boolean
+LANGUAGE sql STABLE
+AS $$
+    SELECT pg_snapshot_xmax(r.seen) > pg_snapshot_xmax(pg_current_snapshot())
+    FROM carteiro.ring AS r ORDER BY r.n DESC LIMIT 1
 $$;
 
 -- Makes the ring anew from the jobs that there are. The caller holds the ring's lock.
@@ -387,6 +391,9 @@ BEGIN
     PERFORM set_config('synchronous_commit', 'off', true); -- a lost claim is harmless: no need to wait for the disk
     PERFORM carteiro.lock_ring();
     v_now := coalesce(p_now, carteiro.now_ms());
+    IF carteiro.is_restored() THEN -- while we were connected
+        PERFORM carteiro.rebuild_ring(v_now);
+    END IF;
 
     SELECT o.setting::json INTO v_tuned FROM carteiro.overrides AS o WHERE o.name = 'fairness';
     IF v_tuned IS NOT NULL THEN
@@ -428,7 +435,7 @@ BEGIN
         v_changed := true;
     END IF;
 
-    FOR v_row IN SELECT o_kind AS kind, o_lease_end AS lease_end FROM carteiro.read_notes(v_now) LOOP
+    FOR v_row IN SELECT o_kind AS kind, o_lease_end AS lease_end FROM carteiro.read_notes(v_now, p_jitter) LOOP
         v_k := array_position(p_kinds, v_row.kind);
         IF v_k IS NOT NULL THEN
             k_lost[v_k] := least(k_lost[v_k], v_row.lease_end);
@@ -1130,6 +1137,8 @@ DECLARE
     v_stored integer[];
     v_all boolean;
 BEGIN
+    -- Before the leases are looked at: whoever extends one meanwhile would have it end sooner unnoticed.
+    PERFORM 1 FROM carteiro.entries AS e WHERE e.message_no = ANY (p_no) ORDER BY e.message_no FOR NO KEY UPDATE;
     WITH held AS (
         UPDATE carteiro.leased AS l SET parked_until = a.until
         FROM unnest(p_no, p_version, p_claim, p_until) WITH ORDINALITY AS a (no, version, claim, until, item),
@@ -1290,6 +1299,10 @@ SET plan_cache_mode = force_generic_plan
 AS $$
 BEGIN
     PERFORM set_config('synchronous_commit', 'off', true);
+    PERFORM 1 FROM carteiro.entries AS e
+    WHERE e.message_no = ANY (ARRAY(SELECT m.no FROM carteiro.messages AS m WHERE m.id = ANY (p_ids)))
+    ORDER BY e.message_no
+    FOR NO KEY UPDATE;
     RETURN QUERY
     WITH pushed AS (
         UPDATE carteiro.leased AS l SET parked_until = greatest(l.parked_until, p_until)

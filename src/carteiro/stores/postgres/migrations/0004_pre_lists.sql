@@ -2,7 +2,6 @@
 
 -- Open attempts are found by their jobs: all that are leased, and those that were before. An index of entries that have a
 -- hold would be written by every declare, and with it every other index of the row.
-DROP INDEX IF EXISTS carteiro.entries_open;
 CREATE INDEX ready_again ON carteiro.ready (tenant, message_no) WHERE claims > 0;
 CREATE INDEX delayed_again ON carteiro.delayed (tenant, message_no) WHERE claims > 0;
 
@@ -13,7 +12,7 @@ SELECT
 FROM (
     SELECT kind, tenant, jobs, lowest, due_from FROM carteiro.seats
     UNION ALL
-    SELECT kind, tenant, jobs, CASE WHEN dropped_id IS NULL THEN rank END, wake_at
+    SELECT kind, tenant, jobs, rank, wake_at
     FROM carteiro.unseen_notes()
     WHERE kind <> ''
 ) AS told

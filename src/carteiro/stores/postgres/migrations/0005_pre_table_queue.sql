@@ -347,7 +347,12 @@ DECLARE
     v_told jsonb;
 BEGIN
     DELETE FROM carteiro.queue_changes WHERE no = NEW.no;
-    PERFORM carteiro.lock_ring(); -- jobs are taken from where they wait
+    PERFORM pg_notify('carteiro', ''); -- and with it the transaction cannot be prepared, to hold the ring for nobody
+    IF NEW.what <> 'limit' THEN
+        -- Jobs are taken from where they wait. Who has constraints checked at once holds the ring from here on: not for long.
+        PERFORM set_config('idle_in_transaction_session_timeout', '10s', true);
+        PERFORM carteiro.lock_ring();
+    END IF;
     SELECT * INTO e FROM carteiro.entries AS n WHERE n.message_no = NEW.message_no FOR UPDATE;
     SELECT * INTO m FROM carteiro.messages AS n WHERE n.no = NEW.message_no;
     SELECT q.max_retries INTO v_most FROM carteiro.queue_rows AS q WHERE q.message_no = NEW.message_no;
@@ -474,7 +479,6 @@ BEGIN
     IF v_due IS NOT NULL THEN
         INSERT INTO carteiro.delayed (message_no, id, kind, tenant, rank, parked_until)
         VALUES (m.no, m.id, m.kind, m.tenant, carteiro.rank(m.priority, v_due), v_due);
-        PERFORM pg_notify('carteiro', '');
     END IF;
     INSERT INTO carteiro.notes (kind, tenant, jobs, wake_at)
     VALUES (m.kind, m.tenant, (v_due IS NOT NULL)::integer - v_had_job::integer, coalesce(v_due, c_far));
