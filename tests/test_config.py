@@ -309,6 +309,13 @@ def test_an_unknown_flag_is_refused() -> None:
             "should be sqlite:///FILE, postgresql://HOST/DATABASE or memory://",
         ),
         ("queue = 'here:6379'", "should be redis://HOST:PORT/NUMBER"),
+        ("queue = 'redis://here:6379/abc'", "NUMBER, a database, is 0 or more"),
+        ("queue = 'redis://here:6379/-1'", "NUMBER, a database, is 0 or more"),
+        ("queue = 'redis://here:port/0'", "should be redis://HOST:PORT/NUMBER"),
+        ("queue = 'redis+sentinel://here:26379'", "/SERVICE/NUMBER"),
+        ("queue = 'redis+sentinel://here:port/main'", "/SERVICE/NUMBER"),
+        ("queue = 'redis+sentinel://here,/main'", "/SERVICE/NUMBER"),
+        ("queue = 'redis+sentinel://here/main/abc'", "/SERVICE/NUMBER"),
         (
             "provider = 'ses'",
             "provider = 'ses' (from carteiro.toml): should be 'sandbox', 'smtp' or 'noop'",
@@ -360,6 +367,27 @@ def test_a_password_in_an_address_is_not_shown() -> None:
     """Whoever looks at the settings, or at an error about them, does not learn it."""
     assert without_password("postgresql://ana:s3cret@db/mail") == "postgresql://ana:***@db/mail"
     assert without_password("postgresql://ana@db/mail") == "postgresql://ana@db/mail"
+    assert without_password("postgresql://ana:s3@cret@db/mail") == "postgresql://ana:***@db/mail"
+    assert without_password("redis://:s3cret@[::1]:6379/0") == "redis://:***@[::1]:6379/0"
+    assert without_password("redis://db/0?password=s3cret&a=b") == "redis://db/0?password=***&a=b"
     with pytest.raises(ConfigError) as raised:
         load(environ={"CARTEIRO_STORE": "mysql://ana:s3cret@db/mail"})
     assert "s3cret" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "redis://here",
+        "redis://here:6379/",
+        "rediss://ana:s3cret@here:6379/15?ssl_cert_reqs=none",
+        "valkey://[::1]:6379/0",
+        "unix:///run/redis.sock?db=1",
+        "redis+sentinel://here/main",
+        "redis+sentinel://:s3cret@one:26379,two:26380/main/3?password=s3cret",
+    ],
+)
+def test_an_address_of_a_queue_is_taken_as_it_is(url: str) -> None:
+    """With and without what can be left out."""
+    assert load(environ={"CARTEIRO_QUEUE": url}).queue == url

@@ -10,7 +10,7 @@ import asyncpg
 import pytest
 from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 
-from carteiro.errors import CannotJoin, KeyReused, StoreError
+from carteiro.errors import CannotJoin, KeyReused
 from carteiro.model import Accepted, MessageId, Replayed
 from carteiro.post import Carteiro
 from support.shared_servers import shared_postgres
@@ -171,7 +171,7 @@ async def test_another_database_is_told_of(url: str) -> None:
             _asyncpg(elsewhere) as connection,
             connection.transaction(),
         ):
-            with pytest.raises(StoreError):
+            with pytest.raises(CannotJoin, match="a database that Carteiro is not in"):
                 await post.send(tenant="default", connection=connection, **EMAIL)
 
 

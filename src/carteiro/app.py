@@ -17,7 +17,7 @@ from carteiro.config import Settings, secret
 from carteiro.email import max_retries_of
 from carteiro.errors import ConfigError, StoreMoved
 from carteiro.kinds import Kind
-from carteiro.model import EMAIL, Fairness, LeasedJob
+from carteiro.model import EMAIL, ZERO, Fairness, LeasedJob
 from carteiro.path.confirm import confirm
 from carteiro.policy.retry import PRESETS, RetryPolicy
 from carteiro.ports import Backend, Provider
@@ -32,7 +32,7 @@ from carteiro.stores.paired_ports import open_paired
 from carteiro.stores.sqlite import SqliteOptions, open_sqlite, open_sqlite_ledger
 from carteiro.stores.sqlite.examine import examine, found_version
 from carteiro.stores.sqlite.moving import open_source
-from carteiro.upkeep.relay import relay
+from carteiro.upkeep.relay import Relay, RelayedQueue, relay
 
 _SQLITE = "sqlite:///"
 _POSTGRES = ("postgresql://", "postgres://")
@@ -81,8 +81,9 @@ async def _open_paired(
         relaying = (
             asyncio.create_task(relay(pair.ledger, pair.queue, pair.found)) if relays else None
         )
+        kept = RelayedQueue(pair.queue, Relay(pair.ledger, pair.queue, pair.found, term=ZERO))
         try:
-            yield pair.backend
+            yield replace(pair.backend, queue=kept)
         finally:
             if relaying is not None:
                 relaying.cancel()
@@ -119,7 +120,7 @@ def _redis() -> ModuleType:
     try:
         return import_module("carteiro.stores.redis")
     except ModuleNotFoundError as error:
-        text = f"A queue in Redis needs {error.name}: pip install 'carteiro[redis]'"
+        text = f"A queue in Redis needs {error.name}: from a clone, pip install -c constraints.txt '.[redis]'"
         raise ConfigError(text) from error
 
 
@@ -149,7 +150,7 @@ def _postgres() -> ModuleType:
     try:
         return import_module("carteiro.stores.postgres")
     except ModuleNotFoundError as error:
-        text = f"The Postgres store needs {error.name}: pip install 'carteiro[postgres]'"
+        text = f"The Postgres store needs {error.name}: from a clone, pip install -c constraints.txt '.[postgres]'"
         raise ConfigError(text) from error
 
 

@@ -40,8 +40,14 @@ ProviderName: TypeAlias = Literal["sandbox", "smtp", "noop"]
 
 _MEMORY = "memory://"
 _STORE = re.compile(r"sqlite:///.+|postgres(ql)?://.+", re.DOTALL)
-_QUEUE = re.compile(r"(redis|rediss|valkey|valkeys|redis\+sentinel|unix)://.+", re.DOTALL)
-_PASSWORD = re.compile(r"(://[^/@:]*):[^/@]*@")
+_PLACE = r"([^/?#@,:\[\]]+|\[[^/?#@,]+\])(:\d+)?"  # host, or address of IPv6 in brackets, and port
+_QUEUE = re.compile(
+    rf"(rediss?|valkeys?)://([^/?#]*@)?{_PLACE}(/\d*)?(\?.*)?"
+    rf"|redis\+sentinel://([^/?#]*@)?{_PLACE}(,{_PLACE})*/[^/?#]+(/\d*)?(\?.*)?"
+    r"|unix://.+",
+    re.DOTALL | re.ASCII,
+)
+_PASSWORD = re.compile(r"(://[^/@:]*:)[^/]*(?=@)|([?&]password=)[^&]*", re.IGNORECASE)
 
 _SLOTS_WITH_NETWORK = 5
 _SLOTS_WITHOUT = 200
@@ -82,14 +88,17 @@ def _store(raw: str) -> str:
 
 def _queue(raw: str) -> str:
     if raw and not _QUEUE.fullmatch(raw):
-        text = "should be redis://HOST:PORT/NUMBER, redis+sentinel://HOST:PORT/SERVICE, or empty"
+        text = (
+            "should be redis://HOST:PORT/NUMBER, redis+sentinel://HOST:PORT,HOST:PORT/SERVICE/NUMBER,"
+            " or empty; NUMBER, a database, is 0 or more"
+        )
         raise ValueError(text)
     return raw
 
 
 def without_password(raw: object) -> object:
     """A setting as it may be shown: an address may have a password in it."""
-    return _PASSWORD.sub(r"\1:***@", raw) if isinstance(raw, str) else raw
+    return _PASSWORD.sub(r"\1\2***", raw) if isinstance(raw, str) else raw
 
 
 def _networks(raw: str) -> str:

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from datetime import timedelta
 
+from carteiro.errors import StoreUnavailable
 from carteiro.model import (
     ZERO,
     AcceptAnswer,
@@ -31,16 +32,19 @@ _A_MOMENT = timedelta(milliseconds=20)
 class Errand:
     """The store behind it, but for claims: at most ``limit`` jobs, and an end when nothing is due.
 
-    What is in hand may hold others back (a cap, a send rate), so the end is reached only when nothing
-    is due *and* nothing is in hand. ``states`` counts what became of the jobs.
+    What is in hand may hold others back (a cap, a send rate), so the end is reached only when a claim finds
+    nothing due that was asked for when nothing was in hand, and no other claim is under way. ``states``
+    counts what became of the jobs; ``failure`` is why nothing could be claimed, if that was the end.
     """
 
     def __init__(self, store: Store, *, limit: int | None) -> None:
         self._store = store
         self._left = limit
         self._in_hand: set[Lease] = set()
+        self._asking = 0
         self._done: Callable[[], None] = lambda: None
         self.states: Counter[State] = Counter()
+        self.failure: StoreUnavailable | None = None
 
     def when_done(self, done: Callable[[], None]) -> None:
         """Call this when nothing more will be handed out."""
@@ -55,12 +59,26 @@ class Errand:
         if limit == 0:
             self._done()
             return Claimed([], None)
-        claimed = await self._store.claim(claim_id=claim_id, kinds=kinds, limit=limit, lease=lease)
+        is_idle = not self._in_hand
+        self._asking += 1
+        try:
+            claimed = await self._store.claim(
+                claim_id=claim_id, kinds=kinds, limit=limit, lease=lease
+            )
+        except (
+            StoreUnavailable
+        ) as error:  # who is to come back does not wait for a store to come back
+            if is_idle:
+                self.failure = error
+                self._done()
+            raise
+        finally:
+            self._asking -= 1
         self._in_hand.update(job.lease for job in claimed.jobs)
         if self._left is not None:
             self._left -= len(claimed.jobs)
         if not claimed.jobs:
-            if not self._in_hand:
+            if is_idle and not self._in_hand and not self._asking:
                 self._done()
             return Claimed([], _A_MOMENT)
         return claimed

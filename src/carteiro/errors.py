@@ -13,7 +13,8 @@ CarteiroError
 ├── DeliveryFailed         a task or provider says what is wrong, already classified
 └── StoreError
     ├── StoreUnavailable   cannot be reached or written now; try again
-    │   └── StoreMoved     closed for good: its messages go to another store, or went there
+    │   ├── StoreMoved     closed for good: its messages go to another store, or went there
+    │   └── QueueAway      the queue beside the store is away or full; the store itself goes on
     ├── StoreFull          no room for new messages; what is accepted already still settles
     ├── StoreCorrupt       the file is damaged
     ├── SchemaMismatch     the schema is newer than this program
@@ -32,6 +33,17 @@ class CarteiroError(Exception):
 
 class ConfigError(CarteiroError):
     """A setting is wrong."""
+
+
+class QueueElsewhere(ConfigError):
+    """The store was opened without the queue that others use right now: it would take the jobs away from them."""
+
+    def __init__(self, store: str) -> None:
+        text = (
+            f"The jobs of {store} are in a queue elsewhere, and a process that uses it is running"
+        )
+        remedy = "set queue (CARTEIRO_QUEUE) as it is set there, or stop all that use it first"
+        super().__init__(f"{text}: {remedy}")
 
 
 @value
@@ -107,6 +119,10 @@ class StoreUnavailable(StoreError):
 
 class StoreMoved(StoreUnavailable):
     """Closed for good: its messages go to another store, or went there."""
+
+
+class QueueAway(StoreUnavailable):
+    """The queue beside the store is away or full; the store itself goes on."""
 
 
 class StoreFull(StoreError):

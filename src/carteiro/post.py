@@ -190,7 +190,10 @@ class Carteiro:
         """Work on what is due now, at most ``limit`` jobs, and return; what became of them, by state.
 
         Can be stopped as a worker can. What waits for another attempt is left for the next time.
+        `StoreUnavailable` if nothing can be claimed.
         """
+        if self.backend.queue is not None:
+            await self.backend.queue.complete()
         await expire_once(self.backend.upkeep, self.tally)
         errand = Errand(self.backend.store, limit=limit)
         worker = self._worker(errand)
@@ -199,6 +202,8 @@ class Carteiro:
             await worker.run()
         finally:
             self._workers.discard(worker)
+        if errand.failure is not None and not errand.states:
+            raise errand.failure
         return errand.states
 
     def _worker(self, store: Store) -> Worker:

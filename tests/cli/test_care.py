@@ -12,6 +12,7 @@ import pytest
 from carteiro.cli.exit_codes import ExitCode
 from carteiro.stores.sqlite.opening import newest_version
 from support.command_line import CommandLine
+from support.services import HOST, free_port
 
 
 def changed(line: CommandLine, statement: str, *values: object) -> None:
@@ -122,6 +123,26 @@ def test_it_is_explained_why_a_message_waits(line: CommandLine) -> None:
     assert (ready["why"], held["why"]) == ("turn", "tenant_paused")
     assert (held["outboxId"], held["status"], held["until"]) == (message, "ENQUEUED", None)
     assert "paused" in said
+
+
+def test_without_its_queue_the_ledger_still_tells_what_it_knows(line: CommandLine) -> None:
+    """That the queue is away is an answer, and no failure."""
+    done = line.dead()
+    waits = line.sent("ok@sandbox.test")
+    away = {"CARTEIRO_QUEUE": f"redis://{HOST}:{free_port()}/0"}
+
+    explained = line("explain", waits, **away)
+    ended = line.asked("explain", done, **away)
+    stats = line("stats", **away)
+    figures = line.asked("stats", **away)
+
+    assert explained.code == stats.code == ExitCode.OK
+    assert "The queue is away" in explained.out
+    assert line.asked("explain", waits, **away)["why"] == "queue_away"
+    assert ended["why"] == "finished"
+    assert "The queue is away" in stats.err
+    assert "messages ENQUEUED" in stats.out
+    assert (figures["depths"], figures["states"]) == (None, {"ENQUEUED": 1, "FAILED": 1})
 
 
 # --- doctor -------------------------------------------------------------------------------------

@@ -16,6 +16,16 @@ from support.command_line import CommandLine
 from support.set_ups import postgres_url
 
 
+@pytest.mark.parametrize("command", ["ls", "group"])
+def test_where_there_is_none_people_are_told(line: CommandLine, command: str) -> None:
+    """And programs get nothing."""
+    line.tenant("acme")
+
+    assert line("dead", command).err == "There is none.\n"
+    ran = line("dead", command, "--json")
+    assert (ran.out, ran.err) == ("", "")
+
+
 def test_dead_letters_are_listed_shown_and_grouped(line: CommandLine) -> None:
     """Every filter counts; one has its history."""
     line.tenant("acme")

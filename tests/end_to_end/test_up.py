@@ -24,6 +24,8 @@ from support.running import (
     status_of,
     up,
 )
+from support.services import HOST, free_port
+from support.table_queue import a_shared_database
 
 EMAIL = {"to": "ok@sandbox.test", "subject": "Bom dia", "text": "Olá"}
 
@@ -115,6 +117,26 @@ async def test_the_key_is_shown_once_and_another_on_demand(tmp_path: Path) -> No
     assert "carteiro up --new-key" in second.announced
     assert "carteiro admin-token rotate" in second.announced
     assert first.key.encode() not in all_bytes_in(tmp_path)
+
+
+async def test_what_it_announces_holds_no_password_and_no_flag_that_is_not_there(
+    tmp_path: Path,
+) -> None:
+    """The queue is named; and ``carteiro api`` cannot make a key itself."""
+    queue = f"redis://ana:s3cret@{HOST}:{free_port()}/0"
+    with a_shared_database() as url:
+        store = url.replace("@", ":s3cret@")
+        settings = {"CARTEIRO_STORE": store, "CARTEIRO_QUEUE": queue}
+        async with up(tmp_path, command="api", **settings) as first:
+            await first.ended(signal.SIGTERM)
+        async with up(tmp_path, command="api", **settings) as second:
+            await second.ended(signal.SIGTERM)
+
+    assert "s3cret" not in first.announced + second.announced
+    assert f"Store: {store.replace('s3cret', '***')}" in second.announced
+    assert f"Queue: {queue.replace('s3cret', '***')}" in second.announced
+    assert "--new-key" not in second.announced
+    assert "carteiro key add --tenant default" in second.announced
 
 
 def all_bytes_in(folder: Path) -> bytes:

@@ -11,7 +11,7 @@ import redis
 
 from carteiro.intake.http.api import create_api
 from carteiro.post import Carteiro
-from support.http import a_client, a_client_of, answer_in, opened, sent
+from support.http import ADMIN_TOKEN, a_client, a_client_of, answer_in, opened, sent
 from support.postgres_server import SUPERUSER, a_postgres
 from support.redis_server import RedisServer, a_redis
 from support.set_ups import postgres_url
@@ -109,6 +109,22 @@ async def test_a_full_queue_is_told(store: str, queue: RedisServer) -> None:
 
     assert meanwhile["queue"] == "full"
     assert meanwhile["roles"] == {"api": "degraded", "worker": "ready"}
+
+
+async def test_without_the_queue_administrators_are_told_what_the_ledger_knows(
+    tmp_path: Path, queue: RedisServer
+) -> None:
+    """Why a message waits, and all figures but those of the queue."""
+    async with opened(f"sqlite:///{tmp_path}/carteiro.db", queue=queue.url) as post:
+        queue.stop()
+        async with a_client(post) as client:
+            waits = (await sent(client))["outboxId"]
+        async with a_client(post, key=ADMIN_TOKEN) as admin:
+            told = answer_in(await admin.get(f"/admin/v1/messages/{waits}/explain"))
+            stats = answer_in(await admin.get("/admin/v1/stats"))
+
+    assert told["why"] == "queue_away"
+    assert (stats["depths"], stats["states"]) == (None, {"ENQUEUED": 1})
 
 
 async def test_without_its_ledger_it_is_not_ready() -> None:

@@ -15,7 +15,7 @@ from carteiro.model import (
     StoredMessage,
     Tenant,
 )
-from carteiro.policy.waiting import Waiting, Why, explain
+from carteiro.policy.waiting import Waiting, Why, explain, explain_without_queue
 from support.builders import ACME, a_failure, a_tenant
 
 NOW = datetime(2027, 1, 15, 8, 0, tzinfo=UTC)
@@ -72,6 +72,14 @@ def test_what_is_finished_waits_for_nothing(state: State) -> None:
 
     assert (waiting.why, waiting.until) == (Why.FINISHED, None)
     assert state in waiting.text
+
+
+@pytest.mark.parametrize(
+    ("state", "why"), [(State.SENT, Why.FINISHED), (State.RETRY_SCHEDULED, Why.QUEUE_AWAY)]
+)
+def test_while_the_queue_is_away_what_is_unfinished_waits_for_it(state: State, why: Why) -> None:
+    """Where its job is nobody can say; what is finished has none."""
+    assert explain_without_queue(_a_message(state)).why is why
 
 
 @pytest.mark.parametrize("state", [State.FAILED, State.EXPIRED])

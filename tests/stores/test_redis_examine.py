@@ -1,9 +1,12 @@
 """Whether a Redis server is fit to keep the queue, looked at on live servers."""
 
 import pytest
+import redis
 
 from carteiro.checkup import Level
-from carteiro.stores.redis import examine
+from carteiro.errors import QueueAway, StoreError
+from carteiro.stores.redis import RedisOptions, examine
+from carteiro.stores.redis.server import Server
 from support.redis_server import a_redis
 from support.services import HOST, free_port
 
@@ -45,3 +48,32 @@ async def test_a_server_that_is_away_is_found() -> None:
 
     assert finding.level is Level.FAIL
     assert finding.advice
+
+
+async def test_a_wrong_password_is_told_as_such() -> None:
+    """By a look at the server, and by whoever uses it."""
+    with a_redis() as server:
+        with redis.Redis.from_url(server.url) as client:
+            client.config_set("requirepass", "s3cret")
+        url = server.url.replace("://", "://:wrong@")
+        [finding] = [each async for each in examine(url)]
+        asking = Server(url, RedisOptions())
+        with pytest.raises(QueueAway) as raised:
+            await asking.know()
+        await asking.close()
+
+    assert "does not let us in" in finding.told
+    assert "check user and password" in finding.advice
+    assert "does not let us in: check user and password" in str(raised.value)
+    assert "wrong@" not in f"{finding.told}{raised.value}"
+
+
+async def test_what_the_server_refuses_is_told_in_a_sentence() -> None:
+    """With the server's own words."""
+    with a_redis() as server:
+        with redis.Redis.from_url(server.url, decode_responses=True) as client:
+            client.execute_command("ACL", "SETUSER", "ana", "on", ">s3cret", "~*", "+info", "+ping")
+        asking = Server(server.url.replace("://", "://ana:s3cret@"), RedisOptions())
+        with pytest.raises(StoreError, match="refused it: "):
+            await asking.know()
+        await asking.close()

@@ -5,25 +5,36 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from redis import Redis
 
 from carteiro.app import examine_store
+from carteiro.checkup import Level
 from carteiro.config import load
-from carteiro.errors import ConfigError
-from carteiro.model import State
+from carteiro.errors import ConfigError, QueueElsewhere, StoreUnavailable
+from carteiro.model import State, Tenant, TenantId
 from carteiro.post import Carteiro
 from support.library import work
 from support.redis_server import RedisServer, a_redis
 from support.services import HOST, free_port
+from support.shared_servers import shared_postgres
 
 HELLO = {"to": "ok@sandbox.test", "subject": "Hello", "html": "<p>Hello</p>"}
 PATIENCE_S = 30
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[RedisServer]:
+def running() -> Iterator[RedisServer]:
     """A server of this module's own."""
-    with a_redis(settings={"maxmemory": "512mb"}) as running:
-        yield running
+    with a_redis(settings={"maxmemory": "512mb"}) as started:
+        yield started
+
+
+@pytest.fixture
+def server(running: RedisServer) -> RedisServer:
+    """The server, empty."""
+    with Redis.from_url(running.url) as client:
+        client.flushall()
+    return running
 
 
 async def test_messages_go_through_the_queue_that_is_set(
@@ -75,3 +86,74 @@ async def test_a_queue_stands_beside_a_store_that_lasts(server: RedisServer) -> 
     with pytest.raises(ConfigError, match="queue"):
         async with Carteiro.open("memory://", queue=server.url):
             pass
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """A store of the test's own, that lasts."""
+    if request.param == "sqlite":
+        yield f"sqlite:///{tmp_path}/carteiro.db"
+    else:
+        with shared_postgres().a_database() as url:
+            yield url
+
+
+async def test_who_opens_the_store_without_the_queue_that_others_use_is_refused(
+    server: RedisServer, store_url: str
+) -> None:
+    """It would take the jobs away from them; when all have gone, it may."""
+    async with Carteiro.open(store_url, queue=server.url) as post:
+        await post.send(tenant="acme", **HELLO)
+        await _is_relayed(store_url, server.url)
+        with pytest.raises(QueueElsewhere, match="CARTEIRO_QUEUE"):
+            async with Carteiro.open(store_url):
+                pass
+    async with Carteiro.open(store_url) as post:
+        await work(post)
+        states = await post.backend.reading.states()
+
+    assert states == {State.SENT: 1}
+
+
+async def _is_relayed(store: str, queue: str) -> None:
+    """Return when somebody has begun to relay, and leads."""
+    settings = load(overrides={"store": store, "queue": queue})
+    async with asyncio.timeout(PATIENCE_S):
+        while ("worker", Level.OK) not in {
+            (each.check, each.level) for each in await examine_store(settings)
+        }:
+            await asyncio.sleep(0.05)
+
+
+async def test_an_errand_finds_what_the_queue_has_lost(server: RedisServer, store_url: str) -> None:
+    """Who is to come back does not rely on somebody who relays now and then."""
+    async with Carteiro.open(store_url, queue=server.url) as post:
+        await post.send(tenant="acme", **HELLO)
+        with Redis.from_url(server.url) as client:
+            client.flushall()
+        states = await post.work_off()
+
+    assert states == {State.SENT: 1}
+
+
+async def test_an_errand_ends_when_the_queue_is_away(tmp_path: Path) -> None:
+    """It says so, and does not wait for it."""
+    store = f"sqlite:///{tmp_path}/carteiro.db"
+    async with (
+        Carteiro.open(store, queue=f"redis://{HOST}:{free_port()}/0") as post,
+        asyncio.timeout(PATIENCE_S),
+    ):
+        await post.send(tenant="acme", **HELLO)
+        with pytest.raises(StoreUnavailable):
+            await post.work_off()
+
+
+async def test_an_errand_is_not_over_because_a_tenant_has_all_it_may(store_url: str) -> None:
+    """A slot that becomes free while a claim is under way is used by the next one."""
+    async with Carteiro.open(store_url) as post:
+        await post.backend.tenants.define([Tenant(TenantId("acme"), cap=1)])
+        for _ in range(30):
+            await post.send(tenant="acme", **HELLO)
+        states = await post.work_off()
+
+    assert states == {State.SENT: 30}

@@ -6,7 +6,8 @@ from carteiro.cli.desk import Desk, at_a_desk
 from carteiro.cli.documents import document_of
 from carteiro.cli.messages import known_message
 from carteiro.cli.options import MessageArgument, OfTenant
-from carteiro.model import Tenant
+from carteiro.errors import QueueAway
+from carteiro.model import StoredMessage, Tenant
 from carteiro.policy import waiting
 
 
@@ -14,10 +15,8 @@ from carteiro.policy import waiting
 async def explain(desk: Desk, message: MessageArgument, *, tenant: OfTenant = None) -> None:
     """Say why a message is not sent yet, and until when it waits."""
     found = await known_message(desk, message, tenant=tenant)
-    place = await desk.backend.reading.place(found.id)
-    [sender] = await desk.backend.tenants.find([found.tenant])
     now = datetime.now(UTC)
-    told = waiting.explain(found, place, sender or Tenant(found.tenant), now=now)
+    told = await _told(desk, found, now)
     document = document_of(told, outboxId=found.id, status=found.state, expiresAt=found.expires_at)
     until = told.until
     facts = {
@@ -29,3 +28,12 @@ async def explain(desk: Desk, message: MessageArgument, *, tenant: OfTenant = No
         "expires": found.expires_at if told.why is not waiting.Why.FINISHED else None,
     }
     desk.out.thing(document, facts)
+
+
+async def _told(desk: Desk, found: StoredMessage, now: datetime) -> waiting.Waiting:
+    try:
+        place = await desk.backend.reading.place(found.id)
+    except QueueAway:
+        return waiting.explain_without_queue(found)
+    [sender] = await desk.backend.tenants.find([found.tenant])
+    return waiting.explain(found, place, sender or Tenant(found.tenant), now=now)

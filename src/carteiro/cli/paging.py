@@ -28,8 +28,8 @@ async def print_pages(
         desk.out.rows(page, columns, document)
         if is_cut:
             note("There are more: --limit shows so many, --limit 0 all.")
-    if not has_any and not desk.out.is_for_programs:
-        note("There is none.")
+    if not has_any:
+        desk.out.none()
 
 
 async def pages(ask: Ask[Row], *, limit: int) -> AsyncIterator[tuple[list[Row], bool]]:

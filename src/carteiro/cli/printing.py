@@ -51,6 +51,11 @@ class Printer:
         elif rows:
             self._console.print(_table(rows, columns))
 
+    def none(self) -> None:
+        """Tell people that a list is empty; to programs it is so without a word."""
+        if not self.is_for_programs:
+            note("There is none.")
+
     def thing(self, document: Mapping[str, Any], facts: Mapping[str, object]) -> None:
         """One thing: its facts line by line, or one JSON document."""
         if self.is_for_programs:

@@ -3,7 +3,8 @@
 from carteiro.cli.desk import Desk, at_a_desk
 from carteiro.cli.documents import plain
 from carteiro.cli.options import OfTenant
-from carteiro.cli.printing import Column
+from carteiro.cli.printing import Column, note
+from carteiro.errors import QueueAway
 from carteiro.model import DeadFilter, DeadGroup, Depth
 
 _MOST_NAMED = 5
@@ -26,7 +27,7 @@ async def stats(desk: Desk, *, tenant: OfTenant = None) -> None:
     """Count messages by state, the queue by kind, and dead letters by reason."""
     restricted = await desk.tenant_asked_for(tenant)
     states = dict(await desk.backend.reading.states(tenant=restricted))
-    depths = await desk.backend.reading.depths() if restricted is None else []
+    depths = await _depths(desk) if restricted is None else []
     groups = await desk.backend.dead_letters.group("reason", DeadFilter(tenant=restricted))
     total, fullest = (
         await desk.backend.dead_letters.sizes(top=_MOST_NAMED)
@@ -45,5 +46,15 @@ async def stats(desk: Desk, *, tenant: OfTenant = None) -> None:
     }
     facts = {f"messages {name}": count for name, count in states.items()}
     desk.out.thing(plain(document), facts | {"dead letters": total})
-    desk.out.beside("Queue", depths, _DEPTHS)
+    if depths is None:
+        note("The queue is away: how much is in it is not known until it is back.")
+    desk.out.beside("Queue", depths or [], _DEPTHS)
     desk.out.beside("Dead letters", groups, _GROUPS)
+
+
+async def _depths(desk: Desk) -> list[Depth] | None:
+    """How much is in the queue; None while it is away."""
+    try:
+        return await desk.backend.reading.depths()
+    except QueueAway:
+        return None

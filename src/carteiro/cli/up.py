@@ -18,7 +18,7 @@ from carteiro.cli.options import ConfigFile, Host, Port, ProviderName, StoreUrl
 from carteiro.cli.process import run_together, stop_on_signals
 from carteiro.cli.server import address_of, http_server, listen
 from carteiro.cli.worker import worker_part
-from carteiro.config import Settings, load
+from carteiro.config import Settings, load, without_password
 from carteiro.keys import make_key
 from carteiro.model import Tenant, TenantId, value
 from carteiro.ports import Backend
@@ -71,7 +71,7 @@ async def serve(
             grace=settings.delivery.grace,
             patience=settings.api.request_timeout,
         )
-        _announce(settings, address_of(listener), secrets)
+        _announce(settings, address_of(listener), secrets, works=works)
         workers = [worker_part(post)] if works else []
         await run_together([*workers, server, *pages], stop)
 
@@ -96,10 +96,10 @@ async def _made_key(backend: Backend, *, is_asked_for: bool) -> str | None:
     return key
 
 
-def _announce(settings: Settings, address: str, secrets: Secrets) -> None:
+def _announce(settings: Settings, address: str, secrets: Secrets, *, works: bool) -> None:
     console = Console(soft_wrap=True, highlight=False, markup=False)  # lines to be copied whole
     console.print(f"Carteiro listens on {address} (documentation: {address}/docs)")
-    console.print(f"Store: {settings.store}   Provider: {settings.provider}\n")
+    console.print(f"{_places(settings)}   Provider: {settings.provider}\n")
     if secrets.key is not None:
         console.print(
             f"API key of tenant {FIRST_TENANT!r}, shown this once, stored as a hash only:"
@@ -116,10 +116,21 @@ def _announce(settings: Settings, address: str, secrets: Secrets) -> None:
         console.print(f"  {_curl(address, secrets.key)}\n")
     else:
         console.print(f"The API key of tenant {FIRST_TENANT!r} was shown when it was made.")
-        console.print(
-            "For another one, start it as you did, with --new-key added: carteiro up --new-key,"
-            " or make run ARGS=--new-key. Older keys stay valid.\n"
-        )
+        console.print(f"For another one{_way_to_a_key(works=works)}. Older keys stay valid.\n")
+
+
+def _places(settings: Settings) -> str:
+    store = f"Store: {without_password(settings.store)}"
+    return f"{store}   Queue: {without_password(settings.queue)}" if settings.queue else store
+
+
+def _way_to_a_key(*, works: bool) -> str:
+    if not works:  # carteiro api has no flag for it
+        return f": carteiro key add --tenant {FIRST_TENANT}"
+    return (
+        ", start it as you did, with --new-key added: carteiro up --new-key,"
+        " or make run ARGS=--new-key"
+    )
 
 
 def _curl(address: str, key: str) -> str:

@@ -27,6 +27,7 @@ class Why(StrEnum):
     TENANT_OUT_OF_TOKENS = "tenant_out_of_tokens"
     SEND_LIMIT = "send_limit"
     TURN = "turn"
+    QUEUE_AWAY = "queue_away"
 
 
 @value
@@ -55,6 +56,14 @@ def explain(
         or _limited(place, tenant)
         or Waiting(Why.TURN, None, "It is ready, and waits for its tenant's turn and for a worker.")
     )
+
+
+def explain_without_queue(message: StoredMessage) -> Waiting:
+    """The same while the queue, which knows where its job is, is away."""
+    if message.state in FINISHED:
+        return Waiting(Why.FINISHED, None, _ended(message))
+    text = "The queue is away: it waits for that, and goes on when the queue is back."
+    return Waiting(Why.QUEUE_AWAY, None, text)
 
 
 def _ended(message: StoredMessage) -> str:

@@ -6,7 +6,7 @@ from carteiro.ports.inbox import Inbox
 from carteiro.ports.joining import Joining
 from carteiro.ports.keys import Keys
 from carteiro.ports.provider import Handover, Parcel, Provider
-from carteiro.ports.queue import QueueWatch
+from carteiro.ports.queue import KeptQueue
 from carteiro.ports.reading import Reading
 from carteiro.ports.recipients import Recipients
 from carteiro.ports.store import Store
@@ -48,4 +48,4 @@ class Backend:
     inbox: Inbox
     wake: Wake
     joining: Joining | None = None  # None: the store shares no database with its callers
-    queue: QueueWatch | None = None  # None: the store keeps its jobs itself
+    queue: KeptQueue | None = None  # None: the store keeps its jobs itself

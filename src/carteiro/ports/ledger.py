@@ -29,6 +29,8 @@ from carteiro.model import (
 from carteiro.ports import Backend
 from carteiro.ports.queue import Delay, QueueEntry, Share, Ticket
 
+RELAY = "relay"  # the lead of the process that keeps the queue complete
+
 
 @value
 class Closed:

@@ -165,6 +165,14 @@ class QueueWatch(Protocol):
         ...
 
 
+class KeptQueue(QueueWatch, Protocol):
+    """A queue that is kept complete beside its ledger."""
+
+    async def complete(self) -> None:
+        """Put whatever the ledger has and it has not, before anybody claims; `StoreUnavailable` if that cannot be."""
+        ...
+
+
 class QueueDesk(QueueWatch, Protocol):
     """What a queue is told beside the path, and what it can be asked."""
 

@@ -312,7 +312,7 @@ class PairedUpkeep:
 
 @value
 class Pair:
-    """A pair as the path sees it, and what its relay needs."""
+    """A pair as the path sees it, and what its relay needs; who relays says how the queue is kept."""
 
     backend: Backend
     ledger: LedgerHalf
@@ -336,6 +336,5 @@ async def open_paired(
             reading=PairedReading(truth, turns),
             upkeep=PairedUpkeep(truth, store),
             wake=turns.wake,
-            queue=turns.desk,
         )
         yield Pair(backend, truth, turns, store.found)

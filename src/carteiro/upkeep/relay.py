@@ -8,18 +8,21 @@ already changes nothing, and what is finished meanwhile is found out when it is 
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from datetime import timedelta
 
 from uuid_utils import uuid7
 
-from carteiro.errors import StoreUnavailable
-from carteiro.model import Cursor, DeadLetter, MessageId
-from carteiro.ports.ledger import LedgerHalf
-from carteiro.ports.queue import QueueHalf
+from carteiro.errors import StoreError, StoreUnavailable
+from carteiro.model import ZERO, Cursor, DeadLetter, MessageId
+from carteiro.ports import Wake
+from carteiro.ports.ledger import RELAY, LedgerHalf
+from carteiro.ports.queue import QueueHalf, QueueMemory
 from carteiro.telemetry import log
 
 _PAGE = 500
 _LEAST_PAUSE_S = 0.05
+_LONGEST_LEAVE_S = 1.0
 _FULL_EVERY = timedelta(hours=1)
 
 
@@ -36,7 +39,13 @@ async def relay(
     ``term``: so long nobody else relays after this process has died.
     """
     work = Relay(ledger, queue, found, term=term)
-    wake = ledger.backend.wake
+    try:
+        await _relay(work, ledger.backend.wake, every)
+    finally:
+        await work.leave()
+
+
+async def _relay(work: "Relay", wake: Wake, every: timedelta) -> None:
     while True:
         rings = wake.rings()
         try:
@@ -72,9 +81,15 @@ class Relay:
         self._place: int | None = None  # up to which everything was put
         self._full_at = 0.0
 
+    async def leave(self) -> None:
+        """Let others lead at once, and see that nobody relays any more."""
+        with suppress(StoreError, TimeoutError):
+            async with asyncio.timeout(_LONGEST_LEAVE_S):
+                await self._upkeep.lead(RELAY, holder=self._holder, term=ZERO)
+
     async def round(self) -> None:
         """Put whatever may be missing."""
-        is_leader = await self._upkeep.lead("relay", holder=self._holder, term=self._term)
+        is_leader = await self._upkeep.lead(RELAY, holder=self._holder, term=self._term)
         if self._queue.outages != self._outages or (is_leader and await self._is_all_due()):
             await self.put_all()
         elif is_leader and self._place is not None:
@@ -125,6 +140,22 @@ class Relay:
             if len(entries) < _PAGE or reached == place:
                 return reached
             place = reached
+
+
+class RelayedQueue:
+    """See `carteiro.ports.queue.KeptQueue` for what it promises."""
+
+    def __init__(self, queue: QueueHalf, relay: Relay) -> None:
+        self._desk = queue.desk
+        self._relay = relay
+
+    async def look(self) -> QueueMemory:
+        """How full it is."""
+        return await self._desk.look()
+
+    async def complete(self) -> None:
+        """Put whatever the ledger has and it has not."""
+        await self._relay.put_all()
 
 
 def _expiry_ms(letter: DeadLetter) -> int:

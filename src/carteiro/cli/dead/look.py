@@ -66,6 +66,8 @@ async def group(
     """Count dead letters by what they have in common, the largest group first."""
     groups = await desk.backend.dead_letters.group(by, await choice.as_filter(desk))
     desk.out.rows(groups, _GROUPS, lambda row: {"by": by} | document_of(row))
+    if not groups:
+        desk.out.none()
 
 
 def _beginning(letter: DeadLetter) -> dict[str, object]:

@@ -3,10 +3,18 @@
 from collections.abc import Sequence
 from typing import Any
 
+import asyncpg
+
 from carteiro.errors import CannotJoin
 from carteiro.model import AcceptAnswer, NewMessage
 from carteiro.stores.postgres.accept import accept_within
 from carteiro.stores.postgres.database import Database, Session
+
+_NOT_THERE = (
+    asyncpg.InvalidSchemaNameError,
+    asyncpg.UndefinedTableError,
+    asyncpg.UndefinedFunctionError,
+)
 
 
 class PostgresJoining:
@@ -20,7 +28,11 @@ class PostgresJoining:
         driver = await _driver_connection(connection)
         now = await self._db.now()
         with self._db.in_our_words():
-            return await accept_within(Session(driver), new, now) if new else []
+            try:
+                return await accept_within(Session(driver), new, now) if new else []
+            except _NOT_THERE as error:
+                text = f"connection= is to a database that Carteiro is not in ({error}); its store is {self._db.name}"
+                raise CannotJoin(text) from error
 
 
 async def _driver_connection(connection: Any) -> Any:  # noqa: ANN401 - theirs have no type in common

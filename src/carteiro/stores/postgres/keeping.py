@@ -3,7 +3,9 @@
 A database that was restored into another server keeps its jobs, but no longer knows whose turn it is.
 """
 
+from carteiro.errors import QueueElsewhere
 from carteiro.policy.lifecycle import LONGEST_HOLD_MS
+from carteiro.ports.ledger import RELAY
 from carteiro.stores.postgres.database import Database, Session
 
 _MARK = "queue"
@@ -12,23 +14,23 @@ _ELSEWHERE = '"elsewhere"'
 
 async def keep_jobs(db: Database, *, here: bool) -> None:
     """Give every unfinished message a job here; or none any more, for a queue elsewhere has them."""
-    if not any(await _found(db, here=here)):
-        return
     now = await db.now()
+    if not any(await _found(db, now, here=here)):
+        return
     async with db.transaction() as session:
         await session.fetch("lock_ring")
-        changes_hands, is_restored = await _found(
-            session, here=here
-        )  # another may have been faster
+        changes_hands, is_restored = await _found(session, now, here=here)
         if changes_hands:
             await _hand_over(session, now, here=here)
         if changes_hands or is_restored:
             await session.fetch("rebuild_ring", now)
 
 
-async def _found(db: Database | Session, *, here: bool) -> tuple[bool, bool]:
+async def _found(db: Database | Session, now: int, *, here: bool) -> tuple[bool, bool]:
     """Whether the jobs change hands, and whether the ring is another server's."""
-    is_elsewhere, is_restored = await db.first("keeping", _MARK)
+    is_elsewhere, is_restored, is_relayed = await db.first("keeping", _MARK, RELAY, now)
+    if here and is_elsewhere and is_relayed:
+        raise QueueElsewhere("this database")
     return is_elsewhere is here, is_restored
 
 

@@ -59,7 +59,10 @@ class PostgresUpkeep:
 
     async def backup(self, target: Path, progress: Callable[[float], None]) -> None:  # noqa: ARG002 - the port's
         """A server is copied by its own tools: they know its roles, its settings and its replicas."""
-        text = f"{self._db.name} is a database on a server: back it up with pg_dump, or as the server is backed up"
+        text = (
+            f"{self._db.name} is a database on a server: back it up with pg_dump --enable-row-security, with pg_dump "
+            "as a superuser, or as the server is backed up"
+        )
         raise CannotBackUp(text)
 
     async def compact(self) -> int:

@@ -7,10 +7,10 @@ from datetime import timedelta
 from typing import Any
 
 from redis.asyncio import Redis
-from redis.exceptions import RedisError
+from redis.exceptions import AuthenticationError, RedisError
 
 from carteiro.checkup import Finding, Level
-from carteiro.stores.redis.server import client_of, close, shown
+from carteiro.stores.redis.server import CHECK_WHO, client_of, close, shown
 
 _OLDEST_SERVER = (7, 0)
 _PATIENCE_S = 10.0
@@ -35,6 +35,9 @@ async def examine(url: str) -> AsyncIterator[Finding]:
         yield _policy(told)
         yield kept
         yield _clock(seconds + microseconds / 1_000_000, asked_at, answered_at)
+    except AuthenticationError as error:
+        advice = f"{CHECK_WHO} in the setting queue; until then messages are accepted and wait"
+        yield Finding("queue", Level.FAIL, f"{shown(url)} does not let us in: {error}", advice)
     except (RedisError, OSError) as error:
         advice = "start it, or correct the setting queue; until then messages are accepted and wait"
         why = str(error) or "no answer in time"

@@ -20,6 +20,7 @@ from redis.asyncio.retry import Retry
 from redis.asyncio.sentinel import Sentinel
 from redis.backoff import NoBackoff
 from redis.exceptions import (
+    AuthenticationError,
     BusyLoadingError,
     NoScriptError,
     OutOfMemoryError,
@@ -29,7 +30,7 @@ from redis.exceptions import (
 from redis.exceptions import ConnectionError as NotConnected
 from redis.exceptions import TimeoutError as TooSlow
 
-from carteiro.errors import ConfigError, StoreError, StoreUnavailable, TextUnfit
+from carteiro.errors import ConfigError, QueueAway, StoreError, TextUnfit
 from carteiro.stores.redis.options import RedisOptions
 from carteiro.telemetry import log
 
@@ -37,6 +38,7 @@ PREFIX = (
     "{email:send:dlq}"  # one slot for all keys, with the index of dead letters under its own name
 )
 DEAD_LETTERS = "email:send:dlq"
+CHECK_WHO = "check user and password"
 _SENTINEL = "redis+sentinel"
 _SENTINEL_PATIENCE_S = 0.5
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 5.0
@@ -88,11 +90,11 @@ class Server:
     async def run(
         self, operation: str, *arguments: str | int, patience: timedelta | None = None
     ) -> Any:  # noqa: ANN401 - whatever the script answers
-        """Run the script of an operation; `StoreUnavailable` if the server is away, slow or full."""
+        """Run the script of an operation; `QueueAway` if the server is away, slow or full."""
         left = self._away_until - time.monotonic()
         if left > 0:
             text = f"The queue at {self._shown} is away; it is looked for again in {left:.1f} s"
-            raise StoreUnavailable(text)
+            raise QueueAway(text)
         try:
             async with timeout((patience or self._patience).total_seconds()):
                 answer = await self._ask(script(operation), arguments)
@@ -105,7 +107,7 @@ class Server:
         except ResponseError as error:
             if str(error).startswith(_CANNOT_WRITE):
                 raise self._went_away(error) from error
-            text = f"The queue at {self._shown} did not {operation}: {error}"
+            text = f"The queue at {self._shown} refused it: {error}"
             raise StoreError(text) from error
         if self._pause_s:
             self._pause_s = 0.0
@@ -136,21 +138,23 @@ class Server:
         told = str(await connection.read_response())
         self.run_id = told.partition("run_id:")[2].partition("\n")[0].strip()
 
-    def _went_away(self, error: Exception) -> StoreUnavailable:
+    def _went_away(self, error: Exception) -> QueueAway:
         self.outages += 1
         self._pause_s = min(max(2 * self._pause_s, _FIRST_PAUSE_S), _LONGEST_PAUSE_S)
         self._away_until = time.monotonic() + self._pause_s
         why = str(error) or "no answer in time"
         log.queue_away(self._shown, why, wait=timedelta(seconds=self._pause_s))
-        return StoreUnavailable(f"The queue at {self._shown} is away: {why}")
+        if isinstance(error, AuthenticationError):
+            return QueueAway(f"The queue at {self._shown} does not let us in: {CHECK_WHO} ({why})")
+        return QueueAway(f"The queue at {self._shown} is away: {why}")
 
-    def _is_out_of_room(self) -> StoreUnavailable:
+    def _is_out_of_room(self) -> QueueAway:
         self.outages += 1
         text = f"The queue at {self._shown} is full: raise its maxmemory; what is accepted meanwhile is put later"
         if not self._is_full:
             self._is_full = True
             log.queue_away(self._shown, text, wait=timedelta(0))
-        return StoreUnavailable(text)
+        return QueueAway(text)
 
 
 def client_of(url: str, *, connections: int, greeting: Any = None) -> Redis:  # noqa: ANN401
@@ -168,9 +172,9 @@ def client_of(url: str, *, connections: int, greeting: Any = None) -> Redis:  # 
         "socket_timeout": None,
     }
     parts = urlsplit(url)
-    if parts.scheme == _SENTINEL:
-        return _by_sentinels(url, asked)
     try:
+        if parts.scheme == _SENTINEL:
+            return _by_sentinels(url, asked)
         pool = BlockingConnectionPool.from_url(
             url.replace("valkey", "redis", 1) if parts.scheme.startswith("valkey") else url,
             max_connections=connections,

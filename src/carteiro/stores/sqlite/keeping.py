@@ -2,7 +2,9 @@
 
 import sqlite3
 
+from carteiro.errors import QueueElsewhere
 from carteiro.policy.lifecycle import LONGEST_HOLD_MS
+from carteiro.ports.ledger import RELAY
 from carteiro.stores.sqlite.rows import run
 
 _MARK = "queue"
@@ -23,6 +25,8 @@ def keep_jobs(db: sqlite3.Connection, now: int, *, here: bool) -> None:
     """Give every unfinished message a job here; or none any more, for a queue elsewhere has them."""
     if not changes_hands(db, here=here):  # another process was faster
         return
+    if here and run(db, "is_led", name=RELAY, now=now).fetchone() is not None:
+        raise QueueElsewhere("this file")
     for operation in ("clear_ready", "clear_parked", "clear_seats"):
         run(db, operation)
     if not here:

@@ -7,6 +7,7 @@ from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import Response
 
+from carteiro.errors import QueueAway
 from carteiro.intake.http.cancelling import cancel
 from carteiro.intake.http.documents import Document, Moment
 from carteiro.intake.http.email_documents import Cancelled, EmailPage, EmailView, summary, view
@@ -16,7 +17,7 @@ from carteiro.intake.http.key_ring import KeyRing
 from carteiro.intake.http.reading import read_query
 from carteiro.intake.http.refusal import not_found
 from carteiro.model import KindName, State, StoredMessage, Tenant, TenantId
-from carteiro.policy.waiting import Why, explain
+from carteiro.policy.waiting import Waiting, Why, explain, explain_without_queue
 from carteiro.ports import Backend
 
 _PATH = "/admin/v1/messages"
@@ -95,9 +96,7 @@ class MessageDesk:
     async def explain(self, request: Request) -> Response:
         """The first thing that stands in its way, as things stand, and until when."""
         message = await self._found(request)
-        place = await self._reading.place(message.id)
-        [tenant] = await self._tenants.find([message.tenant])
-        told = explain(message, place, tenant or Tenant(message.tenant), now=datetime.now(UTC))
+        told = await self._told(message)
         return WaitingView(
             outbox_id=message.id,
             status=message.state,
@@ -106,6 +105,14 @@ class MessageDesk:
             text=told.text,
             expires_at=message.expires_at,
         ).as_response(nulls=True)
+
+    async def _told(self, message: StoredMessage) -> Waiting:
+        try:
+            place = await self._reading.place(message.id)
+        except QueueAway:
+            return explain_without_queue(message)
+        [tenant] = await self._tenants.find([message.tenant])
+        return explain(message, place, tenant or Tenant(message.tenant), now=datetime.now(UTC))
 
     async def cancel(self, request: Request) -> Response:
         """What waits is cancelled (200); what is being sent is not sent again (202); else 409."""

@@ -6,6 +6,7 @@ from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import Response
 
+from carteiro.errors import QueueAway
 from carteiro.intake.http.documents import Document, Moment
 from carteiro.intake.http.endpoint import Endpoint
 from carteiro.intake.http.key_ring import KeyRing
@@ -39,10 +40,10 @@ class DeadLetterSizes(Document):
 
 
 class Stats(Document):
-    """Figures of the whole store."""
+    """Figures of the whole store; ``depths`` null: the queue is away, and only it knows them."""
 
     states: dict[State, int]
-    depths: list[DepthView]
+    depths: list[DepthView] | None
     dead_letters: DeadLetterSizes
 
 
@@ -76,10 +77,16 @@ class StatsDesk:
         by_reason = {group.key: group.count for group in groups}
         stats = Stats(
             states=dict(await self._reading.states()),
-            depths=[_depth(each) for each in await self._reading.depths()],
+            depths=await self._depths(),
             dead_letters=DeadLetterSizes(total=total, by_reason=by_reason, by_company=by_company),
         )
         return stats.as_response(nulls=True)
+
+    async def _depths(self) -> list[DepthView] | None:
+        try:
+            return [_depth(each) for each in await self._reading.depths()]
+        except QueueAway:
+            return None
 
 
 def _depth(depth: Depth) -> DepthView:
