@@ -287,7 +287,7 @@ CREATE TABLE carteiro.ring_clock (
     n bigint NOT NULL DEFAULT 1,          -- as that of a seat
     v bigint NOT NULL DEFAULT 0,          -- the start of the last served turn
     turn bigint NOT NULL DEFAULT 0,
-    seen_at bigint NOT NULL DEFAULT 0,    -- when alarms were last looked at: none is long before it
+    seen_at bigint NOT NULL DEFAULT 0,    -- the last time at which jobs were taken: no alarm is more than a second before it
     limit_count bigint,
     limit_per_ms bigint,
     next_token_us bigint NOT NULL DEFAULT 0,

@@ -254,6 +254,7 @@ END
 $$;
 
 -- Readies the jobs whose lease or hold ran out, or lies further ahead than any can; at most so many. Returns how many.
+-- No alarm is set further back than claim looks: a second before the last time that it saw.
 CREATE FUNCTION carteiro.reap(p_limit integer, p_longest bigint, p_now bigint) RETURNS integer
 LANGUAGE plpgsql
 SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
@@ -267,7 +268,7 @@ DECLARE
 BEGIN
     PERFORM carteiro.lock_ring();
     FOR v_seat IN
-        SELECT c.kind, l.tenant, array_agg(l.message_no) AS lost, greatest(p_now, max(c.seen_at)) AS alarm
+        SELECT c.kind, l.tenant, array_agg(l.message_no) AS lost, greatest(p_now, max(c.seen_at) - 1000) AS alarm
         FROM carteiro.ring_clock AS c
         CROSS JOIN LATERAL (
             (
@@ -303,7 +304,7 @@ BEGIN
     UPDATE carteiro.seats AS s
     SET n = s.n + 1,
         wake_at = least(s.wake_at, greatest(
-            p_now, (SELECT c.seen_at FROM carteiro.ring_clock AS c WHERE c.kind = s.kind ORDER BY c.n DESC LIMIT 1)
+            p_now, (SELECT c.seen_at - 1000 FROM carteiro.ring_clock AS c WHERE c.kind = s.kind ORDER BY c.n DESC LIMIT 1)
         ))
     FROM carteiro.tenants AS t
     WHERE s.tenant = ANY (v_tenants) AND s.wake_at IS NOT NULL AND t.id = s.tenant AND t.cap IS NOT NULL;
@@ -902,7 +903,8 @@ BEGIN
                 k_lost[v_k] := least(k_lost[v_k], v_until);
             END IF;
             UPDATE carteiro.ring_clock AS c
-            SET n = c.n + 1, seen_at = v_now, lost_from = k_lost[v_k], next_token_us = k_next[v_k],
+            SET n = c.n + 1, lost_from = k_lost[v_k], next_token_us = k_next[v_k],
+                seen_at = CASE WHEN v_got > 0 OR v_now < c.seen_at - p_jitter THEN v_now ELSE c.seen_at END,
                 v = CASE WHEN v_got > 0 THEN greatest(c.v, v_v) ELSE c.v END,
                 turn = CASE WHEN v_got > 0 THEN v_turn ELSE c.turn END,
                 least_vt = coalesce((
@@ -1339,7 +1341,8 @@ DECLARE
     v_no bigint[];
     v_new bigint[];
     v_all boolean;
-    v_here bigint := carteiro.now_ms(); -- the caller's clock may be ahead: what is ready is not looked at later for that
+    -- The caller's clock may be a little ahead: what is ready is not looked at later for that.
+    v_here bigint := CASE WHEN p_now - carteiro.now_ms() BETWEEN 0 AND 1000 THEN carteiro.now_ms() ELSE p_now END;
 BEGIN
     SELECT array_agg(t.id) FILTER (WHERE NOT t.disabled), array_agg(t.id) INTO v_open, v_known
     FROM (

@@ -4,7 +4,7 @@ WITH moved AS (
     UPDATE carteiro.seats AS s
     SET n = s.n + 1, vt = m.vt,
         wake_at = CASE WHEN m.wake_at IS NOT NULL THEN greatest(
-            m.wake_at, (SELECT c.seen_at FROM carteiro.ring_clock AS c WHERE c.kind = m.kind)
+            m.wake_at, (SELECT c.seen_at - 1000 FROM carteiro.ring_clock AS c WHERE c.kind = m.kind)
         ) END
     FROM unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[]) AS m (kind, tenant, vt, wake_at)
     WHERE s.kind = m.kind AND s.tenant = m.tenant
