@@ -228,7 +228,9 @@ async def lose(setting: Setting, loss: str, size: Size) -> Recovery:
     async with _loaded(place, size) as (load, _):
         copy = await asyncio.to_thread(server.back_up)
         await load.rate(1.0)  # so that the copy is old
-        waiting = set(place.unfinished())
+        async with asyncio.timeout(PATIENCE_S):
+            while not (waiting := set(place.unfinished())):  # the workers may just have done all
+                await load.fill()
         began = time.monotonic()
         await asyncio.to_thread(LOSSES[loss], server, copy)
         await _until(lambda: waiting.issubset(_queued_or_done(place, waiting)))
