@@ -25,6 +25,12 @@ from support.steps import accepted, claim, claimed, claimed_alone, claimed_ids, 
 
 PATIENCE_S = 20.0  # far more than anything here takes
 _EXTEND = "SELECT * FROM carteiro.extend($1, $2, $3)"
+_BEGIN = """
+SELECT carteiro.begin_attempts(
+    ARRAY[message_no], ARRAY[1], ARRAY[$1], ARRAY[1], ARRAY[0], ARRAY[$2::bigint], ARRAY['sandbox'], '{}', '{}', '{}', '{}'
+)
+FROM carteiro.leased
+"""
 _OF_ANOTHER_SERVER = """
 UPDATE carteiro.ring
 SET seen = format('%1$s:%1$s:', pg_snapshot_xmax(pg_current_snapshot())::text::bigint + 40)::pg_snapshot
@@ -209,29 +215,39 @@ async def test_a_hold_that_was_told_late_is_still_found_when_its_worker_is_gone(
 
 
 async def test_a_heartbeat_that_crosses_a_start_does_not_hide_when_the_hold_ends(url: str) -> None:
-    """The start waits for the heartbeat, shortens what that has lengthened, and says so."""
+    """The start waits for the heartbeat, shortens what that has lengthened, and says so to claims that saw only that."""
     clock = StoreClock()
     async with open_postgres(url, PostgresOptions(clock=clock)) as backend:
         await backend.tenants.define(tenants_named([ACME]))
         [message] = await accepted(backend.store, a_message())
         job = await claimed_alone(backend.store, lease=timedelta(seconds=1))
-        heart = await asyncpg.connect(url)
-        beat = heart.transaction()
+        heart, hand = await asyncpg.connect(url), await asyncpg.connect(url)
+        beat, start = heart.transaction(), hand.transaction()
         await beat.start()
-        until = clock() + 60_000
-        await heart.execute(_EXTEND, [message], [job.lease.claim], until)
-
-        starting = asyncio.create_task(declare(backend.store, job, hold=timedelta(seconds=2)))
-        await asyncio.sleep(0.2)  # it waits by now, or will find all done
+        await heart.execute(_EXTEND, [message], [job.lease.claim], clock() + 60_000)
+        await start.start()
+        beginning = asyncio.create_task(hand.fetchval(_BEGIN, job.lease.claim, clock() + 2_000))
+        await _until_waiting(heart)
         await beat.commit()
+        begun = await beginning
+        await claim(backend.store)
+        await start.commit()
         await heart.close()
-        begun = await starting
-        await claim(backend.store)  # leases were looked at
+        await hand.close()
         clock.advance(timedelta(seconds=3))
         again = await claimed_alone(backend.store)
 
-    assert isinstance(begun, Begun)
+    assert begun == [1]
     assert again.lease.job == message
+
+
+async def _until_waiting(connection: Any) -> None:
+    """Return when somebody waits for a lock."""
+    async with asyncio.timeout(PATIENCE_S):
+        while not await connection.fetchval(
+            "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted)"
+        ):
+            await asyncio.sleep(0.01)
 
 
 async def test_what_is_accepted_right_after_a_restore_is_claimed(url: str) -> None:

@@ -241,6 +241,35 @@ async def test_a_kind_that_others_look_after_is_found_again_after_a_step_back(
     assert sorted(got) == sorted(expected)
 
 
+async def test_work_that_another_kinds_claim_heard_of_is_ready_from_its_own_time_on(
+    store: Store, clock: StoreClock
+) -> None:
+    """A small step back, to after it was accepted: when others heard of it does not matter."""
+    [message] = await accepted(store, a_task())
+    clock.advance(SECOND)
+    await claim(store, kinds=[EMAIL])
+
+    clock.back(SECOND / 2)
+
+    assert await claimed_ids(store, kinds=[TASK]) == [message]
+
+
+async def test_a_tenant_that_is_first_heard_of_after_a_step_back_is_served_at_once(
+    backend: Backend, clock: StoreClock
+) -> None:
+    """The claim that notices the step looks at everybody, new or old."""
+    store = backend.store
+    await backend.tenants.define([a_tenant(BRASA)])
+    await accepted(store, a_message())
+    await settled(store, await claimed_alone(store), sent())
+    await claim(store)
+
+    clock.back(5 * SECOND)
+    [message] = await accepted(store, a_message(BRASA))
+
+    assert await claimed_ids(store) == [message]
+
+
 async def test_a_scheduled_message_keeps_its_time_through_a_step_back(
     store: Store, clock: StoreClock
 ) -> None:

@@ -45,9 +45,9 @@ $$;
 -- --- the ring ----------------------------------------------------------------------------------
 
 -- Reads the notes into the ring. The caller holds the ring's lock. One statement: what is read and what is noted as
--- read are the same snapshot. No alarm is set before p_now, nor, for a kind whose last claim saw a later time, before
--- those that its next claim looks at. Returns, by kind, the soonest of the leases that were cut short.
-CREATE FUNCTION carteiro.read_notes(p_now bigint, p_jitter bigint) RETURNS TABLE (o_kind text, o_lease_end bigint)
+-- read are the same snapshot. No alarm is set before those that the next claim of its kind looks at. Returns, by kind, the
+-- soonest of the leases that were cut short.
+CREATE FUNCTION carteiro.read_notes(p_jitter bigint) RETURNS TABLE (o_kind text, o_lease_end bigint)
 LANGUAGE plpgsql
 SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
 SET plan_cache_mode = force_generic_plan
@@ -78,7 +78,7 @@ BEGIN
     ),
     found AS MATERIALIZED (
         SELECT n.kind, n.tenant, n.jobs, n.wake_at, n.rank, s.place,
-            greatest(n.wake_at, p_now, c.seen_at - p_jitter) AS alarm
+            greatest(n.wake_at, c.seen_at - p_jitter) AS alarm
         FROM sums AS n
         LEFT JOIN LATERAL (
             SELECT o.seen_at FROM carteiro.ring_clock AS o WHERE o.kind = n.kind ORDER BY o.n DESC LIMIT 1
@@ -427,16 +427,8 @@ BEGIN
         k_interval[v_k] := v_row.interval_us;
         k_burst[v_k] := greatest(0, v_row.window_us - v_row.interval_us);
     END LOOP;
-    IF v_now < v_seen_at - p_jitter THEN -- the clock stepped back: alarms mean nothing
-        UPDATE carteiro.seats AS s
-        SET n = s.n + 1, wake_at = CASE WHEN s.wake_at IS NOT NULL THEN v_now END, due_from = 0
-        WHERE s.kind = ANY (p_kinds);
-        k_seen := array_fill(0::bigint, ARRAY[k_count]);
-        k_lost := array_fill(0::bigint, ARRAY[k_count]);
-        v_changed := true;
-    END IF;
 
-    FOR v_row IN SELECT o_kind AS kind, o_lease_end AS lease_end FROM carteiro.read_notes(v_now, p_jitter) LOOP
+    FOR v_row IN SELECT o_kind AS kind, o_lease_end AS lease_end FROM carteiro.read_notes(p_jitter) LOOP
         v_k := array_position(p_kinds, v_row.kind);
         IF v_k IS NOT NULL THEN
             k_lost[v_k] := least(k_lost[v_k], v_row.lease_end);
@@ -446,6 +438,14 @@ BEGIN
             WHERE c.kind = v_row.kind;
         END IF;
     END LOOP;
+    IF v_now < v_seen_at - p_jitter THEN -- the clock stepped back: alarms mean nothing
+        UPDATE carteiro.seats AS s
+        SET n = s.n + 1, wake_at = CASE WHEN s.wake_at IS NOT NULL THEN v_now END, due_from = 0
+        WHERE s.kind = ANY (p_kinds);
+        k_seen := array_fill(0::bigint, ARRAY[k_count]);
+        k_lost := array_fill(0::bigint, ARRAY[k_count]);
+        v_changed := true;
+    END IF;
 
     FOR v_k IN 1..k_count LOOP
         -- From when on leases end: what is gone is not walked over again.
