@@ -27,7 +27,8 @@ PATIENCE_S = 20.0  # far more than anything here takes
 _EXTEND = "SELECT * FROM carteiro.extend($1, $2, $3)"
 _BEGIN = """
 SELECT carteiro.begin_attempts(
-    ARRAY[message_no], ARRAY[1], ARRAY[$1], ARRAY[1], ARRAY[0], ARRAY[$2::bigint], ARRAY['sandbox'], '{}', '{}', '{}', '{}'
+    ARRAY[message_no], ARRAY[1], ARRAY[$1], ARRAY[1], ARRAY[0], ARRAY[$2::bigint], ARRAY['sandbox'],
+    '{}', '{}', '{}', '{}'
 )
 FROM carteiro.leased
 """
@@ -215,7 +216,7 @@ async def test_a_hold_that_was_told_late_is_still_found_when_its_worker_is_gone(
 
 
 async def test_a_heartbeat_that_crosses_a_start_does_not_hide_when_the_hold_ends(url: str) -> None:
-    """The start waits for the heartbeat, shortens what that has lengthened, and says so to claims that saw only that."""
+    """The start waits for the heartbeat, shortens what that has lengthened, and tells claims that saw only that."""
     clock = StoreClock()
     async with open_postgres(url, PostgresOptions(clock=clock)) as backend:
         await backend.tenants.define(tenants_named([ACME]))
