@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import tempfile
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -35,7 +36,7 @@ rm -rf "$3"
 """
 
 
-class Service:
+class Service(ABC):
     """A server of the tests' own; ``start``, ``stop`` and ``kill`` as often as needed, its port and folder stay.
 
     When the tests themselves are killed, a watchman ends it and removes its folder.
@@ -49,13 +50,13 @@ class Service:
         self._process: subprocess.Popen[bytes] | None = None
         self._watchman: subprocess.Popen[bytes] | None = None
 
+    @abstractmethod
     def command(self) -> list[str]:
         """What is run, in the foreground."""
-        raise NotImplementedError
 
+    @abstractmethod
     def is_ready(self) -> bool:
         """Whether it answers."""
-        raise NotImplementedError
 
     @property
     def pid(self) -> int:

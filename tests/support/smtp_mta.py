@@ -2,23 +2,16 @@
 
 import asyncio
 import os
-import pwd
-import shutil
 import socket
-import subprocess
-import tempfile
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 
-import pytest
-
 from carteiro.model import MessageId
-from support.smtp_certificates import Authority, an_authority
-from support.smtp_server import HOST, PASSWORD, USER
+from support.services import HOST, Service, a_folder, free_port, program
+from support.smtp_certificates import an_authority
+from support.smtp_server import PASSWORD, USER
 
-_NOBODY = "nobody"  # Exim refuses to be root
 _PATIENCE = 10.0  # seconds
 
 _CONFIGURATION = r"""
@@ -80,38 +73,39 @@ plain:
 """
 
 
-@dataclass
-class Mta:
-    """The server; ``start`` and ``stop`` as often as needed, its ports stay."""
+class Mta(Service):
+    """The server, with a port for those who ask for encryption and one for those who begin with it."""
 
-    folder: Path
-    port: int
-    tls_port: int
-    authority: Authority
-    _process: subprocess.Popen[bytes] | None = field(default=None, init=False)
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.tls_port = free_port()
+        self.authority = an_authority(folder)
+        self.authority.write(folder)
+        owner = folder.stat()
+        configuration = _CONFIGURATION.format(
+            folder=folder,
+            port=self.port,
+            tls_port=self.tls_port,
+            uid=owner.st_uid,
+            gid=owner.st_gid,
+            user=USER,
+            password=PASSWORD,
+        )
+        self._file.write_text(configuration, "utf-8")
+        for path in folder.iterdir():
+            os.chown(path, owner.st_uid, owner.st_gid)
 
-    def start(self) -> None:
-        """Have it listen."""
-        owner = _owner()
-        command = [_program(), "-C", str(self.folder / "exim.conf"), "-bdf"]
-        as_root = os.getuid() == 0
-        with (self.folder / "output").open("wb") as output:
-            self._process = subprocess.Popen(
-                command,
-                stdout=output,
-                stderr=output,
-                user=owner.pw_uid if as_root else None,
-                group=owner.pw_gid if as_root else None,
-                extra_groups=[owner.pw_gid] if as_root else None,
-            )
-        _wait_for(self.port, self._process, self.folder / "output")
+    def command(self) -> list[str]:
+        """The server in the foreground."""
+        return [program("exim4"), "-C", str(self._file), "-bdf"]
 
-    def stop(self) -> None:
-        """End it, and the connections to it."""
-        if self._process is not None:
-            self._process.terminate()
-            self._process.wait(_PATIENCE)
-            self._process = None
+    def is_ready(self) -> bool:
+        """Whether it greets."""
+        try:
+            with closing(socket.create_connection((HOST, self.port), timeout=_PATIENCE)) as caller:
+                return caller.recv(3) == b"220"
+        except OSError:
+            return False
 
     async def mails(self, message: MessageId, *, count: int = 1) -> list[bytes]:
         """What was delivered of a message, once so many are there: mail is taken first and delivered then."""
@@ -129,66 +123,19 @@ class Mta:
         """What it wrote down of all this."""
         return (self.folder / "mainlog").read_text("utf-8")
 
+    @property
+    def _file(self) -> Path:
+        return self.folder / "exim.conf"
+
 
 @contextmanager
 def an_mta() -> Iterator[Mta]:
     """A running mail server; where there is none to run, the tests are skipped, in CI they fail."""
-    if not _program():
-        text = "exim4 is missing: run make services"
-        pytest.fail(text) if os.environ.get("CI") else pytest.skip(text)
-    with tempfile.TemporaryDirectory(prefix="carteiro-mta-") as name:
-        mta = _made(Path(name))
+    program("exim4")
+    with a_folder("mta") as folder:
+        mta = Mta(folder)
         mta.start()
         try:
             yield mta
         finally:
             mta.stop()
-
-
-def _made(folder: Path) -> Mta:
-    owner = _owner()
-    authority = an_authority(folder)
-    authority.write(folder)
-    mta = Mta(folder, _free_port(), _free_port(), authority)
-    configuration = _CONFIGURATION.format(
-        folder=folder,
-        port=mta.port,
-        tls_port=mta.tls_port,
-        uid=owner.pw_uid,
-        gid=owner.pw_gid,
-        user=USER,
-        password=PASSWORD,
-    )
-    (folder / "exim.conf").write_text(configuration, "utf-8")
-    if os.getuid() == 0:
-        for path in (folder, *folder.iterdir()):
-            os.chown(path, owner.pw_uid, owner.pw_gid)
-    return mta
-
-
-def _program() -> str:
-    return shutil.which("exim4", path=f"{os.environ.get('PATH', '')}:/usr/sbin") or ""
-
-
-def _owner() -> pwd.struct_passwd:
-    return pwd.getpwnam(_NOBODY) if os.getuid() == 0 else pwd.getpwuid(os.getuid())
-
-
-def _free_port() -> int:
-    with closing(socket.create_server((HOST, 0))) as listener:
-        port: int = listener.getsockname()[1]
-        return port
-
-
-def _wait_for(port: int, process: "subprocess.Popen[bytes]", output: Path) -> None:
-    for _ in range(500):
-        try:
-            with closing(socket.create_connection((HOST, port), timeout=_PATIENCE)) as connection:
-                connection.settimeout(_PATIENCE)
-                if connection.recv(3) == b"220":
-                    return
-        except ConnectionError:
-            assert process.poll() is None, output.read_text("utf-8")
-            with pytest.raises(subprocess.TimeoutExpired):
-                process.wait(0.02)
-    pytest.fail(f"the mail server does not listen: {output.read_text('utf-8')}")

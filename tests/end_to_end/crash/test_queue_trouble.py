@@ -17,8 +17,15 @@ from carteiro.stores.postgres import migrate
 from end_to_end.crash.children import wait_for_rest
 from end_to_end.crash.law import broken
 from end_to_end.crash.places import Place
-from end_to_end.crash.post_office import LEASE
-from end_to_end.crash.trouble import LULL_S, WORKERS, queue_waits, under_load, workers_at
+from end_to_end.crash.trouble import (
+    LULL_S,
+    WORKERS,
+    cuts_at_random,
+    queue_waits,
+    silence_of,
+    under_load,
+    workers_at,
+)
 from support.cut_proxy import CutProxy, a_cut_proxy
 from support.redis_server import RedisServer, a_redis
 from support.shared_servers import shared_postgres
@@ -106,17 +113,9 @@ async def test_connections_to_the_queue_cut_at_random_lose_nothing(
     beside_a_database: Place, server: RedisServer
 ) -> None:
     """In the midst of a script, or of its answer: what it has done nobody hears."""
-    async with _behind_a_proxy(beside_a_database, server) as (proxy, behind):
-
-        async def cut() -> None:
-            proxy.cut_at_random(3, mean_bytes=30_000)
-            proxy.cut()
-            await asyncio.sleep(1.5)
-            proxy.mend()
-
-        async with workers_at(behind):
-            accepted = await under_load(behind, cut)
-            await asyncio.to_thread(wait_for_rest, beside_a_database)
+    async with _behind_a_proxy(beside_a_database, server) as (proxy, behind), workers_at(behind):
+        accepted = await under_load(behind, cuts_at_random(proxy))
+        await asyncio.to_thread(wait_for_rest, beside_a_database)
 
     assert proxy.cuts > WORKERS
     assert broken(beside_a_database, accepted) == []
@@ -127,15 +126,9 @@ async def test_connections_to_the_queue_that_fall_silent_are_given_up(
     beside_a_file: Place, server: RedisServer
 ) -> None:
     """Nothing comes and nothing ends: new ones take their place."""
-    async with _behind_a_proxy(beside_a_file, server) as (proxy, behind):
-
-        async def silence() -> None:
-            proxy.freeze()
-            await asyncio.sleep(LEASE.total_seconds())
-
-        async with workers_at(behind):
-            accepted = await under_load(behind, silence)
-            await asyncio.to_thread(wait_for_rest, beside_a_file)
+    async with _behind_a_proxy(beside_a_file, server) as (proxy, behind), workers_at(behind):
+        accepted = await under_load(behind, silence_of(proxy))
+        await asyncio.to_thread(wait_for_rest, beside_a_file)
 
     assert broken(beside_a_file, accepted) == []
     assert queue_waits(beside_a_file)

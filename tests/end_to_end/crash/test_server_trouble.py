@@ -18,7 +18,15 @@ from end_to_end.crash.children import wait_for_rest
 from end_to_end.crash.law import broken
 from end_to_end.crash.places import Place
 from end_to_end.crash.post_office import LEASE
-from end_to_end.crash.trouble import LULL_S, WORKERS, under_load, waits, workers_at
+from end_to_end.crash.trouble import (
+    LULL_S,
+    WORKERS,
+    cuts_at_random,
+    silence_of,
+    under_load,
+    waits,
+    workers_at,
+)
 from support.cut_proxy import CutProxy, a_cut_proxy
 from support.postgres_server import PostgresServer, a_postgres
 
@@ -87,17 +95,9 @@ async def _behind_a_proxy(
 
 async def test_connections_cut_at_random_lose_nothing(place: Place, server: PostgresServer) -> None:
     """In the midst of a statement, of an answer, of a commit whose answer nobody hears."""
-    async with _behind_a_proxy(place, server) as (proxy, behind):
-
-        async def cut() -> None:
-            proxy.cut_at_random(3, mean_bytes=30_000)
-            proxy.cut()
-            await asyncio.sleep(1.5)
-            proxy.mend()
-
-        async with workers_at(behind):
-            accepted = await under_load(place, cut)
-            await asyncio.to_thread(wait_for_rest, place)
+    async with _behind_a_proxy(place, server) as (proxy, behind), workers_at(behind):
+        accepted = await under_load(place, cuts_at_random(proxy))
+        await asyncio.to_thread(wait_for_rest, place)
 
     assert proxy.cuts > WORKERS
     assert broken(place, accepted) == []
@@ -108,15 +108,12 @@ async def test_connections_that_fall_silent_are_given_up(
     place: Place, server: PostgresServer
 ) -> None:
     """Nothing comes and nothing ends, as when a firewall forgets a connection: new ones take their place."""
-    async with _behind_a_proxy(place, server) as (proxy, behind):
-
-        async def silence() -> None:
-            proxy.freeze()
-            await asyncio.sleep(LEASE.total_seconds())
-
-        async with workers_at(behind, command_timeout_s=0.5):
-            accepted = await under_load(place, silence)
-            await asyncio.to_thread(wait_for_rest, place)
+    async with (
+        _behind_a_proxy(place, server) as (proxy, behind),
+        workers_at(behind, command_timeout_s=0.5),
+    ):
+        accepted = await under_load(place, silence_of(proxy))
+        await asyncio.to_thread(wait_for_rest, place)
 
     assert broken(place, accepted) == []
     assert waits(place)

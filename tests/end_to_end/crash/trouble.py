@@ -14,8 +14,9 @@ from carteiro.model import MessageId
 from end_to_end.crash.child import Orders
 from end_to_end.crash.children import Child, children
 from end_to_end.crash.places import Place
-from end_to_end.crash.post_office import PostOffice, opened
+from end_to_end.crash.post_office import LEASE, PostOffice, opened
 from end_to_end.crash.traffic import send, send_task, some_of_everything
+from support.cut_proxy import CutProxy
 
 Trouble: TypeAlias = Callable[[], Awaitable[None]]
 
@@ -67,6 +68,28 @@ async def until_taken(ask: Callable[[], Awaitable[object]]) -> None:
             await asyncio.sleep(0.02)
         else:
             return
+
+
+def cuts_at_random(proxy: CutProxy) -> Trouble:
+    """Connections that break in the midst of anything, then cannot be made, then can."""
+
+    async def cut() -> None:
+        proxy.cut_at_random(3, mean_bytes=30_000)
+        proxy.cut()
+        await asyncio.sleep(1.5)
+        proxy.mend()
+
+    return cut
+
+
+def silence_of(proxy: CutProxy) -> Trouble:
+    """Connections on which nothing comes and nothing ends, for longer than a lease lasts."""
+
+    async def silence() -> None:
+        proxy.freeze()
+        await asyncio.sleep(LEASE.total_seconds())
+
+    return silence
 
 
 def waits(place: Place) -> list[tuple[str, int]]:
