@@ -205,6 +205,8 @@ class Claiming:
         return _ms(pace.wakes_at_us(self._tables.next_send_us[kind])) if pace else FAR
 
     def _alarm(self, seat: Seat) -> int:
+        if self._tables.tenants[seat.tenant].is_held:
+            return FAR  # whatever becomes due: only when it may have jobs again is there something to claim
         if seat.wakes_at is not None:
             return seat.wakes_at
         return self._now if self._sends_left(seat.kind) > 0 else self._next_send_at(seat.kind)

@@ -1,5 +1,6 @@
 #!lua flags=allow-oom
--- Parks jobs, with no claim on them and none counted; what another claim has meanwhile is left to it.
+-- Parks jobs, with no claim on them and none counted; what another claim has meanwhile is left to it. What is due by now is
+-- parked, too: asked for again later, it stays what it was.
 -- KEYS: the prefix. ARGV: now or '', then id, claim, due at, parked until of each.
 local now = moment(ARGV[1])
 for i = 2, #ARGV, 4 do
@@ -10,7 +11,7 @@ for i = 2, #ARGV, 4 do
       free(job.tenant, now)
     end
     job.rank, job.claims = job.rank - job.rank % STEP + tonumber(ARGV[i + 2]), 0
-    lay(job, parked_until, now)
+    park(job, parked_until)
     touch(job.kind, job.tenant, parked_until)
   end
 end

@@ -50,16 +50,20 @@ local function lift(job)
   end
 end
 
+-- Lays the job down with no claim on it, to be readied when it is due.
+local function park(job, parked_until)
+  job.claim, job.is_held, job.where = '', false, DELAYED
+  redis.call('ZADD', key('delayed', job.kind, job.tenant), parked_until, job.id)
+  redis.call('HSET', P .. ':jobs', job.id, packed_job(job))
+end
+
 -- Lays the job down with no claim on it: ready, or parked until then.
 local function lay(job, parked_until, now)
-  job.claim, job.is_held = '', false
   if parked_until > now then
-    job.where = DELAYED
-    redis.call('ZADD', key('delayed', job.kind, job.tenant), parked_until, job.id)
-  else
-    job.where = READY
-    redis.call('ZADD', key('ready', job.kind, job.tenant), job.rank, job.id)
+    return park(job, parked_until)
   end
+  job.claim, job.is_held, job.where = '', false, READY
+  redis.call('ZADD', key('ready', job.kind, job.tenant), job.rank, job.id)
   redis.call('HSET', P .. ':jobs', job.id, packed_job(job))
 end
 
