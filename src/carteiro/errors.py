@@ -42,7 +42,9 @@ class QueueElsewhere(ConfigError):
         text = (
             f"The jobs of {store} are in a queue elsewhere, and a process that uses it is running"
         )
-        remedy = "set queue (CARTEIRO_QUEUE) as it is set there, or stop all that use it first"
+        remedy = (
+            "set queue (--queue, CARTEIRO_QUEUE) as it is set there, or stop all that use it first"
+        )
         super().__init__(f"{text}: {remedy}")
 
 

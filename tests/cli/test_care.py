@@ -132,7 +132,7 @@ def test_without_its_queue_the_ledger_still_tells_what_it_knows(line: CommandLin
     away = {"CARTEIRO_QUEUE": f"redis://{HOST}:{free_port()}/0"}
 
     explained = line("explain", waits, **away)
-    ended = line.asked("explain", done, **away)
+    ended = line.asked("explain", done, "--queue", away["CARTEIRO_QUEUE"])
     stats = line("stats", **away)
     figures = line.asked("stats", **away)
 

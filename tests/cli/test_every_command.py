@@ -75,6 +75,13 @@ def test_the_settings_file_can_be_named(name: str) -> None:
     assert "--config" in _flags(name)
 
 
+def test_whoever_names_a_store_can_name_its_queue() -> None:
+    """A store whose jobs are in a queue is not to be opened without it."""
+    assert {name for name in NAMED if "--queue" in _flags(name)} == {
+        name for name in NAMED if "--store" in _flags(name)
+    }
+
+
 def test_only_what_destroys_asks() -> None:
     """And everything that destroys does."""
     assert {name for name in NAMED if "--yes" in _flags(name)} == DESTRUCTIVE

@@ -13,7 +13,7 @@ import typer
 
 from carteiro.app import open_backend, store_exists
 from carteiro.cli.exit_codes import ExitCode, NotFound, NotNow, WrongUse, exit_code_of
-from carteiro.cli.options import AsJson, ConfigFile, StoreUrl
+from carteiro.cli.options import AsJson, ConfigFile, QueueUrl, StoreUrl
 from carteiro.cli.printing import Printer, printable
 from carteiro.config import Settings, load
 from carteiro.errors import CarteiroError, ConfigError
@@ -34,6 +34,7 @@ class Common:
 
     config: ConfigFile = None
     store: StoreUrl = None
+    queue: QueueUrl = None
     as_json: AsJson = False
 
 
@@ -82,7 +83,9 @@ def _command(work: Work, *, makes_store: bool) -> Command:
     def command(**options: Any) -> None:  # noqa: ANN401 - those of the work
         common = _taken(Common, options)
         options |= {name: _taken(group, options) for name, group in groups.items()}
-        settings = load(file=common.config, overrides={"store": common.store})
+        settings = load(
+            file=common.config, overrides={"store": common.store, "queue": common.queue}
+        )
         refuse_memory(settings)
         if not makes_store:
             refuse_missing(settings)

@@ -10,7 +10,7 @@ from carteiro.checkup import Finding, Level
 from carteiro.cli.desk import refuse_memory, told
 from carteiro.cli.documents import document_of
 from carteiro.cli.exit_codes import ExitCode
-from carteiro.cli.options import AsJson, ConfigFile, StoreUrl
+from carteiro.cli.options import AsJson, ConfigFile, QueueUrl, StoreUrl
 from carteiro.cli.paging import pages
 from carteiro.cli.printing import Column, Printer
 from carteiro.config import Settings, load
@@ -28,9 +28,15 @@ _COLUMNS: tuple[Column[Finding], ...] = (
 
 
 @told
-def doctor(*, config: ConfigFile = None, store: StoreUrl = None, as_json: AsJson = False) -> None:
+def doctor(
+    *,
+    config: ConfigFile = None,
+    store: StoreUrl = None,
+    queue: QueueUrl = None,
+    as_json: AsJson = False,
+) -> None:
     """Look whether store, disk, clock, templates, tenants and provider are sound; fails if one is not."""
-    settings = load(file=config, overrides={"store": store})
+    settings = load(file=config, overrides={"store": store, "queue": queue})
     refuse_memory(settings)
     findings = asyncio.run(_examined(settings))
     Printer(as_json=as_json).rows(findings, _COLUMNS, document_of)

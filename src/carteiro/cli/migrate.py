@@ -4,15 +4,21 @@ import asyncio
 
 from carteiro.app import open_backend, schema_version
 from carteiro.cli.desk import refuse_memory, told
-from carteiro.cli.options import AsJson, ConfigFile, StoreUrl
+from carteiro.cli.options import AsJson, ConfigFile, QueueUrl, StoreUrl
 from carteiro.cli.printing import Printer
 from carteiro.config import Settings, load
 
 
 @told
-def migrate(*, config: ConfigFile = None, store: StoreUrl = None, as_json: AsJson = False) -> None:
+def migrate(
+    *,
+    config: ConfigFile = None,
+    store: StoreUrl = None,
+    queue: QueueUrl = None,
+    as_json: AsJson = False,
+) -> None:
     """Bring the store up to date, and say from which version to which; a missing file is made."""
-    settings = load(file=config, overrides={"store": store})
+    settings = load(file=config, overrides={"store": store, "queue": queue})
     refuse_memory(settings)
     before, after = asyncio.run(_migrated(settings))
     sentence = (

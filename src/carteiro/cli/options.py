@@ -77,6 +77,12 @@ StoreUrl: TypeAlias = Annotated[
         help="Where messages live: sqlite:///FILE, postgresql://HOST/DATABASE or memory://.",
     ),
 ]
+QueueUrl: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--queue", help="Where whose turn it is is kept, if not in the store: redis://HOST/NUMBER."
+    ),
+]
 ProviderName: TypeAlias = Annotated[
     str | None, typer.Option("--provider", help="Who takes e-mail over.")
 ]

@@ -8,7 +8,7 @@ import typer
 from carteiro.cli import process
 from carteiro.cli.desk import refuse_memory, told
 from carteiro.cli.documents import plain
-from carteiro.cli.options import AsJson, ConfigFile, ProviderName, StoreUrl
+from carteiro.cli.options import AsJson, ConfigFile, ProviderName, QueueUrl, StoreUrl
 from carteiro.cli.printing import Printer
 from carteiro.cli.process import Part, run_together, stop_on_signals
 from carteiro.config import Settings, load
@@ -17,18 +17,19 @@ from carteiro.post import Carteiro
 
 
 @told
-def process_due(
+def process_due(  # noqa: PLR0913 - a parameter per flag
     *,
     limit: Annotated[
         int | None, typer.Option(min=1, help="At most so many messages; without it, all.")
     ] = None,
     config: ConfigFile = None,
     store: StoreUrl = None,
+    queue: QueueUrl = None,
     provider: ProviderName = None,
     as_json: AsJson = False,
 ) -> None:
     """Send what is due now, and end; also beside a worker that runs. For cron and timers."""
-    settings = load(file=config, overrides={"store": store, "provider": provider})
+    settings = load(file=config, overrides={"store": store, "queue": queue, "provider": provider})
     refuse_memory(settings)
     printer = Printer(as_json=as_json)
     process.run(_work_off(settings, printer, limit), settings=settings)

@@ -14,7 +14,7 @@ from carteiro.cli.desk import told
 from carteiro.cli.exit_codes import NotNow
 from carteiro.cli.key import added
 from carteiro.cli.metrics import metrics_parts
-from carteiro.cli.options import ConfigFile, Host, Port, ProviderName, StoreUrl
+from carteiro.cli.options import ConfigFile, Host, Port, ProviderName, QueueUrl, StoreUrl
 from carteiro.cli.process import run_together, stop_on_signals
 from carteiro.cli.server import address_of, http_server, listen
 from carteiro.cli.worker import worker_part
@@ -42,12 +42,19 @@ def up(  # noqa: PLR0913 - a parameter per flag
     new_key: Annotated[bool, typer.Option("--new-key", help="Make another API key.")] = False,
     config: ConfigFile = None,
     store: StoreUrl = None,
+    queue: QueueUrl = None,
     provider: ProviderName = None,
     host: Host = None,
     port: Port = None,
 ) -> None:
     """Run the API and a worker, with upkeep, until SIGTERM or Ctrl-C."""
-    flags = {"store": store, "provider": provider, "api.host": host, "api.port": port}
+    flags = {
+        "store": store,
+        "queue": queue,
+        "provider": provider,
+        "api.host": host,
+        "api.port": port,
+    }
     settings = load(file=config, overrides=flags)
     # Before all else: if the port is taken, nothing was opened, made or begun.
     with listen(settings.api) as listener:

@@ -3,7 +3,7 @@
 from carteiro.cli import process
 from carteiro.cli.desk import refuse_memory, told
 from carteiro.cli.metrics import metrics_parts
-from carteiro.cli.options import ConfigFile, ProviderName, StoreUrl
+from carteiro.cli.options import ConfigFile, ProviderName, QueueUrl, StoreUrl
 from carteiro.cli.process import Part, run_together, stop_on_signals
 from carteiro.config import Settings, load
 from carteiro.post import Carteiro
@@ -12,10 +12,14 @@ from carteiro.readiness import Role
 
 @told
 def worker(
-    *, config: ConfigFile = None, store: StoreUrl = None, provider: ProviderName = None
+    *,
+    config: ConfigFile = None,
+    store: StoreUrl = None,
+    queue: QueueUrl = None,
+    provider: ProviderName = None,
 ) -> None:
     """Run a worker, with upkeep, until SIGTERM or Ctrl-C."""
-    settings = load(file=config, overrides={"store": store, "provider": provider})
+    settings = load(file=config, overrides={"store": store, "queue": queue, "provider": provider})
     refuse_memory(settings)
     process.run(_work(settings), settings=settings)
 
