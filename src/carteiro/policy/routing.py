@@ -1,0 +1,54 @@
+"""Which provider an attempt goes to: those of its route in order, as far as they are in health.
+
+Pure: what is known of the providers' health comes from the caller.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from carteiro.model import TenantId, value
+
+
+@value
+class Routes:
+    """Names of providers in order: for template types, for tenants, and for all others."""
+
+    default: tuple[str, ...]
+    by_type: Mapping[str, tuple[str, ...]]
+    by_tenant: Mapping[TenantId, tuple[str, ...]]
+
+    def of(self, tenant: TenantId, template_type: str | None) -> tuple[str, ...]:
+        """The route of a message: of its template type, else of its tenant, else the default."""
+        if template_type is not None and template_type in self.by_type:
+            return self.by_type[template_type]
+        return self.by_tenant.get(tenant, self.default)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Every provider that some message may go to, once."""
+        routes = (self.default, *self.by_type.values(), *self.by_tenant.values())
+        return tuple(dict.fromkeys(name for route in routes for name in route))
+
+
+@value
+class Health:
+    """What is known of a provider: in how many seconds it may be called, and whether it failed when last heard of."""
+
+    name: str
+    wait: float = 0.0
+    is_suspect: bool = False
+
+
+def choose(route: Sequence[Health], *, last: str | None, in_doubt: bool) -> str | float:
+    """The provider of the next attempt, or in how many seconds one of the route may be called.
+
+    ``last`` made the last attempt. What is in doubt with it stays with it: no other can tell what became of
+    the message. Otherwise the first that may be called is chosen; one that failed with this very message and
+    was not heard of since comes after the others.
+    """
+    if in_doubt:
+        route = [each for each in route if each.name == last] or route
+    free = [each for each in route if not each.wait]
+    if not free:
+        return min(each.wait for each in route)
+    fresh = (each for each in free if not (each.name == last and each.is_suspect))
+    return next(fresh, free[0]).name

@@ -1,0 +1,123 @@
+"""The breaker: opens on failures in a row alone, tries with one call, and heals by itself."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from carteiro.policy.breaker import FIRST_PAUSE_S, LONGEST_PAUSE_S, TRIPS_AFTER, Breaker
+
+EVEN = 0.5  # no jitter
+
+
+def opened(now: float = 0.0) -> Breaker:
+    """One that has just opened."""
+    breaker = Breaker()
+    for _ in range(TRIPS_AFTER):
+        breaker.failed(breaker.begin(now), now, EVEN)
+    return breaker
+
+
+def test_failures_in_a_row_open_it() -> None:
+    """The last of them, and it says so."""
+    breaker = Breaker()
+
+    told = [breaker.failed(breaker.begin(0), 0, EVEN) for _ in range(TRIPS_AFTER)]
+
+    assert told == [False] * (TRIPS_AFTER - 1) + [True]
+    assert breaker.is_open
+    assert breaker.wait(0) == FIRST_PAUSE_S
+
+
+def test_a_success_between_keeps_it_closed() -> None:
+    """However many fail."""
+    breaker = Breaker()
+    for _ in range(3 * TRIPS_AFTER):
+        for _ in range(TRIPS_AFTER - 1):
+            breaker.failed(breaker.begin(0), 0, EVEN)
+        breaker.succeeded(breaker.begin(0))
+
+    assert not breaker.is_open
+    assert not breaker.is_suspect
+    assert breaker.wait(0) == 0
+
+
+def test_one_call_at_a_time_tries_it() -> None:
+    """Whoever comes next waits for what that brings."""
+    breaker = opened()
+    later = FIRST_PAUSE_S
+
+    first = breaker.wait(later)
+    breaker.begin(later)
+
+    assert first == 0
+    assert breaker.wait(later) > 0
+
+
+def test_a_trial_that_goes_well_closes_it() -> None:
+    """From then on all calls are made."""
+    breaker = opened()
+
+    assert breaker.succeeded(breaker.begin(FIRST_PAUSE_S))
+    assert not breaker.is_open
+    assert breaker.wait(FIRST_PAUSE_S) == 0
+
+
+def test_a_trial_that_fails_doubles_the_pause_up_to_the_longest() -> None:
+    """A provider that is away for hours is asked once a minute."""
+    breaker, now, pauses = opened(), 0.0, []
+    for _ in range(10):
+        now += breaker.wait(now)
+        assert breaker.failed(breaker.begin(now), now, EVEN)
+        pauses.append(breaker.wait(now))
+
+    assert pauses == [2, 4, 8, 16, 32, *[LONGEST_PAUSE_S] * 5]
+
+
+def test_after_it_healed_the_pauses_start_anew() -> None:
+    """What was is over."""
+    breaker = opened()
+    now = breaker.wait(0)
+    breaker.failed(breaker.begin(now), now, EVEN)
+    now += breaker.wait(now)
+    breaker.succeeded(breaker.begin(now))
+
+    for _ in range(TRIPS_AFTER):
+        breaker.failed(breaker.begin(now), now, EVEN)
+
+    assert breaker.wait(now) == FIRST_PAUSE_S
+
+
+def test_calls_that_began_before_it_opened_say_nothing() -> None:
+    """Neither does their failure lengthen the pause, nor their success end it."""
+    breaker = Breaker()
+    began = [breaker.begin(0) for _ in range(TRIPS_AFTER + 2)]
+    for each in began[:TRIPS_AFTER]:
+        breaker.failed(each, 0, EVEN)
+
+    assert not breaker.failed(began[-2], 0, EVEN)
+    assert not breaker.succeeded(began[-1])
+    assert breaker.wait(0) == FIRST_PAUSE_S
+
+
+def test_a_trial_of_which_nothing_is_heard_gives_way_to_another() -> None:
+    """Its worker may be gone."""
+    breaker = opened()
+    breaker.begin(FIRST_PAUSE_S)
+
+    assert breaker.wait(2 * FIRST_PAUSE_S) == 0
+
+
+@given(st.lists(st.tuples(st.booleans(), st.floats(0, 10), st.floats(0, 1, exclude_max=True))))
+def test_it_always_lets_a_call_through_again(calls: list[tuple[bool, float, float]]) -> None:
+    """Whatever happened, within the longest pause and its jitter."""
+    breaker, now = Breaker(), 0.0
+    for is_well, passes, chance in calls:
+        now += passes
+        if breaker.wait(now) == 0:
+            began = breaker.begin(now)
+            if is_well:
+                breaker.succeeded(began)
+            else:
+                breaker.failed(began, now, chance)
+
+    assert breaker.wait(now) <= 1.25 * LONGEST_PAUSE_S
+    assert breaker.wait(now + 1.25 * LONGEST_PAUSE_S) == 0
