@@ -318,7 +318,7 @@ def test_an_unknown_flag_is_refused() -> None:
         ("queue = 'redis+sentinel://here/main/abc'", "/SERVICE/NUMBER"),
         (
             "provider = 'ses'",
-            "provider = 'ses' (from carteiro.toml): should be 'sandbox', 'smtp' or 'noop'",
+            "provider = 'ses' (from carteiro.toml): should be 'sandbox', 'smtp', 'resend' or 'noop'",
         ),
         ("environment = 'staging'", "should be 'development' or 'production'"),
     ],

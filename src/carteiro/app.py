@@ -23,6 +23,7 @@ from carteiro.policy.retry import PRESETS, RetryPolicy
 from carteiro.ports import Backend, Provider
 from carteiro.ports.ledger import LedgerHalf
 from carteiro.ports.moving import Source, Target
+from carteiro.ports.provider import RemoteProvider
 from carteiro.providers.noop import NoopProvider
 from carteiro.providers.sandbox import SandboxProvider
 from carteiro.providers.smtp import SmtpOptions, SmtpProvider, Tls
@@ -200,6 +201,7 @@ async def examine_store(settings: Settings) -> list[Finding]:
 def email_kind(settings: Settings, backend: Backend) -> tuple[Kind, bool]:
     """The kind that sends e-mail through the chosen provider, and whether that is across a network."""
     provider = _provider(settings, backend)
+    remote = provider if isinstance(provider, RemoteProvider) else None
     kind = Kind(
         name=EMAIL,
         provider=provider.name,
@@ -209,10 +211,11 @@ def email_kind(settings: Settings, backend: Backend) -> tuple[Kind, bool]:
         policy=email_policy(settings),
         declares=True,
         call_limit=settings.delivery.call_limit,
-        close=provider.close if isinstance(provider, SmtpProvider) else None,
-        check=provider.check if isinstance(provider, SmtpProvider) else None,
+        replays_for=provider.features.replays_for,
+        close=remote.close if remote else None,
+        check=remote.check if remote else None,
     )
-    return kind, isinstance(provider, SmtpProvider)
+    return kind, provider.features.is_remote
 
 
 def email_policy(settings: Settings) -> Callable[[LeasedJob], RetryPolicy]:
@@ -255,14 +258,35 @@ def _provider(settings: Settings, backend: Backend) -> Provider:
             return NoopProvider()
         case "smtp":
             return _smtp(settings)
+        case "resend":
+            return _resend(settings)
 
 
-def _password(settings: Settings) -> str:
+def _secret(settings: Settings, key: str, reference: str) -> str:
     try:
-        return secret(settings.smtp.password)
+        return secret(reference)
     except ConfigError as error:
-        text = f"smtp.password (from {settings.origin('smtp.password')}) = {error}"
+        text = f"{key} (from {settings.origin(key)}) = {error}"
         raise ConfigError(text) from None
+
+
+def _resend(settings: Settings) -> Provider:
+    """The provider of a package that needs a library which not everybody has."""
+    try:
+        resend = import_module("carteiro.providers.resend")
+    except ModuleNotFoundError as error:
+        text = (
+            f"Resend needs {error.name}: from a clone, pip install -c constraints.txt '.[resend]'"
+        )
+        raise ConfigError(text) from error
+    asked = settings.resend
+    key = _secret(settings, "resend.api_key", asked.api_key)
+    if not (key.isascii() and key.isprintable() and key.strip()):
+        origin = settings.origin("resend.api_key")
+        raise ConfigError(f"resend.api_key (from {origin}) does not lead to a key")
+    told = asked.model_dump() | {"api_key": key.strip()}
+    provider: Provider = resend.ResendProvider(resend.ResendOptions(**told))
+    return provider
 
 
 def _smtp(settings: Settings) -> SmtpProvider:
@@ -271,7 +295,8 @@ def _smtp(settings: Settings) -> SmtpProvider:
         origin = settings.origin("smtp.tls")
         text = f"smtp.tls = 'none' (from {origin}) would send the password in clear: use starttls or implicit"
         raise ConfigError(text)
-    told = asked.model_dump() | {"tls": Tls(asked.tls), "password": _password(settings)}
+    password = _secret(settings, "smtp.password", asked.password)
+    told = asked.model_dump() | {"tls": Tls(asked.tls), "password": password}
     try:
         return SmtpProvider(SmtpOptions(**told))
     except OSError as error:

@@ -36,7 +36,7 @@ ENV_PREFIX = "CARTEIRO_"
 ENV_FILE = "CARTEIRO_CONFIG"
 
 LogLevel: TypeAlias = Literal["debug", "info", "warn", "error"]
-ProviderName: TypeAlias = Literal["sandbox", "smtp", "noop"]
+ProviderName: TypeAlias = Literal["sandbox", "smtp", "resend", "noop"]
 
 _MEMORY = "memory://"
 _STORE = re.compile(r"sqlite:///.+|postgres(ql)?://.+", re.DOTALL)
@@ -56,7 +56,13 @@ _SLOTS_WITHOUT = 200
 _SERVICE_LINK = re.compile(r"_SERVICE_(HOST|PORT)|_PORT_\d+_(TCP|UDP)")
 _SERVICE_LINK_VALUES = ("tcp://", "udp://")
 
-_SECRETS = frozenset({"smtp.password"})  # whoever wrote the secret itself must not see it in a log
+_SECRETS = frozenset(
+    {"smtp.password", "resend.api_key"}
+)  # whoever wrote the secret itself must not see it in a log
+_API_URL = re.compile(
+    rf"https://{_PLACE}(/[^?#\s]*)?|http://(localhost|127\.0\.0\.1|\[::1\])(:\d+)?(/[^?#\s]*)?",
+    re.ASCII,
+)
 _SECRET_REFERENCE = re.compile(r"env:[A-Za-z_][A-Za-z0-9_]*|file:.+")
 
 
@@ -126,6 +132,12 @@ def is_reference(text: str) -> bool:
     return bool(_SECRET_REFERENCE.fullmatch(text))
 
 
+def _api_url(raw: str) -> str:
+    if not _API_URL.fullmatch(raw):
+        raise ValueError("should be https://HOST, or http:// on this machine")
+    return raw.rstrip("/")
+
+
 def _address_or_none(raw: object) -> str:
     normal = judge_address(str(raw)) if raw else ""
     if normal is None:
@@ -149,6 +161,7 @@ Limit: TypeAlias = Annotated[int, Field(ge=0, le=1_000_000_000)]
 SomeCount: TypeAlias = Annotated[int, Field(ge=1)]
 SecretReference: TypeAlias = Annotated[str, BeforeValidator(_secret_reference)]
 AddressOrNone: TypeAlias = Annotated[str, BeforeValidator(_address_or_none)]
+ApiUrl: TypeAlias = Annotated[str, AfterValidator(_api_url)]
 Weight: TypeAlias = Annotated[float, Field(ge=LIGHTEST, le=HEAVIEST, allow_inf_nan=False)]
 
 
@@ -296,6 +309,15 @@ class SmtpSettings(_Section):
     reply_limit: SomeDuration = Field(alias="reply_limit_ms")
 
 
+class ResendSettings(_Section):
+    """The account at Resend that takes e-mail over."""
+
+    api_key: SecretReference
+    url: ApiUrl
+    default_from: AddressOrNone
+    connections: SomeCount
+
+
 class LogSettings(_Section):
     """What is written to the log."""
 
@@ -331,6 +353,7 @@ class Settings(_Section):
     postgres: PostgresSettings
     sandbox: SandboxSettings
     smtp: SmtpSettings
+    resend: ResendSettings
     metrics: MetricsSettings
     log: LogSettings
     _given: Mapping[str, Given] = PrivateAttr(default_factory=dict)

@@ -29,6 +29,7 @@ class Kind:
     ``confirm`` None: nothing is judged before the attempt. ``render`` is for what it finds
     unrendered. ``declares`` False: an attempt is not declared, a redelivery just runs again.
     ``call_limit`` None: it may take as long as it likes.
+    ``replays_for``: so long its provider knows a call again (`Features`).
     ``close`` is called once, when its worker has ended its last job. ``check`` asks the provider
     whether it could be used now, and sends nothing; it answers what keeps it from that.
     """
@@ -41,6 +42,7 @@ class Kind:
     declares: bool
     call_limit: timedelta | None
     render: Render | None = None
+    replays_for: timedelta | None = None
     close: Callable[[], Awaitable[None]] | None = None
     check: Callable[[], Awaitable[str | None]] | None = None
 

@@ -16,7 +16,7 @@ from urllib.parse import quote
 import idna
 
 from carteiro.email import Attachment, Email
-from carteiro.model import MessageId
+from carteiro.model import MessageId, made_at
 
 _LONGEST_LINE = 998
 _USUAL_LINE = 78
@@ -63,7 +63,6 @@ def write_mime(email: Email, *, sender: str, message: MessageId, revision: int) 
     Raises ValueError on what no mail can hold; whatever came in by `make_email` can be held but for
     a header word longer than a line.
     """
-    domain = mail_address(sender).rpartition("@")[2]
     key = f"{message}_{revision}"
     entity = _body(email, key)
     head = "".join(
@@ -74,12 +73,26 @@ def write_mime(email: Email, *, sender: str, message: MessageId, revision: int) 
             _addresses("Reply-To", (email.reply_to,)) if email.reply_to else "",
             _text_header("Subject", email.subject),
             f"Date: {_date(message)}\r\n",
-            _folded("Message-ID", f"<{message}.{revision}@{domain}>"),
+            _folded("Message-ID", message_id(sender, message, revision)),
             "MIME-Version: 1.0\r\n",
             *(_given_header(name, text) for name, text in email.headers.items()),
         )
     )
     return f"{head}{entity.head}\r\n{entity.body}".encode()
+
+
+def message_id(sender: str, message: MessageId, revision: int) -> str:
+    """What the mail is known by, however often and whichever way it is sent."""
+    return f"<{message}.{revision}@{mail_address(sender).rpartition('@')[2]}>"
+
+
+def given_header(name: str, text: str) -> str:
+    """The text of a header that the sender asked for; ValueError if it is not the sender's to set."""
+    if not _HEADER_NAME.fullmatch(name) or name.lower() in _NOT_GIVEN:
+        raise ValueError("a header is not the sender's to set")
+    if _CONTROL.search(text):
+        raise ValueError("a header must not contain control characters")
+    return text.strip(" ")
 
 
 def mail_address(address: str) -> str:
@@ -106,11 +119,7 @@ def _addresses(name: str, addresses: Sequence[str]) -> str:
 
 def _given_header(name: str, text: str) -> str:
     """A header that the sender asked for; ASCII goes through as it is, a URL stays a URL."""
-    if not _HEADER_NAME.fullmatch(name) or name.lower() in _NOT_GIVEN:
-        raise ValueError("a header is not the sender's to set")
-    if _CONTROL.search(text):
-        raise ValueError("a header must not contain control characters")
-    text = text.strip(" ")
+    text = given_header(name, text)
     if text.isascii():
         return _folded(name, text)
     if name.lower().startswith("list-"):
@@ -170,8 +179,7 @@ def _cut(text: bytes, size: int) -> Iterator[bytes]:
 
 
 def _date(message: MessageId) -> str:
-    """When the message got its id: a UUIDv7 starts with the milliseconds since 1970."""
-    at = time.gmtime(int(message[:8] + message[9:13], 16) // 1000)
+    at = time.gmtime(made_at(message))
     return (
         f"{_DAYS[at.tm_wday]}, {at.tm_mday:02} {_MONTHS[at.tm_mon - 1]} {at.tm_year}"
         f" {at.tm_hour:02}:{at.tm_min:02}:{at.tm_sec:02} +0000"

@@ -45,6 +45,11 @@ else:
     value = dataclass(slots=True, unsafe_hash=True)
 
 
+def made_at(message: MessageId) -> float:
+    """When the message got its id, in seconds since 1970: a UUIDv7 starts with the milliseconds."""
+    return int(message[:8] + message[9:13], 16) / 1000
+
+
 @dataclass(slots=True)
 class Page(Generic[Row]):
     """A part of a list; ``next`` leads to the part after it, None at the end. A short one need not be the last."""
@@ -477,6 +482,7 @@ class LeasedJob:
     recipient_id: RecipientId | None = None
     recipient: Recipient | None = None
     retry_preset: str | None = None  # of its template type, else of its tenant
+    provider: str | None = None  # of its last attempt
 
 
 @value

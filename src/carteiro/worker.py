@@ -17,6 +17,7 @@ from carteiro.errors import InvalidMessage, StoreError
 from carteiro.gather import Answer, Gatherer, Item
 from carteiro.kinds import Kind, Pool
 from carteiro.model import (
+    ZERO,
     Begun,
     Claimed,
     End,
@@ -26,6 +27,7 @@ from carteiro.model import (
     Refused,
     Settled,
     Start,
+    made_at,
     value,
 )
 from carteiro.path import settle
@@ -224,7 +226,7 @@ class Worker:
         if job.cancel_requested and not kind.declares:  # asked while a worker had it that is gone
             await self._end(kind, job, settle.not_made(job))
             return
-        doomed = judge_claim(job, policy)
+        doomed = judge_claim(job, policy, replays_in=_replays_in(kind, job))
         if doomed is not None:
             await self._end(kind, job, settle.unrun(job, doomed))
             return
@@ -257,6 +259,7 @@ class Worker:
             policy=policy,
             expires_in=job.expires_in - (duration := _since(received)),
             chance=self._chance.random(),
+            replays_in=_replays_in(kind, job),
         )
         end = settle.ended(job, verdict, outcome, duration=duration, declared=kind.declares)
         await self._end(kind, job, end, attempt)
@@ -346,6 +349,17 @@ async def _rendered(kind: Kind, job: LeasedJob, email: Email) -> Confirmed | Unf
 def _parcel(job: LeasedJob, confirmed: Confirmed | None, attempt: int) -> Parcel:
     content = confirmed.email if confirmed is not None else job.content
     return Parcel(job.lease.job, job.tenant, content, attempt, job.revision, job.request_id)
+
+
+def _replays_in(kind: Kind, job: LeasedJob) -> timedelta:
+    """How much longer a call for this message is surely one that the provider knows again.
+
+    Reckoned from the message's id, which is older than its first call; what was tried last with
+    another provider is known to that one alone.
+    """
+    if kind.replays_for is None or job.provider not in {None, kind.provider}:
+        return ZERO
+    return kind.replays_for - timedelta(seconds=time.time() - made_at(job.lease.job))
 
 
 def _since(moment: float) -> timedelta:

@@ -36,7 +36,7 @@ def test_no_two_settings_share_a_variable() -> None:
             "ses",
             "provider = 'ses' (from environment variable CARTEIRO_PROVIDER)",
         ),
-        ("CARTEIRO_PROVIDER", "ses", "should be 'sandbox', 'smtp' or 'noop'"),
+        ("CARTEIRO_PROVIDER", "ses", "should be 'sandbox', 'smtp', 'resend' or 'noop'"),
         (
             "CARTEIRO_STORE",
             "redis://here",

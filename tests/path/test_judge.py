@@ -234,6 +234,32 @@ def test_at_most_once_never_resends_an_unknown_outcome(expires_in: timedelta) ->
     assert verdict == Dead(DeadReason.IN_DOUBT, a_failure())
 
 
+@pytest.mark.parametrize("delivery", Delivery)
+def test_a_replay_is_repeated_as_a_failure_is(delivery: Delivery) -> None:
+    """It is no second delivery: as often, and ever later, and then it is for people; never charged."""
+    replay: dict[str, Any] = {"delivery": delivery, "replays_in": DAY}
+
+    verdicts = [
+        judged(Unknown(a_failure()), in_doubt_before=before, **replay)
+        for before in range(GATEWAY.max_attempts)
+    ]
+
+    waits = [1, 1, 2, 4]
+    expected = [Retry(wait * SECOND, charged=False, failure=a_failure()) for wait in waits]
+    assert verdicts == [*expected, Dead(DeadReason.IN_DOUBT, a_failure())]
+
+
+def test_what_would_come_too_late_to_be_a_replay_is_a_second_delivery() -> None:
+    """Waiting for the very moment at which a key is forgotten is too late."""
+    once: dict[str, Any] = {"delivery": Delivery.AT_MOST_ONCE}
+
+    in_time = judged(Unknown(a_failure()), replays_in=SECOND + timedelta(milliseconds=1), **once)
+    too_late = judged(Unknown(a_failure()), replays_in=SECOND, **once)
+
+    assert isinstance(in_time, Retry)
+    assert reason_of(too_late) is DeadReason.IN_DOUBT
+
+
 @pytest.mark.parametrize("outcome", [Deferred(a_failure()), NotMade(a_failure())])
 def test_at_most_once_retries_on_proof_that_nothing_was_handed_over(outcome: Outcome) -> None:
     """An answer that says no, and a call that never began, are such proof."""
@@ -264,6 +290,7 @@ def test_what_is_no_outcome_is_refused() -> None:
     charged_before=st.integers(0, 20),
     in_doubt_before=st.integers(0, 5),
     expires_in=st.timedeltas(-DAY, DAY),
+    replays_in=st.timedeltas(-SECOND, DAY),
     chance=st.floats(0, 1, exclude_max=True),
 )
 def test_a_retry_keeps_every_limit(outcome: Outcome, policy: RetryPolicy, **facts: Any) -> None:
@@ -275,7 +302,9 @@ def test_a_retry_keeps_every_limit(outcome: Outcome, policy: RetryPolicy, **fact
         assert not isinstance(outcome, Taken | Rejected)
         if isinstance(outcome, Deferred):
             assert facts["charged_before"] + verdict.charged < policy.max_attempts
-        if isinstance(outcome, Unknown):
+        if isinstance(outcome, Unknown) and verdict.after < facts["replays_in"]:
+            assert facts["in_doubt_before"] + 1 < policy.max_attempts
+        elif isinstance(outcome, Unknown):
             assert facts["delivery"] is Delivery.AT_LEAST_ONCE
             assert facts["in_doubt_before"] < policy.max_in_doubt_resends
 
@@ -372,3 +401,28 @@ def test_a_job_that_runs_has_every_right_to(**facts: Any) -> None:
 def test_an_open_attempt_is_a_doubt(in_doubt: int, open_attempt: bool, expected: int) -> None:
     """The ledger counts it only when the next attempt or the verdict is written."""
     assert doubts(a_job(in_doubt=in_doubt, open_attempt=open_attempt)) == expected
+
+
+@pytest.mark.parametrize("is_open", [True, False])
+@pytest.mark.parametrize("delivery", Delivery)
+def test_a_claimer_goes_on_with_a_doubt_that_a_replay_resolves(
+    delivery: Delivery, is_open: bool
+) -> None:
+    """Whether the doubt is new or was judged before, and whatever the message risks."""
+    job = a_job(open_attempt=is_open, in_doubt=2, claims=3, delivery=delivery)
+
+    assert judge_claim(job, GATEWAY, replays_in=SECOND) is None
+
+
+@pytest.mark.parametrize("is_open", [True, False])
+@pytest.mark.parametrize(
+    ("delivery", "in_doubt"), [(Delivery.AT_MOST_ONCE, 1), (Delivery.AT_LEAST_ONCE, 2)]
+)
+def test_a_claimer_that_comes_too_late_for_a_replay_leaves_the_doubt_to_people(
+    delivery: Delivery, in_doubt: int, is_open: bool
+) -> None:
+    """A retry was due in time and its worker was not: sent now, it would be a second delivery."""
+    job = a_job(open_attempt=is_open, in_doubt=in_doubt, claims=2, delivery=delivery)
+
+    assert reason_of(judge_claim(job, GATEWAY, replays_in=ZERO)) is DeadReason.IN_DOUBT
+    assert reason_of(judge_claim(job, GATEWAY, replays_in=-SECOND)) is DeadReason.IN_DOUBT

@@ -41,10 +41,12 @@ def judge(  # noqa: PLR0913 - each is a fact that decides, and none can be told 
     policy: RetryPolicy,
     expires_in: timedelta,
     chance: float,
+    replays_in: timedelta = ZERO,
 ) -> Verdict:
     """Turn the outcome of an attempt into a verdict.
 
     ``charged_before`` and ``in_doubt_before`` (see `doubts`) do not count this outcome.
+    ``replays_in``: for so long the provider will know the call again by its key.
     """
     match outcome:
         case Taken(provider_id):
@@ -56,21 +58,26 @@ def judge(  # noqa: PLR0913 - each is a fact that decides, and none can be told 
         case NotMade(failure, wait):
             return _retry(wait, failure, charged=False, expires_in=expires_in)
         case Unknown(failure):
-            if not _may_send_again(in_doubt_before + 1, delivery, policy):
+            in_doubt = in_doubt_before + 1
+            wait = policy.delay(charged_before + in_doubt_before, chance)
+            if not _may_send_again(in_doubt, delivery, policy, is_replay=wait < replays_in):
                 return Dead(DeadReason.IN_DOUBT, failure)
-            wait = policy.delay(charged_before, chance)
             return _retry(wait, failure, charged=False, expires_in=expires_in)
         case _:
             assert_never(outcome)
 
 
-def judge_claim(job: LeasedJob, policy: RetryPolicy) -> Dead | None:
+def judge_claim(
+    job: LeasedJob, policy: RetryPolicy, *, replays_in: timedelta = ZERO
+) -> Dead | None:
     """What a claimer decides before it runs the job; None: go on, at once.
 
-    Doubt comes first: whether it may be sent again does not depend on the rest. A message that
-    kills workers comes before its expiry: people must learn of it.
+    Doubt comes first: whether it may be sent again does not depend on the rest. It is judged anew
+    at each claim: what was to be a replay may come too late to be one. A message that kills workers
+    comes before its expiry: people must learn of it.
     """
-    if job.open_attempt and not _may_send_again(doubts(job), job.delivery, policy):
+    is_replay = replays_in > ZERO
+    if doubts(job) and not _may_send_again(doubts(job), job.delivery, policy, is_replay=is_replay):
         return Dead(DeadReason.IN_DOUBT, classify.in_doubt())
     if _undeclared_claims(job) > MOST_CLAIMS:
         return Dead(DeadReason.CRASHES_WORKER, classify.crashes_worker(job.claims - 1))
@@ -99,7 +106,12 @@ def _deferred(
     return _retry(wait, outcome.failure, charged=charged, expires_in=expires_in)
 
 
-def _may_send_again(in_doubt: int, delivery: Delivery, policy: RetryPolicy) -> bool:
+def _may_send_again(
+    in_doubt: int, delivery: Delivery, policy: RetryPolicy, *, is_replay: bool
+) -> bool:
+    """A replay is no second delivery: anybody may have it, as often as a failure is retried."""
+    if is_replay:
+        return in_doubt < policy.max_attempts
     return delivery is Delivery.AT_LEAST_ONCE and in_doubt <= policy.max_in_doubt_resends
 
 

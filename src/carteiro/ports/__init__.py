@@ -5,7 +5,7 @@ from carteiro.ports.dead_letters import DeadLetters
 from carteiro.ports.inbox import Inbox
 from carteiro.ports.joining import Joining
 from carteiro.ports.keys import Keys
-from carteiro.ports.provider import Handover, Parcel, Provider
+from carteiro.ports.provider import Features, Handover, Parcel, Provider
 from carteiro.ports.queue import KeptQueue
 from carteiro.ports.reading import Reading
 from carteiro.ports.recipients import Recipients
@@ -18,6 +18,7 @@ from carteiro.ports.wake import Wake
 __all__ = [
     "Backend",
     "DeadLetters",
+    "Features",
     "Handover",
     "Inbox",
     "Keys",

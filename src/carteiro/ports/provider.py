@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from carteiro.errors import DeadlinePassed
 from carteiro.model import MessageId, Outcome, TenantId, value
@@ -59,17 +59,52 @@ class Parcel:
     request_id: str
 
 
+@value
+class Features:
+    """What a provider can do; the reference page is made of this.
+
+    ``replays_for`` is how long it knows a call again by its key: repeated within that time, a call
+    hands nothing over twice and gets the first answer. None: it knows none again.
+    """
+
+    is_remote: bool = True
+    is_encrypted: bool = False
+    names_stage: bool = False
+    refuses_copies: bool = False
+    replays_for: timedelta | None = None
+    gives_evidence: bool = False
+    tells_rate: bool = False
+    has_regions: bool = False
+
+
 class Provider(Protocol):
     """Takes e-mail over.
 
-    Promise in ``tests/contract/provider``: begins the hand-over before it, and says what came of it.
+    Promises, one module each in ``tests/contract/provider``:
+
+    begins   It begins the hand-over before it, and says what came of it.
+    replays  Where it knows calls again, a repeated one hands nothing over and has the first answer.
     """
 
     name: str
+    features: Features
 
     async def deliver(self, parcel: Parcel, handover: Handover) -> Outcome:
         """Hand the parcel over.
 
         An exception is judged by the stage: deferred before the hand-over, unknown after it.
         """
+        ...
+
+
+@runtime_checkable
+class RemoteProvider(Provider, Protocol):
+    """A provider across a network; its promises, too, are tried in ``tests/contract/provider``."""
+
+    async def check(self) -> str | None:
+        """What keeps it from being used now, if anything; nothing is sent to find out."""
+        ...
+
+    async def close(self) -> None:
+        """Take leave of it."""
         ...

@@ -14,7 +14,7 @@ from carteiro.gather import Gatherer
 from carteiro.model import Deferred, Failure, InboxMail, Outcome, Rejected, Taken
 from carteiro.policy import classify
 from carteiro.ports.inbox import Inbox
-from carteiro.ports.provider import Handover, Parcel
+from carteiro.ports.provider import Features, Handover, Parcel
 
 DOMAIN = "sandbox.test"
 
@@ -40,6 +40,7 @@ class SandboxProvider:
     """Plays a provider; see `REPLIES`."""
 
     name = "sandbox"
+    features = Features(is_remote=False)
 
     def __init__(self, inbox: Inbox, *, seed: int = 0) -> None:
         self._dice = random.Random(seed)  # noqa: S311 - it is to be foreseen

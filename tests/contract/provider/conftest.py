@@ -8,11 +8,15 @@ from dataclasses import dataclass
 import pytest
 
 from carteiro.model import InboxMail, MessageId
-from carteiro.ports import Backend, Inbox, Provider
+from carteiro.ports import Backend, Features, Inbox, Provider
 from carteiro.providers.noop import NoopProvider
+from carteiro.providers.resend import ResendProvider
 from carteiro.providers.sandbox import SandboxProvider
+from carteiro.providers.smtp import SmtpProvider
 from carteiro.stores.memory import open_memory
 from support.builders import ACME
+from support.resend_sending import an_account
+from support.resend_twin import Delivery
 from support.smtp_sending import a_relay
 from support.smtp_server import Envelope
 
@@ -23,6 +27,7 @@ class ProviderSetUp:
 
     name: str
     opens: Callable[[Inbox], AbstractAsyncContextManager[Provider]]
+    features: Features
 
 
 @asynccontextmanager
@@ -50,11 +55,28 @@ async def _smtp(inbox: Inbox) -> AsyncIterator[Provider]:
     await asyncio.gather(*keeping)
 
 
+@asynccontextmanager
+async def _resend(inbox: Inbox) -> AsyncIterator[Provider]:
+    keeping: set[asyncio.Future[None]] = set()
+
+    def keep(mail: Delivery) -> None:
+        found = InboxMail(MessageId(""), ACME, mail.letter["to"][0], "", "", mail.id)
+        keeping.add(asyncio.ensure_future(inbox.keep([found])))
+
+    async with an_account(on_mail=keep) as (_, provider):
+        yield provider
+    await asyncio.gather(*keeping)
+
+
 SET_UPS = (
-    ProviderSetUp("sandbox", _sandbox),
-    ProviderSetUp("noop", _noop),
-    ProviderSetUp("smtp", _smtp),
+    ProviderSetUp("sandbox", _sandbox, SandboxProvider.features),
+    ProviderSetUp("noop", _noop, NoopProvider.features),
+    ProviderSetUp("smtp", _smtp, SmtpProvider.features),
+    ProviderSetUp("resend", _resend, ResendProvider.features),
 )
+
+
+REPLAYING = [each for each in SET_UPS if each.features.replays_for is not None]
 
 
 @pytest.fixture
@@ -65,6 +87,14 @@ async def world() -> AsyncIterator[Backend]:
 
 @pytest.fixture(params=SET_UPS, ids=lambda set_up: set_up.name)
 async def provider(request: pytest.FixtureRequest, world: Backend) -> AsyncIterator[Provider]:
+    chosen: ProviderSetUp = request.param
+    async with chosen.opens(world.inbox) as opened:
+        yield opened
+
+
+@pytest.fixture(params=REPLAYING, ids=lambda set_up: set_up.name)
+async def replaying(request: pytest.FixtureRequest, world: Backend) -> AsyncIterator[Provider]:
+    """A provider that says it knows calls again."""
     chosen: ProviderSetUp = request.param
     async with chosen.opens(world.inbox) as opened:
         yield opened

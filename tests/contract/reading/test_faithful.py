@@ -218,6 +218,7 @@ async def test_a_leased_job_carries_what_the_ledger_knows(
         revision=1,
         open_attempt=False,
         expires_in=timedelta(hours=1) - SECOND,
+        provider="sandbox",
     )
 
 

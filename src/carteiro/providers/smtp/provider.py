@@ -4,7 +4,7 @@ from carteiro.email import Email
 from carteiro.mime import is_international, mail_address, write_mime
 from carteiro.model import Deferred, Outcome, Rejected, Taken, Unknown
 from carteiro.policy import classify
-from carteiro.ports.provider import Handover, Parcel
+from carteiro.ports.provider import Features, Handover, Parcel
 from carteiro.providers.smtp.client import Connection, Letter
 from carteiro.providers.smtp.failures import NAME, NO_SENDER, ConnectionGone, SmtpError, Stage
 from carteiro.providers.smtp.options import SmtpOptions
@@ -18,6 +18,7 @@ class SmtpProvider:
     """
 
     name = NAME
+    features = Features(is_encrypted=True, names_stage=True, refuses_copies=True)
 
     def __init__(self, options: SmtpOptions) -> None:
         self._options = options

@@ -166,6 +166,7 @@ class MemoryStore:
             recipient=self._tables.recipients.get(recipient) if recipient else None,
             retry_preset=self._preset_of_type(message)
             or self._tables.tenants[job.tenant].retry_preset,
+            provider=entry.provider,
         )
 
     def _preset_of_type(self, message: NewMessage) -> str | None:

@@ -111,6 +111,7 @@ class Claims:
             recipient_id,
             recipients.get(recipient_id),
             preset or tenant_preset,
+            entry.provider,
         )
 
 

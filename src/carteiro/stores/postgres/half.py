@@ -117,6 +117,7 @@ class PostgresLedger:
             recipient_id=recipient_id,
             recipient=recipients.get(recipient_id),
             retry_preset=preset,
+            provider=entry.provider,
         )
         self._ledger.memory.keep(ticket.lease, held)
         return job

@@ -515,6 +515,7 @@ def _leased(  # noqa: PLR0913, PLR0917 - the pieces of one job, put together onc
         cancel_requested_at,
         recipient_id,
         template_type,
+        provider,
         content,
     ) = row
     return LeasedJob(
@@ -536,4 +537,5 @@ def _leased(  # noqa: PLR0913, PLR0917 - the pieces of one job, put together onc
         recipient_id,
         recipients.get(recipient_id),
         presets.get((ledger_tenant, template_type)) or seat.tenant.retry_preset,
+        provider,
     )

@@ -301,4 +301,5 @@ def _opened(
         recipient_id=recipient_id,
         recipient=people.get(recipient_id),
         retry_preset=presets.get((entry.tenant, template_type)) or preset,
+        provider=entry.provider,
     )

@@ -1,0 +1,76 @@
+"""An e-mail as Resend's API takes it: the same e-mail, id and revision give the same bytes.
+
+That they are the same decides: a key that comes again with other bytes is refused.
+"""
+
+import re
+from typing import Any
+
+import orjson
+
+from carteiro.email import Attachment, Email
+from carteiro.mime import given_header, mail_address, message_id
+from carteiro.ports.provider import Parcel
+
+MESSAGE_TAG = "carteiro_message"
+TENANT_TAG = "carteiro_tenant"
+REVISION_TAG = "carteiro_revision"
+
+_NOT_IN_A_TAG = re.compile(r"[^A-Za-z0-9_-]")
+_LONGEST_TAG = 256
+
+
+def key_of(parcel: Parcel) -> str:
+    """What Resend knows the mail again by: the same for each attempt, another one once it was changed."""
+    return f"{parcel.message}:{parcel.revision}"
+
+
+def write_letter(parcel: Parcel, *, sender: str) -> bytes:
+    """The mail as JSON; ValueError on what no mail can hold."""
+    email: Email = parcel.content
+    letter: dict[str, Any] = {
+        "from": mail_address(sender),
+        "to": [mail_address(email.to)],
+        "subject": email.subject,
+        "headers": _headers(parcel, email, sender),
+        "tags": _tags(parcel),
+    }
+    for name, addresses in (("cc", email.cc), ("bcc", email.bcc)):
+        if addresses:
+            letter[name] = [mail_address(each) for each in addresses]
+    if email.reply_to:
+        letter["reply_to"] = mail_address(email.reply_to)
+    if email.html:
+        letter["html"] = email.html
+    if email.text:
+        letter["text"] = email.text
+    if email.attachments:
+        letter["attachments"] = [_attachment(each) for each in email.attachments]
+    return orjson.dumps(letter)
+
+
+def _headers(parcel: Parcel, email: Email, sender: str) -> dict[str, str]:
+    given = {name: given_header(name, text) for name, text in email.headers.items()}
+    return {"Message-ID": message_id(sender, parcel.message, parcel.revision)} | given
+
+
+def _tags(parcel: Parcel) -> list[dict[str, str]]:
+    told = (
+        (MESSAGE_TAG, parcel.message),
+        (TENANT_TAG, parcel.tenant),
+        (REVISION_TAG, str(parcel.revision)),
+    )
+    return [{"name": name, "value": _tag(text)} for name, text in told]
+
+
+def _tag(text: str) -> str:
+    return _NOT_IN_A_TAG.sub("_", text)[:_LONGEST_TAG]
+
+
+def _attachment(file: Attachment) -> dict[str, str]:
+    told = {
+        "filename": file.filename,
+        "content": file.content,
+        "content_type": file.content_type,
+    }
+    return told | {"content_id": file.content_id} if file.content_id else told

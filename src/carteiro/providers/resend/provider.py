@@ -1,0 +1,140 @@
+"""Hand e-mail to Resend: one mail, one request, under a key by which a repeated one is known again."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from importlib.metadata import version
+
+import httpx
+
+from carteiro.email import Email
+from carteiro.model import NotMade, Outcome, Rejected
+from carteiro.policy import classify
+from carteiro.ports.provider import Features, Handover, Parcel
+from carteiro.providers.resend.answers import (
+    NAME,
+    NO_SENDER,
+    fault_of,
+    held_back,
+    outcome_of,
+    unanswered,
+)
+from carteiro.providers.resend.letter import key_of, write_letter
+from carteiro.providers.resend.options import ResendOptions
+from carteiro.providers.resend.pace import Pace
+
+# Resend keeps a key for 24 hours from when it came; an hour for clocks that differ and calls that take long.
+REPLAYS_FOR = timedelta(hours=23)
+
+_CONNECT_SECONDS = 10.0
+_CHECK_SECONDS = 10.0
+_IDLE_SECONDS = (
+    15.0  # less than a server keeps a connection: one that it closes is found out too late
+)
+_LONGEST_PAUSE = (
+    5.0  # seconds that a call waits for a new limit; for longer its slot is given to others
+)
+
+
+class ResendProvider:
+    """Resend takes a mail over when it answers with an id.
+
+    The same message and revision are the same bytes and the same key each time. Repeated within a
+    day, a call that got no answer sends nothing twice: it gets the id of the first.
+    """
+
+    name = NAME
+    features = Features(is_encrypted=True, replays_for=REPLAYS_FOR, tells_rate=True)
+
+    def __init__(self, options: ResendOptions) -> None:
+        self._options = options
+        self._emails = httpx.URL(f"{options.url}/emails")
+        self._headers = {
+            "Authorization": f"Bearer {options.api_key}",
+            "Content-Type": "application/json",
+            "Host": self._emails.netloc.decode("ascii"),
+            "User-Agent": f"carteiro/{version('carteiro')}",  # without one, Resend answers 403
+        }
+        self._free = asyncio.Semaphore(options.connections)
+        self._pace = Pace()
+        self._client: httpx.AsyncClient | None = None
+
+    async def deliver(self, parcel: Parcel, handover: Handover) -> Outcome:
+        """Send the mail to all its recipients: Resend takes all or none."""
+        email: Email = parcel.content
+        sender = email.from_ or self._options.default_from
+        if not sender:
+            return Rejected(NO_SENDER)
+        try:
+            letter = write_letter(parcel, sender=sender)
+        except ValueError as error:
+            return Rejected(classify.validation("INVALID_PAYLOAD", str(error)))
+        handover.is_queued = True
+        async with self._free:
+            pause = await self._turn()
+            handover.is_queued = False
+            if pause:
+                return NotMade(held_back(pause), pause)
+            return await self._hand_over(letter, key_of(parcel), handover)
+
+    async def check(self) -> str | None:
+        """What keeps Resend from being used, if anything: whether it knows the key."""
+        try:
+            answer = await self._opened().get(
+                f"{self._options.url}/domains", headers=self._headers, timeout=_CHECK_SECONDS
+            )
+        except httpx.RequestError as error:
+            return f"{type(error).__name__}: {error}"
+        return fault_of(answer)
+
+    async def close(self) -> None:
+        """Close the connections."""
+        if self._client is not None:
+            await self._client.aclose()
+
+    async def _turn(self) -> timedelta | None:
+        """Wait until the limit lets a call go; longer than a moment: how long."""
+        while wait := self._pace.take(time.monotonic()):
+            if wait > _LONGEST_PAUSE:
+                return timedelta(seconds=wait)
+            await asyncio.sleep(wait)
+        return None
+
+    async def _hand_over(self, letter: bytes, key: str, handover: Handover) -> Outcome:
+        headers = self._headers | {"Idempotency-Key": key, "Content-Length": str(len(letter))}
+        request = httpx.Request(
+            "POST", self._emails, headers=headers, stream=_Letter(letter, handover)
+        )
+        try:
+            answer = await self._opened().send(request)
+        except httpx.RequestError as error:
+            return unanswered(error, handover)
+        self._pace.heard(answer.headers, answer.status_code, time.monotonic())
+        return outcome_of(answer)
+
+    def _opened(self) -> httpx.AsyncClient:
+        """The client, made with the first call: whoever only looks at the settings needs none."""
+        if self._client is None:
+            most = self._options.connections
+            self._client = httpx.AsyncClient(
+                limits=httpx.Limits(
+                    max_connections=most,
+                    max_keepalive_connections=most,
+                    keepalive_expiry=_IDLE_SECONDS,
+                ),
+                timeout=httpx.Timeout(None, connect=_CONNECT_SECONDS),  # the call has its limit
+            )
+        return self._client
+
+
+class _Letter(httpx.AsyncByteStream):
+    """The body of a request; the hand-over begins with it, as no server takes a mail by its headers."""
+
+    def __init__(self, content: bytes, handover: Handover) -> None:
+        self._content = content
+        self._handover = handover
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        self._handover.begin()
+        yield self._content

@@ -1,0 +1,80 @@
+"""What Resend says, by name: each documented error has its verdict, and none is taken for another."""
+
+import pytest
+
+from carteiro.model import Deferred, Outcome, Rejected, Unknown
+from support.resend_sending import a_mail, a_provider, an_account, sent
+from support.resend_twin import ERRORS, Say, SayRaw
+from support.smtp_sending import failure_of
+
+_LATER = {
+    "concurrent_idempotent_requests",
+    "daily_quota_exceeded",
+    "monthly_quota_exceeded",
+    "rate_limit_exceeded",
+}
+_UNSURE = {"application_error", "internal_server_error"}
+
+
+def _expected(name: str) -> type[Outcome]:
+    if name in _UNSURE:
+        return Unknown
+    return Deferred if name in _LATER else Rejected
+
+
+@pytest.mark.parametrize("name", ERRORS)
+async def test_every_documented_error_has_its_verdict(name: str) -> None:
+    """Its name is the code, its words are the reason."""
+    async with an_account(Say(name)) as (twin, provider):
+        outcome = await sent(provider)
+
+    assert isinstance(outcome, _expected(name))
+    failure = failure_of(outcome)
+    assert failure.code == f"RESEND_{name.upper()}"
+    assert failure.original_code == name
+    assert failure.reason == ERRORS[name][1]
+    assert failure.rule == f"resend.{name}"
+    assert twin.deliveries == []
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"), [(418, Rejected), (404, Rejected), (302, Deferred), (599, Unknown)]
+)
+async def test_an_answer_without_a_name_is_judged_by_its_status(
+    status: int, expected: type[Outcome]
+) -> None:
+    """A proxy in between speaks no JSON."""
+    async with an_account(SayRaw(status, b"<h1>No</h1>")) as (_, provider):
+        outcome = await sent(provider)
+
+    assert isinstance(outcome, expected)
+    assert failure_of(outcome).reason == f"HTTP {status}: <h1>No</h1>"
+
+
+async def test_a_wrong_key_is_told_without_it() -> None:
+    """Nothing of it may get into a reason, which is stored and shown."""
+    async with an_account() as (twin, _), a_provider(twin, api_key="re_wrong_4f1c") as provider:
+        outcome = await sent(provider)
+
+    assert failure_of(outcome).code == "RESEND_INVALID_API_KEY"
+    assert "4f1c" not in repr(outcome)
+    assert "4f1c" not in repr(provider._options)
+
+
+@pytest.mark.parametrize(
+    ("fields", "code"),
+    [
+        ({"from": "loja@other.example"}, "RESEND_VALIDATION_ERROR"),
+        ({"to": "josé@example.com"}, "RESEND_VALIDATION_ERROR"),
+    ],
+)
+async def test_what_resend_does_not_take_is_refused_by_it(
+    fields: dict[str, str], code: str
+) -> None:
+    """We do not guess its rules."""
+    async with an_account() as (twin, provider):
+        outcome = await sent(provider, a_mail(**fields))
+
+    assert isinstance(outcome, Rejected)
+    assert outcome.failure.code == code
+    assert twin.deliveries == []

@@ -1,0 +1,127 @@
+"""What Resend is asked: every field of an e-mail, our ids, and the same bytes each time."""
+
+from base64 import b64encode
+
+import pytest
+
+from carteiro.email import make_email
+from carteiro.model import Rejected, Taken, TenantId
+from carteiro.providers.resend.letter import write_letter
+from support.resend_sending import SENDER, a_mail, again, an_account, key_of, sent
+from support.working import a_parcel
+
+CONTENT = b64encode(b"%PDF-1.7").decode()
+
+
+async def test_everything_that_an_e_mail_says_is_asked_for() -> None:
+    """In the words of the API."""
+    parcel = a_mail(
+        subject="Olá",
+        html="<p>Olá</p>",
+        cc=["bia@example.com"],
+        bcc=["caio@bücher.example"],
+        replyTo="ajuda@example.com",
+        headers={"X-Order": "17", "List-Unsubscribe": "<https://example.com/u>"},
+        attachments=[
+            {"filename": "a.pdf", "contentType": "application/pdf", "content": CONTENT},
+            {
+                "filename": "logo.png",
+                "contentType": "image/png",
+                "content": CONTENT,
+                "contentId": "logo",
+            },
+        ],
+        **{"from": "vendas@example.com"},
+    )
+    async with an_account() as (twin, provider):
+        outcome = await sent(provider, parcel)
+
+    [mail] = twin.deliveries
+    assert outcome == Taken(mail.id)
+    assert mail.letter == {
+        "from": "vendas@example.com",
+        "to": ["ana@example.com"],
+        "cc": ["bia@example.com"],
+        "bcc": ["caio@xn--bcher-kva.example"],
+        "reply_to": "ajuda@example.com",
+        "subject": "Olá",
+        "html": "<p>Olá</p>",
+        "text": "t",
+        "headers": {
+            "Message-ID": f"<{parcel.message}.1@example.com>",
+            "X-Order": "17",
+            "List-Unsubscribe": "<https://example.com/u>",
+        },
+        "tags": [
+            {"name": "carteiro_message", "value": parcel.message},
+            {"name": "carteiro_tenant", "value": parcel.tenant},
+            {"name": "carteiro_revision", "value": "1"},
+        ],
+        "attachments": [
+            {"filename": "a.pdf", "content": CONTENT, "content_type": "application/pdf"},
+            {
+                "filename": "logo.png",
+                "content": CONTENT,
+                "content_type": "image/png",
+                "content_id": "logo",
+            },
+        ],
+    }
+
+
+async def test_a_request_says_who_asks_and_by_which_key() -> None:
+    """Without a user agent Resend answers 403."""
+    parcel = a_mail()
+    async with an_account() as (twin, provider):
+        await sent(provider, parcel)
+
+    [request] = twin.requests
+    assert (request.method, request.path) == ("POST", "/emails")
+    assert request.headers["authorization"] == f"Bearer {twin.api_key}"
+    assert request.headers["user-agent"].startswith("carteiro/")
+    assert request.headers["content-type"] == "application/json"
+    assert request.headers["idempotency-key"] == key_of(parcel.message)
+
+
+def test_each_attempt_has_the_same_bytes() -> None:
+    """Other bytes under the same key would be refused."""
+    parcel = a_mail(headers={"X-A": "1"})
+
+    assert write_letter(again(parcel), sender=SENDER) == write_letter(parcel, sender=SENDER)
+
+
+async def test_a_tenant_of_any_name_can_be_told() -> None:
+    """What a tag cannot hold is replaced; the message's id is what counts."""
+    email = make_email({"to": "ana@example.com", "subject": "s", "text": "t"})
+    parcel = again(a_parcel(email), tenant=TenantId("Café & Cia./" + "x" * 300))
+    async with an_account() as (twin, provider):
+        await sent(provider, parcel)
+
+    [mail] = twin.deliveries
+    value = mail.letter["tags"][1]["value"]
+    assert value.startswith("Caf____Cia__xxx")
+    assert len(value) == 256
+
+
+async def test_an_e_mail_without_a_sender_fails_and_says_so() -> None:
+    """And nobody is asked."""
+    async with an_account(options={"default_from": ""}) as (twin, provider):
+        outcome = await sent(provider)
+
+    assert isinstance(outcome, Rejected)
+    assert outcome.failure.code == "SENDER_MISSING"
+    assert "resend.default_from" in outcome.failure.reason
+    assert twin.requests == []
+
+
+@pytest.mark.parametrize("headers", [{"Bcc": "x@example.com"}, {"X-A": "a\r\nBcc: x@example.com"}])
+async def test_a_header_that_is_not_the_senders_is_refused(headers: dict[str, str]) -> None:
+    """Whatever way in let it through."""
+    parcel = a_mail()
+    email = parcel.content.model_copy(update={"headers": headers})
+    async with an_account() as (twin, provider):
+        outcome = await sent(provider, again(parcel, content=email))
+
+    assert isinstance(outcome, Rejected)
+    assert outcome.failure.code == "INVALID_PAYLOAD"
+    assert twin.requests == []

@@ -1,0 +1,130 @@
+"""Limits: what Resend's answers say is obeyed, and what it asks to wait is waited."""
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+
+import pytest
+
+from carteiro.model import Deferred, NotMade, Taken
+from carteiro.providers.resend.pace import Pace, asked_wait
+from support.resend_sending import an_account, sent
+from support.resend_twin import Say
+
+
+def told(limit: int, remaining: int, reset: float) -> dict[str, str]:
+    """The headers of an answer."""
+    return {
+        "ratelimit-limit": str(limit),
+        "ratelimit-remaining": str(remaining),
+        "ratelimit-reset": str(reset),
+    }
+
+
+def test_without_a_limit_nobody_waits() -> None:
+    """Nobody told of one."""
+    pace = Pace()
+    pace.heard({}, 200, 0.0)
+
+    assert [pace.take(0.0) for _ in range(100)] == [0.0] * 100
+
+
+def test_what_is_left_may_be_used_and_then_the_window_is_waited_for() -> None:
+    """The next window has the whole limit again."""
+    pace = Pace()
+    pace.take(10.0)
+    pace.heard(told(3, 2, 0.5), 200, 10.0)
+
+    assert [pace.take(10.1) for _ in range(3)] == [0.0, 0.0, pytest.approx(0.4)]
+    assert [pace.take(10.5) for _ in range(4)] == [0.0, 0.0, 0.0, 1.0]
+
+
+def test_an_answer_that_says_less_than_was_counted_is_believed() -> None:
+    """Others use the limit, too; one that says more may be older."""
+    pace = Pace()
+    pace.heard(told(10, 9, 1), 200, 0.0)
+
+    pace.heard(told(10, 0, 1), 200, 0.1)
+    pace.heard(told(10, 5, 1), 200, 0.2)
+
+    assert pace.take(0.3) == pytest.approx(0.9)
+
+
+@pytest.mark.parametrize("limit", [None, 2])
+def test_a_refusal_holds_everybody_back_as_long_as_it_says(limit: int | None) -> None:
+    """Also when it does not tell the limit."""
+    pace = Pace()
+    headers = {"retry-after": "3"} | (told(limit, 0, 1) if limit else {})
+
+    pace.heard(headers, 429, 0.0)
+
+    assert pace.take(1.0) == pytest.approx(2.0)
+    assert pace.take(3.0) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"retry-after": "7"}, 7),
+        ({"retry-after": " 1.5 "}, 1.5),
+        ({"retry-after": "7", "ratelimit-reset": "1"}, 7),
+        ({"ratelimit-reset": "2"}, 2),
+        ({"retry-after": "-7"}, 0),
+        ({"retry-after": "soon"}, 0),
+        ({"retry-after": "nan"}, 0),
+        ({"retry-after": "9" * 400}, 0),
+        ({"retry-after": "Thu, 01 Jan 1970 00:00:00 GMT"}, 0),
+        ({"retry-after": "Thu, 01 Jan 1970 00:00:00 -0000"}, 0),
+        ({}, 0),
+    ],
+)
+def test_what_an_answer_asks_for_is_read_whatever_it_is(
+    headers: dict[str, str], seconds: float
+) -> None:
+    """A number of seconds, or a date; nonsense is no wish."""
+    assert asked_wait(headers) == timedelta(seconds=seconds)
+
+
+def test_a_date_is_waited_for() -> None:
+    """HTTP allows both."""
+    date = format_datetime(datetime.now(UTC) + timedelta(hours=1), usegmt=True)
+
+    assert timedelta(minutes=59) < asked_wait({"retry-after": date}) <= timedelta(hours=1)
+
+
+async def test_a_refusal_for_the_rate_comes_back_when_it_says() -> None:
+    """The policy's own wait may be longer, never shorter."""
+    async with an_account(Say("rate_limit_exceeded", headers=(("retry-after", "3600"),))) as (
+        twin,
+        provider,
+    ):
+        refused = await sent(provider)
+        held = await sent(provider)
+
+    assert isinstance(refused, Deferred)
+    assert refused.retry_after == timedelta(hours=1)
+    assert isinstance(held, NotMade)  # nobody was asked: it would have been refused, too
+    assert held.wait > timedelta(minutes=59)
+    assert held.failure.code == "RESEND_RATE_LIMIT_EXCEEDED"
+    assert len(twin.requests) == 1
+
+
+async def test_a_burst_is_spread_over_windows_once_the_limit_is_known() -> None:
+    """No call of it is refused: those beyond the limit waited for the next window."""
+    async with an_account(per_second=5) as (twin, provider):
+        first = await sent(provider)
+        others = await asyncio.gather(*[sent(provider) for _ in range(7)])
+
+    assert {type(outcome) for outcome in (first, *others)} == {Taken}
+    assert len(twin.deliveries) == 8
+
+
+async def test_a_quota_is_waited_for_as_long_as_told() -> None:
+    """Daily and monthly quotas are no fault of a message."""
+    async with an_account(per_day=1) as (twin, provider):
+        await sent(provider)
+        outcome = await sent(provider)
+
+    assert isinstance(outcome, Deferred)
+    assert outcome.failure.code == "RESEND_DAILY_QUOTA_EXCEEDED"
+    assert len(twin.deliveries) == 1

@@ -1,0 +1,169 @@
+"""The twin of Resend says what the documentation says that Resend does."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx
+import pytest
+
+from support.resend_twin import KEPT_SECONDS, ResendTwin, serving
+
+LETTER = {"from": "a@example.com", "to": "b@example.net", "subject": "s", "text": "t"}
+SAID = {"User-Agent": "test"}
+
+
+class Clock:
+    """A clock that is moved by hand."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        """The time."""
+        return self.now
+
+
+@pytest.fixture
+async def twin() -> AsyncIterator[ResendTwin]:
+    """A fresh account, whose time is moved by hand."""
+    async with serving(ResendTwin(clock=Clock())) as running:
+        yield running
+
+
+async def asked(
+    twin: ResendTwin,
+    letter: Any = None,
+    *,
+    key: str | None = None,
+    path: str = "/emails",
+    method: str = "POST",
+    headers: dict[str, str] | None = None,
+) -> tuple[int, dict[str, Any]]:
+    """The status and the document of an answer."""
+    given = {"Authorization": f"Bearer {twin.api_key}"} | SAID | (headers or {})
+    if key is not None:
+        given["Idempotency-Key"] = key
+    async with httpx.AsyncClient(base_url=twin.url) as client:
+        answer = await client.request(method, path, json=letter or LETTER, headers=given)
+    return answer.status_code, answer.json()
+
+
+async def name_of(twin: ResendTwin, letter: Any = None, **options: Any) -> tuple[int, str]:
+    """The status and the name of a refusal."""
+    status, told = await asked(twin, letter, **options)
+    assert told["statusCode"] == status
+    return status, told["name"]
+
+
+async def test_a_mail_is_taken_and_has_an_id(twin: ResendTwin) -> None:
+    """Each its own, when no key says otherwise."""
+    status, first = await asked(twin)
+    _, second = await asked(twin)
+
+    assert status == 200
+    assert [first["id"], second["id"]] == [each.id for each in twin.deliveries]
+
+
+async def test_a_caller_has_to_say_who_it_is(twin: ResendTwin) -> None:
+    """Without a user agent it does not even get to the API."""
+    async with httpx.AsyncClient(base_url=twin.url) as client:
+        del client.headers["user-agent"]
+        unnamed = await client.post("/emails", json=LETTER)
+
+    assert (unnamed.status_code, unnamed.text) == (403, "error code: 1010")
+    assert await name_of(twin, headers={"Authorization": ""}) == (401, "missing_api_key")
+    wrong = {"Authorization": "Bearer re_other"}
+    assert await name_of(twin, headers=wrong) == (403, "invalid_api_key")
+    assert twin.deliveries == []
+
+
+@pytest.mark.parametrize(
+    ("options", "refusal"),
+    [
+        ({"path": "/mails"}, (404, "not_found")),
+        ({"method": "PUT"}, (405, "method_not_allowed")),
+        ({"key": ""}, (400, "invalid_idempotency_key")),
+        ({"key": "k" * 257}, (400, "invalid_idempotency_key")),
+    ],
+)
+async def test_a_request_has_its_form(
+    twin: ResendTwin, options: dict[str, Any], refusal: tuple[int, str]
+) -> None:
+    """Its place, its method, its key."""
+    assert await name_of(twin, **options) == refusal
+
+
+@pytest.mark.parametrize(
+    ("changes", "refusal"),
+    [
+        ({"from": ""}, (422, "missing_required_field")),
+        ({"to": []}, (422, "missing_required_field")),
+        ({"subject": None}, (422, "missing_required_field")),
+        ({"from": "nobody"}, (422, "invalid_from_address")),
+        ({"from": "A <a@other.example>"}, (403, "validation_error")),
+        ({"to": "nobody"}, (422, "validation_error")),
+        ({"to": ["b@example.net"] * 51}, (422, "validation_error")),
+        ({"cc": ["josé@example.net"]}, (422, "validation_error")),
+        ({"text": ""}, (422, "validation_error")),
+        ({"tags": [{"name": "a b", "value": "c"}]}, (422, "validation_error")),
+        ({"tags": [{"name": "a", "value": "c" * 257}]}, (422, "validation_error")),
+        ({"attachments": [{"filename": "a"}]}, (422, "invalid_attachment")),
+        ({"attachments": [{"content": "?"}]}, (422, "invalid_attachment")),
+    ],
+)
+async def test_a_mail_has_its_form(
+    twin: ResendTwin, changes: dict[str, Any], refusal: tuple[int, str]
+) -> None:
+    """What is wrong with it is told by name."""
+    assert await name_of(twin, LETTER | changes) == refusal
+    assert twin.deliveries == []
+
+
+async def test_a_key_is_known_for_a_day(twin: ResendTwin) -> None:
+    """The same request gets the same answer, another is refused; then the key is forgotten."""
+    clock: Any = twin.clock
+    _, first = await asked(twin, key="k")
+    clock.now = KEPT_SECONDS - 1
+    _, again = await asked(twin, key="k")
+    other = await name_of(twin, LETTER | {"text": "other"}, key="k")
+    clock.now = KEPT_SECONDS
+    _, late = await asked(twin, key="k")
+
+    assert again == first
+    assert other == (409, "invalid_idempotent_request")
+    assert late != first
+    assert twin.per_key == {"k": 2}
+
+
+async def test_a_refused_mail_leaves_its_key_free(twin: ResendTwin) -> None:
+    """Nothing was sent under it."""
+    await asked(twin, LETTER | {"to": "nobody"}, key="k")
+
+    status, _ = await asked(twin, key="k")
+
+    assert status == 200
+
+
+async def test_a_limit_is_told_and_kept(twin: ResendTwin) -> None:
+    """So many in a second, and then again."""
+    clock: Any = twin.clock
+    clock.now = 10.0
+    twin.per_second = 1
+
+    first = await asked(twin)
+    second = await name_of(twin)
+    clock.now = 11.0
+    third = await asked(twin)
+
+    assert (first[0], third[0]) == (200, 200)
+    assert second == (429, "rate_limit_exceeded")
+
+
+async def test_a_quota_ends(twin: ResendTwin) -> None:
+    """A day's, and a month's."""
+    twin.per_day = 0
+    by_day = await name_of(twin)
+    twin.per_day, twin.per_month = None, 0
+    by_month = await name_of(twin)
+
+    assert by_day == (429, "daily_quota_exceeded")
+    assert by_month == (429, "monthly_quota_exceeded")
