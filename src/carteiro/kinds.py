@@ -1,6 +1,7 @@
 """What a worker can do: each kind of job with its way along the path."""
 
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from datetime import timedelta
 from typing import Protocol, TypeAlias
 
@@ -22,6 +23,39 @@ class Render(Protocol):
         ...
 
 
+class Link(Protocol):
+    """The provider of a kind as one among several: it learns from its calls."""
+
+    def begin(self) -> int:
+        """A call is made; what is returned goes with what came of it."""
+        ...
+
+    def heard(self, began: int, outcome: Outcome) -> None:
+        """Learn what came of a call."""
+        ...
+
+
+class Chain(Protocol):
+    """Kinds of one name that differ in their provider, and which of them is next."""
+
+    def choose(self, job: LeasedJob) -> "Kind | timedelta":
+        """The kind whose provider the next attempt goes to, or how long none can be called."""
+        ...
+
+    def has_other(self, job: LeasedJob, than: str) -> bool:
+        """Whether another provider could take the message now."""
+        ...
+
+    def held_for(self) -> timedelta:
+        """How long nobody at all can be called."""
+        ...
+
+    @property
+    def most_at_once(self) -> int | None:
+        """How many calls there can be now; None: no matter how many."""
+        ...
+
+
 @value
 class Kind:
     """One kind of job.
@@ -30,6 +64,7 @@ class Kind:
     unrendered. ``declares`` False: an attempt is not declared, a redelivery just runs again.
     ``call_limit`` None: it may take as long as it likes.
     ``replays_for``: so long its provider knows a call again (`Features`).
+    ``chain``: before each attempt it says which kind is meant, one that has a ``link``.
     ``close`` is called once, when its worker has ended its last job. ``check`` asks the provider
     whether it could be used now, and sends nothing; it answers what keeps it from that.
     """
@@ -45,6 +80,12 @@ class Kind:
     replays_for: timedelta | None = None
     close: Callable[[], Awaitable[None]] | None = None
     check: Callable[[], Awaitable[str | None]] | None = None
+    chain: Chain | None = None
+    link: Link | None = None
+
+    def through(self, link: Link, chain: Chain) -> "Kind":
+        """The same kind as a part of a chain."""
+        return replace(self, link=link, chain=chain)
 
 
 @value

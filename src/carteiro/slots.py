@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from datetime import timedelta
 
 from carteiro.kinds import Pool
-from carteiro.model import Lease
+from carteiro.model import ZERO, Lease
 
 _A_MOMENT_S = 0.001  # far less than a provider across a network takes
 
@@ -24,6 +24,18 @@ class Slots:
     def free(self) -> int:
         """How many may be taken."""
         return self.slots - len(self._taken)
+
+    @property
+    def wanted(self) -> int:
+        """How many jobs to claim: as many as may be taken, and no more than there can be calls for."""
+        chains = [kind.chain for kind in self.kinds.values()]
+        limits = [self.slots if chain is None else chain.most_at_once for chain in chains]
+        return min(self.free, sum(self.slots if limit is None else limit for limit in limits))
+
+    def held_for(self) -> timedelta:
+        """How long nothing of this can be attempted: everybody who could be called is left alone."""
+        chains = [kind.chain for kind in self.kinds.values()]
+        return min(ZERO if chain is None else chain.held_for() for chain in chains)
 
     def take(self, lease: Lease) -> None:
         """Take a slot for a claimed job."""

@@ -135,6 +135,10 @@ class Worker:
         while not self._stopping.is_set():
             await pool.has_free_slot()
             await self._quiet.is_over()
+            held = pool.held_for()
+            if held > ZERO:  # what is claimed would only be given back
+                await asyncio.sleep(held.total_seconds())
+                continue
             rings = self._wake.rings()
             try:
                 with self._quiet.claiming():
@@ -154,7 +158,7 @@ class Worker:
             claim(
                 self._store,
                 kinds=pool.kinds,
-                limit=pool.free,
+                limit=pool.wanted,
                 lease=self._lengths.lease,
             )
         )
@@ -222,6 +226,11 @@ class Worker:
 
     async def _run(self, kind: Kind, job: LeasedJob, received: float) -> None:
         """The path of one job: judge the claim, confirm, declare, deliver, judge, settle, track."""
+        chosen = kind.chain.choose(job) if kind.chain is not None else kind
+        if isinstance(chosen, timedelta):
+            await self._give_back([job.lease], wait=chosen)
+            return
+        kind = chosen
         policy = kind.policy(job)
         if job.cancel_requested and not kind.declares:  # asked while a worker had it that is gone
             await self._end(kind, job, settle.not_made(job))
@@ -249,6 +258,7 @@ class Worker:
         self._calls[job.lease] = handover
         called = time.monotonic()
         outcome = await deliver(kind, parcel, handover)
+        has_other = kind.chain is not None and kind.chain.has_other(job, than=kind.provider)
         self._tally.called(kind.provider, outcome, time.monotonic() - called)
         verdict = judge(
             outcome,
@@ -260,6 +270,7 @@ class Worker:
             expires_in=job.expires_in - (duration := _since(received)),
             chance=self._chance.random(),
             replays_in=_replays_in(kind, job),
+            has_other=has_other,
         )
         end = settle.ended(job, verdict, outcome, duration=duration, declared=kind.declares)
         await self._end(kind, job, end, attempt)

@@ -19,10 +19,19 @@ from carteiro.ports.provider import Handover, Parcel
 _A_MOMENT = timedelta(seconds=1)  # before a call that came too late is made again
 
 
-async def deliver(  # noqa: PLR0911 - one return an outcome
+async def deliver(kind: Kind, parcel: Parcel, handover: Handover) -> Outcome:
+    """Hand the parcel over within the hand-over's deadline; whoever watches the provider hears how it went."""
+    if kind.link is None:
+        return await _called(kind, parcel, handover)
+    began = kind.link.begin()
+    outcome = await _called(kind, parcel, handover)
+    kind.link.heard(began, outcome)
+    return outcome
+
+
+async def _called(  # noqa: PLR0911 - one return an outcome
     kind: Kind, parcel: Parcel, handover: Handover
 ) -> Outcome:
-    """Hand the parcel over within the hand-over's deadline."""
     try:
         if kind.call_limit is None:
             return await kind.deliver(parcel, handover)

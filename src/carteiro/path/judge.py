@@ -27,11 +27,12 @@ from carteiro.model import (
 from carteiro.policy import classify
 from carteiro.policy.lifecycle import EXPIRED_UNSENT
 from carteiro.policy.retry import RetryPolicy
+from carteiro.policy.routing import speaks_against
 
 MOST_CLAIMS = 5  # so many workers may die over a message before it is left alone
 
 
-def judge(  # noqa: PLR0913 - each is a fact that decides, and none can be told from another
+def judge(  # noqa: PLR0911, PLR0913 - a return an outcome, and each fact decides
     outcome: Outcome,
     *,
     provider: str,
@@ -42,12 +43,16 @@ def judge(  # noqa: PLR0913 - each is a fact that decides, and none can be told 
     expires_in: timedelta,
     chance: float,
     replays_in: timedelta = ZERO,
+    has_other: bool = False,
 ) -> Verdict:
     """Turn the outcome of an attempt into a verdict.
 
     ``charged_before`` and ``in_doubt_before`` (see `doubts`) do not count this outcome.
     ``replays_in``: for so long the provider will know the call again by its key.
+    ``has_other``: another provider could take it now, so that this one's own trouble delays it no longer.
     """
+    if has_other and isinstance(outcome, Rejected | Deferred) and speaks_against(outcome.failure):
+        return _elsewhere(outcome.failure, charged_before, policy, expires_in)
     match outcome:
         case Taken(provider_id):
             return Sent(provider, classify.one_line(provider_id))
@@ -104,6 +109,16 @@ def _deferred(
         return Dead(DeadReason.MAX_ATTEMPTS_EXCEEDED, outcome.failure, charged=charged)
     wait = max(policy.delay(failed, chance), outcome.retry_after)
     return _retry(wait, outcome.failure, charged=charged, expires_in=expires_in)
+
+
+def _elsewhere(
+    failure: Failure, charged_before: int, policy: RetryPolicy, expires_in: timedelta
+) -> Retry | Dead:
+    """What was proven not to be taken goes to another at once."""
+    charged = policy.charges(failure)
+    if charged_before + charged >= policy.max_attempts:
+        return Dead(DeadReason.MAX_ATTEMPTS_EXCEEDED, failure, charged=charged)
+    return _retry(ZERO, failure, charged=charged, expires_in=expires_in)
 
 
 def _may_send_again(

@@ -149,6 +149,21 @@ def queue_back(address: str) -> None:
     _log.write("info", "Queue is back", "queue.back", {"queue": address})
 
 
+def provider_left_alone(provider: str, why: str, *, wait: timedelta) -> None:
+    """Tell that a provider failed too often, and when it is tried again."""
+    if _level > Level.WARN:
+        return
+    fields = {"provider": provider, "errorReason": why, "nextRetryDelay": wait // _MILLISECOND}
+    _log.write("warn", "Provider fails, left alone for a while", "provider.left_alone", fields)
+
+
+def provider_healed(provider: str) -> None:
+    """Tell that a provider answers again."""
+    if _level > Level.INFO:
+        return
+    _log.write("info", "Provider answers again", "provider.healed", {"provider": provider})
+
+
 def request_failed(request_id: str, error: BaseException, *, status: int) -> None:
     """Tell why a request was answered with an error of ours; the client knows it by the same id."""
     if _level > Level.ERROR:

@@ -1,0 +1,252 @@
+"""A chain of providers: a message goes to the next one on proof alone, and nobody is asked who keeps failing."""
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import Any
+
+from carteiro.chain import Chain
+from carteiro.kinds import Kind, Pool
+from carteiro.model import (
+    Category,
+    Deferred,
+    EventType,
+    Failure,
+    MessageId,
+    Outcome,
+    Rejected,
+    Scope,
+    State,
+    Taken,
+    TenantId,
+    Unknown,
+)
+from carteiro.policy import classify
+from carteiro.policy.breaker import FIRST_PAUSE_S, TRIPS_AFTER
+from carteiro.policy.routing import Routes
+from carteiro.ports import Handover, Parcel
+from carteiro.worker import Worker
+from support.builders import ACME, BRASA
+from support.working import Office, an_office
+
+AWAY = Deferred(classify.network("connection refused"))
+SUSPENDED = Rejected(classify.classify_ses("AccountSuspendedException", "The account is suspended"))
+GREYLISTED = Deferred(classify.classify_smtp("450 4.7.1 Greylisted, come back later"))
+NOBODY = Rejected(classify.classify_smtp("550 5.1.1 No such user"))
+SILENT = Unknown(classify.timeout("first"))
+TOO_FAST = Deferred(
+    Failure(
+        code="RESEND_RATE_LIMIT_EXCEEDED",
+        category=Category.QUOTA_ERROR,
+        retryable=True,
+        scope=Scope.PROVIDER,
+        reason="Too many requests",
+        rule="resend.rate_limit_exceeded",
+    )
+)
+
+
+@dataclass
+class Played:
+    """A provider that says what it is told to, one outcome a call, then takes everything."""
+
+    name: str
+    outcomes: list[Outcome] = field(default_factory=list)
+    asked: list[MessageId] = field(default_factory=list)
+
+    async def deliver(self, parcel: Parcel, handover: Handover) -> Outcome:
+        """The next outcome."""
+        handover.begin()
+        self.asked.append(parcel.message)
+        return self.outcomes.pop(0) if self.outcomes else Taken(f"{self.name}-1")
+
+
+@dataclass
+class Clock:
+    """Seconds that pass when a test says so."""
+
+    now: float = 1000.0
+
+    def __call__(self) -> float:
+        """The seconds."""
+        return self.now
+
+
+def through(
+    office: Office, *providers: Played, routes: Routes | None = None, **options: Any
+) -> Kind:
+    """Mail through these, in order."""
+    kinds = {
+        each.name: office.email_kind(provider=each.name, deliver=each.deliver) for each in providers
+    }
+    usual = Routes(tuple(kinds), {}, {})
+    chain = Chain(kinds, routes or usual, chance=lambda: 0.5, **options)
+    return office.email_kind(chain=chain)
+
+
+async def worked(office: Office, kind: Kind, *, slots: int = 1) -> None:
+    """Work until every message is finished."""
+    await office.work(Pool("email", slots, (kind,)))
+
+
+async def sent_by(office: Office, message: MessageId) -> tuple[str | None, int]:
+    """Who took a message that was sent, at which attempt."""
+    row = await office.row(message)
+    assert row.state is State.SENT, row
+    return row.provider, row.attempts
+
+
+async def posted(office: Office, count: int, **fields: Any) -> list[MessageId]:
+    """So many messages."""
+    return [await office.post("a@example.com", **fields) for _ in range(count)]
+
+
+async def test_what_the_first_cannot_take_goes_to_the_second_at_once() -> None:
+    """Proof that nothing was handed over, and trouble of the provider's own."""
+    async with an_office() as office:
+        first, second = Played("first", [AWAY]), Played("second")
+        [message] = await posted(office, 1)
+        before = office.clock()
+
+        await worked(office, through(office, first, second))
+
+        assert await sent_by(office, message) == ("second", 2)
+        assert office.clock() == before, "nobody waited"
+        story = await office.story(message)
+        assert story.count(EventType.RETRY_SCHEDULED) == 1
+
+
+async def test_an_account_that_is_closed_is_no_reason_to_give_a_message_up() -> None:
+    """What is permanent with one is nothing to another."""
+    async with an_office() as office:
+        [message] = await posted(office, 1)
+
+        await worked(office, through(office, Played("first", [SUSPENDED]), Played("second")))
+
+        assert await sent_by(office, message) == ("second", 2)
+
+
+async def test_without_another_it_is_as_it_was() -> None:
+    """A closed account ends a message that has nowhere else to go."""
+    async with an_office() as office:
+        [message] = await posted(office, 1)
+
+        await worked(office, through(office, Played("first", [SUSPENDED])))
+
+        assert await office.state(message) is State.FAILED
+
+
+async def test_what_is_the_recipients_own_goes_to_nobody_else() -> None:
+    """No such user here is no such user there; and a greylist wants to see the same sender again."""
+    async with an_office() as office:
+        first, second = Played("first", [NOBODY, GREYLISTED]), Played("second")
+        [nobody] = await posted(office, 1)
+        await worked(office, through(office, first, second))
+        [later] = await posted(office, 1)
+        await worked(office, through(office, first, second))
+
+        assert await office.state(nobody) is State.FAILED
+        assert await sent_by(office, later) == ("first", 2)
+        assert second.asked == []
+
+
+async def test_what_is_in_doubt_stays_with_the_one_that_may_have_it() -> None:
+    """Another could only deliver it twice."""
+    async with an_office() as office:
+        first, second = Played("first", [SILENT]), Played("second")
+        [message] = await posted(office, 1)
+
+        await worked(office, through(office, first, second))
+
+        assert await sent_by(office, message) == ("first", 2)
+        assert second.asked == []
+        assert EventType.IN_DOUBT in await office.story(message)
+
+
+async def test_one_that_keeps_failing_is_not_asked_any_more() -> None:
+    """Once its breaker is open, messages go to the next one without a failed attempt first."""
+    async with an_office() as office:
+        first, second = Played("first", [AWAY] * 100), Played("second")
+        messages = await posted(office, 3 * TRIPS_AFTER)
+
+        await worked(office, through(office, first, second, clock=Clock()))
+
+        assert len(first.asked) == TRIPS_AFTER
+        attempts = [(await sent_by(office, each))[1] for each in messages]
+        assert sorted(attempts) == [1] * 2 * TRIPS_AFTER + [2] * TRIPS_AFTER
+
+
+async def test_it_is_tried_with_one_message_and_trusted_again_when_that_goes_well() -> None:
+    """It heals by itself."""
+    async with an_office() as office:
+        clock = Clock()
+        first, second = Played("first", [AWAY] * TRIPS_AFTER), Played("second")
+        kind = through(office, first, second, clock=clock)
+        await posted(office, TRIPS_AFTER)
+        await worked(office, kind)
+
+        clock.now += FIRST_PAUSE_S
+        messages = await posted(office, 10)
+        await worked(office, kind, slots=10)
+
+        assert len(first.asked) > TRIPS_AFTER
+        takers = [(await sent_by(office, each))[0] for each in messages]
+        assert takers.count("first") >= 1
+        [last] = await posted(office, 1)
+        await worked(office, kind)
+        assert await sent_by(office, last) == ("first", 1)
+
+
+async def test_to_be_told_to_be_slower_is_no_failure() -> None:
+    """The breaker stays closed, however often: the same one is asked again, later."""
+    async with an_office() as office:
+        first, second = Played("first", [TOO_FAST] * 4 * TRIPS_AFTER), Played("second")
+        messages = await posted(office, 4 * TRIPS_AFTER)
+
+        await worked(office, through(office, first, second, clock=Clock()), slots=100)
+
+        assert {await sent_by(office, each) for each in messages} == {("first", 2)}
+        assert second.asked == []
+
+
+async def test_while_nobody_can_be_called_nothing_is_claimed_or_charged() -> None:
+    """Messages wait as if they had just come; the first call that goes well lets all others through."""
+    async with an_office() as office:
+        only = Played("only", [AWAY] * TRIPS_AFTER)
+        messages = await posted(office, 2 * TRIPS_AFTER)
+
+        await worked(office, through(office, only))
+
+        attempts = [(await sent_by(office, each))[1] for each in messages]
+        assert sum(attempts) == len(only.asked) == 3 * TRIPS_AFTER
+        rows = [await office.row(each) for each in messages]
+        assert sum(row.charged for row in rows) == TRIPS_AFTER
+
+
+async def test_a_tenant_and_a_template_type_have_their_own_way() -> None:
+    """The route of the type goes before that of the tenant."""
+    async with an_office() as office:
+        usual, own, archive = Played("usual"), Played("own"), Played("archive")
+        routes = Routes(("usual",), {"invoice": ("archive",)}, {TenantId(BRASA): ("own",)})
+        kind = through(office, usual, own, archive, routes=routes)
+        plain = await office.post("a@example.com", tenant=ACME)
+        theirs = await office.post("a@example.com", tenant=BRASA)
+
+        await worked(office, kind)
+
+        assert (await sent_by(office, plain))[0] == "usual"
+        assert (await sent_by(office, theirs))[0] == "own"
+        assert archive.asked == []
+
+
+async def test_a_worker_that_waits_for_a_provider_stops_at_once() -> None:
+    """It holds nothing."""
+    async with an_office() as office:
+        only = Played("only", [AWAY] * 100)
+        await posted(office, 1)
+        worker: Worker = office.worker(Pool("email", 1, (through(office, only, clock=Clock()),)))
+        running = asyncio.create_task(worker.run())
+        async with asyncio.timeout(10):
+            while len(only.asked) < TRIPS_AFTER:
+                await asyncio.sleep(0.001)
+            worker.stop()
+            await running
