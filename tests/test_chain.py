@@ -28,12 +28,12 @@ from carteiro.worker import Worker
 from support.builders import ACME, BRASA
 from support.working import Office, an_office
 
-AWAY = Deferred(classify.network("connection refused"))
-SUSPENDED = Rejected(classify.classify_ses("AccountSuspendedException", "The account is suspended"))
-GREYLISTED = Deferred(classify.classify_smtp("450 4.7.1 Greylisted, come back later"))
-NOBODY = Rejected(classify.classify_smtp("550 5.1.1 No such user"))
-SILENT = Unknown(classify.timeout("first"))
-TOO_FAST = Deferred(
+AWAY: Outcome = Deferred(classify.network("connection refused"))
+SUSPENDED: Outcome = Rejected(classify.classify_ses("AccountSuspendedException", "The account is suspended"))
+GREYLISTED: Outcome = Deferred(classify.classify_smtp("450 4.7.1 Greylisted, come back later"))
+NOBODY: Outcome = Rejected(classify.classify_smtp("550 5.1.1 No such user"))
+SILENT: Outcome = Unknown(classify.timeout("first"))
+TOO_FAST: Outcome = Deferred(
     Failure(
         code="RESEND_RATE_LIMIT_EXCEEDED",
         category=Category.QUOTA_ERROR,
