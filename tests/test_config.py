@@ -317,8 +317,8 @@ def test_an_unknown_flag_is_refused() -> None:
         ("queue = 'redis+sentinel://here,/main'", "/SERVICE/NUMBER"),
         ("queue = 'redis+sentinel://here/main/abc'", "/SERVICE/NUMBER"),
         (
-            "provider = 'ses'",
-            "provider = 'ses' (from carteiro.toml): should be 'sandbox', 'smtp' or 'noop'",
+            "provider = 'pigeon'",
+            "provider = 'pigeon' (from carteiro.toml): should be 'sandbox', 'smtp', 'ses' or 'noop'",
         ),
         ("environment = 'staging'", "should be 'development' or 'production'"),
     ],

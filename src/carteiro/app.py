@@ -37,6 +37,7 @@ from carteiro.upkeep.relay import Relay, RelayedQueue, relay
 _SQLITE = "sqlite:///"
 _POSTGRES = ("postgresql://", "postgres://")
 _MEMORY = "memory://"
+_ACROSS_A_NETWORK = frozenset({"smtp", "ses"})
 _THIS_MACHINE = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
@@ -209,10 +210,10 @@ def email_kind(settings: Settings, backend: Backend) -> tuple[Kind, bool]:
         policy=email_policy(settings),
         declares=True,
         call_limit=settings.delivery.call_limit,
-        close=provider.close if isinstance(provider, SmtpProvider) else None,
-        check=provider.check if isinstance(provider, SmtpProvider) else None,
+        close=getattr(provider, "close", None),
+        check=getattr(provider, "check", None),
     )
-    return kind, isinstance(provider, SmtpProvider)
+    return kind, settings.provider in _ACROSS_A_NETWORK
 
 
 def email_policy(settings: Settings) -> Callable[[LeasedJob], RetryPolicy]:
@@ -255,13 +256,15 @@ def _provider(settings: Settings, backend: Backend) -> Provider:
             return NoopProvider()
         case "smtp":
             return _smtp(settings)
+        case "ses":
+            return _ses(settings)
 
 
-def _password(settings: Settings) -> str:
+def _secret(settings: Settings, key: str, reference: str) -> str:
     try:
-        return secret(settings.smtp.password)
+        return secret(reference)
     except ConfigError as error:
-        text = f"smtp.password (from {settings.origin('smtp.password')}) = {error}"
+        text = f"{key} (from {settings.origin(key)}) = {error}"
         raise ConfigError(text) from None
 
 
@@ -271,7 +274,8 @@ def _smtp(settings: Settings) -> SmtpProvider:
         origin = settings.origin("smtp.tls")
         text = f"smtp.tls = 'none' (from {origin}) would send the password in clear: use starttls or implicit"
         raise ConfigError(text)
-    told = asked.model_dump() | {"tls": Tls(asked.tls), "password": _password(settings)}
+    password = _secret(settings, "smtp.password", asked.password)
+    told = asked.model_dump() | {"tls": Tls(asked.tls), "password": password}
     try:
         return SmtpProvider(SmtpOptions(**told))
     except OSError as error:
@@ -280,6 +284,29 @@ def _smtp(settings: Settings) -> SmtpProvider:
             f"smtp.ca_file = {asked.ca_file!r} (from {origin}): no certificates to be read: {error}"
         )
         raise ConfigError(text) from None
+
+
+def _ses(settings: Settings) -> Provider:
+    asked = settings.ses
+    if bool(asked.access_key_id) != bool(asked.secret_access_key):
+        key = "ses.access_key_id" if asked.access_key_id else "ses.secret_access_key"
+        text = (
+            f"{key} (from {settings.origin(key)}): access_key_id and secret_access_key go together"
+        )
+        raise ConfigError(text)
+    try:
+        ses = import_module("carteiro.providers.ses")
+    except ModuleNotFoundError as error:
+        text = (
+            f"Amazon SES needs {error.name}: from a clone, pip install -c constraints.txt '.[ses]'"
+        )
+        raise ConfigError(text) from error
+    told = asked.model_dump() | {
+        "secret_access_key": _secret(settings, "ses.secret_access_key", asked.secret_access_key),
+        "call_limit": settings.delivery.call_limit,
+    }
+    provider: Provider = ses.SesProvider(ses.SesOptions(**told))
+    return provider
 
 
 def dead_letter_folder(settings: Settings) -> Path:

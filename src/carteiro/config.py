@@ -36,7 +36,7 @@ ENV_PREFIX = "CARTEIRO_"
 ENV_FILE = "CARTEIRO_CONFIG"
 
 LogLevel: TypeAlias = Literal["debug", "info", "warn", "error"]
-ProviderName: TypeAlias = Literal["sandbox", "smtp", "noop"]
+ProviderName: TypeAlias = Literal["sandbox", "smtp", "ses", "noop"]
 
 _MEMORY = "memory://"
 _STORE = re.compile(r"sqlite:///.+|postgres(ql)?://.+", re.DOTALL)
@@ -56,7 +56,9 @@ _SLOTS_WITHOUT = 200
 _SERVICE_LINK = re.compile(r"_SERVICE_(HOST|PORT)|_PORT_\d+_(TCP|UDP)")
 _SERVICE_LINK_VALUES = ("tcp://", "udp://")
 
-_SECRETS = frozenset({"smtp.password"})  # whoever wrote the secret itself must not see it in a log
+_SECRETS = frozenset(
+    {"smtp.password", "ses.secret_access_key"}
+)  # whoever wrote the secret itself must not see it in a log
 _SECRET_REFERENCE = re.compile(r"env:[A-Za-z_][A-Za-z0-9_]*|file:.+")
 
 
@@ -296,6 +298,19 @@ class SmtpSettings(_Section):
     reply_limit: SomeDuration = Field(alias="reply_limit_ms")
 
 
+class SesSettings(_Section):
+    """The account and region of SES that takes e-mail over; empty texts mean: none, or as AWS' tools find it."""
+
+    region: Annotated[str, Field(pattern=r"^[a-z0-9-]*$")]
+    configuration_set: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{0,64}$")]
+    default_from: AddressOrNone
+    access_key_id: Annotated[str, Field(pattern=r"^[A-Za-z0-9_]*$")]
+    secret_access_key: SecretReference
+    endpoint_url: Annotated[str, Field(pattern=r"^(https?://[^/?#@\s]+/?)?$")]
+    connections: SomeCount
+    connect_limit: SomeDuration = Field(alias="connect_limit_ms")
+
+
 class LogSettings(_Section):
     """What is written to the log."""
 
@@ -331,6 +346,7 @@ class Settings(_Section):
     postgres: PostgresSettings
     sandbox: SandboxSettings
     smtp: SmtpSettings
+    ses: SesSettings
     metrics: MetricsSettings
     log: LogSettings
     _given: Mapping[str, Given] = PrivateAttr(default_factory=dict)

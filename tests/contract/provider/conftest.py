@@ -13,6 +13,8 @@ from carteiro.providers.noop import NoopProvider
 from carteiro.providers.sandbox import SandboxProvider
 from carteiro.stores.memory import open_memory
 from support.builders import ACME
+from support.ses_sending import an_account
+from support.ses_twin import Mail
 from support.smtp_sending import a_relay
 from support.smtp_server import Envelope
 
@@ -50,10 +52,25 @@ async def _smtp(inbox: Inbox) -> AsyncIterator[Provider]:
     await asyncio.gather(*keeping)
 
 
+@asynccontextmanager
+async def _ses(inbox: Inbox) -> AsyncIterator[Provider]:
+    keeping: set[asyncio.Future[None]] = set()
+
+    def keep(mail: Mail) -> None:
+        found = InboxMail(MessageId(""), ACME, mail.to[0], "", "", mail.id)
+        keeping.add(asyncio.ensure_future(inbox.keep([found])))
+
+    async with an_account() as (twin, provider):
+        twin.on_mail = keep
+        yield provider
+    await asyncio.gather(*keeping)
+
+
 SET_UPS = (
     ProviderSetUp("sandbox", _sandbox),
     ProviderSetUp("noop", _noop),
     ProviderSetUp("smtp", _smtp),
+    ProviderSetUp("ses", _ses),
 )
 
 
