@@ -5,7 +5,7 @@ import asyncio
 import tempfile
 from pathlib import Path
 
-from carteiro import app
+from carteiro import carriers
 from carteiro.model import EMAIL, Outcome
 from carteiro.ports.provider import Handover, Parcel
 from carteiro.providers.smtp import SmtpProvider
@@ -33,7 +33,7 @@ class _CountingProvider(SmtpProvider):
 
 
 async def _pass_through(folder: Path, port: int, mails: int, connections: int) -> None:
-    app.SmtpProvider = _CountingProvider  # type: ignore[attr-defined]
+    carriers.SmtpProvider = _CountingProvider  # type: ignore[attr-defined]
     relay = {"host": HOST, "port": port, "tls": "none", "default_from": SENDER}
     settings = {
         "provider": "smtp",

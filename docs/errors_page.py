@@ -26,6 +26,7 @@ _STATUSES: Mapping[int, str] = {
 
 OWN_CODES: Mapping[str, str] = {
     "AUTH_ERROR": "the relay offers no way to log in that we know",
+    "CREDENTIALS_MISSING": "no keys for the provider were found, or they could not be fetched",
     "CRASHES_WORKER": "no worker lived to attempt it",
     "EXPIRED": "not sent within its time to live",
     "IN_DOUBT": "an attempt was begun, and its worker never said how it ended",
@@ -36,10 +37,11 @@ OWN_CODES: Mapping[str, str] = {
     "NOT_MADE": "the attempt was not made",
     "OUTBOX_NOT_FOUND": "the ledger has no such message of this tenant",
     "RECIPIENT_NOT_FOUND": "the recipient was deleted, or has another address",
+    "REGION_MISSING": "no region is set, and none was found",
     "SENDER_MISSING": "no `from`, and no default for it",
-    "SMTPUTF8_MISSING": "an address is not ASCII, and the relay cannot take that",
+    "SMTPUTF8_MISSING": "an address is not ASCII, and the relay or provider cannot take that",
     "TASK_ERROR": "a task raised an exception",
-    "TLS_ERROR": "the relay offers no encryption, or its certificate is not to be trusted",
+    "TLS_ERROR": "the relay offers no encryption, or a certificate is not to be trusted",
     "UNKNOWN": "no rule knows it: tried again",
 }
 

@@ -29,7 +29,9 @@ from support.builders import ACME, BRASA
 from support.working import Office, an_office
 
 AWAY: Outcome = Deferred(classify.network("connection refused"))
-SUSPENDED: Outcome = Rejected(classify.classify_ses("AccountSuspendedException", "The account is suspended"))
+SUSPENDED: Outcome = Rejected(
+    classify.classify_ses("AccountSuspendedException", "The account is suspended")
+)
 GREYLISTED: Outcome = Deferred(classify.classify_smtp("450 4.7.1 Greylisted, come back later"))
 NOBODY: Outcome = Rejected(classify.classify_smtp("550 5.1.1 No such user"))
 SILENT: Outcome = Unknown(classify.timeout("first"))

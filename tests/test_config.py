@@ -317,9 +317,13 @@ def test_an_unknown_flag_is_refused() -> None:
         ("queue = 'redis+sentinel://here,/main'", "/SERVICE/NUMBER"),
         ("queue = 'redis+sentinel://here/main/abc'", "/SERVICE/NUMBER"),
         (
-            "provider = 'ses'",
-            "provider = 'ses' (from carteiro.toml): should be 'sandbox', 'smtp', 'resend' or 'noop'",
+            "provider = 'pigeon'",
+            "provider = 'pigeon' (from carteiro.toml): should be sandbox, smtp, ses, ses:REGION, resend or noop",
         ),
+        ("provider = 'smtp, ses:moon'", "ses:REGION"),
+        ("provider = 'smtp, smtp'", "should name no provider twice"),
+        ("[tenant_routes]\nacme = 'pigeon'", "tenant_routes.acme = 'pigeon' (from carteiro.toml)"),
+        ("[type_routes]\ninvoice = ''", "type_routes.invoice = '' (from carteiro.toml)"),
         ("environment = 'staging'", "should be 'development' or 'production'"),
     ],
 )

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from carteiro.app import email_policy
 from carteiro.config import load
 from carteiro.email import Email, max_retries_of
 from carteiro.errors import StoreUnavailable
 from carteiro.kinds import Pool
 from carteiro.model import NewTemplate, State, TenantId
+from carteiro.outgoing import email_policy
 from carteiro.policy.retry import PRESETS
 from carteiro.rendering import render_email
 from support.builders import ACME

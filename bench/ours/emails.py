@@ -11,7 +11,7 @@ import tempfile
 from datetime import timedelta
 from pathlib import Path
 
-from carteiro import app
+from carteiro import carriers, outgoing
 from carteiro.model import EMAIL, Deferred, Outcome
 from carteiro.policy import classify
 from carteiro.policy.retry import RetryPolicy
@@ -70,9 +70,9 @@ class _CountingProvider(NoopProvider):
 async def _drain(folder: Path, mails: int, failing: int) -> None:
     begun = asyncio.Event()
     provider = _CountingProvider(mails, failing, begun)
-    app.NoopProvider = lambda: provider  # type: ignore[assignment,attr-defined]
+    carriers.NoopProvider = lambda: provider  # type: ignore[assignment,attr-defined]
     if failing:
-        app.PRESETS = {"gateway": RetryPolicy(5, _SOON, _SOON)}  # type: ignore[attr-defined]
+        outgoing.PRESETS = {"gateway": RetryPolicy(5, _SOON, _SOON)}  # type: ignore[attr-defined]
     async with opened(folder, provider="noop", retry={"preset": "gateway"}) as post:
         with measured("mail drain", mails) as figure:
             await drain(post, EMAIL, begun=begun)

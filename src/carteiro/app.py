@@ -1,11 +1,10 @@
 """The only file that names concrete adapters: what the settings ask for, wired together."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import replace
 from datetime import timedelta
-from functools import partial
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -13,21 +12,12 @@ from typing import Any
 from urllib.parse import unquote
 
 from carteiro.checkup import Finding
-from carteiro.config import Settings, secret
-from carteiro.email import max_retries_of
+from carteiro.config import Settings
 from carteiro.errors import ConfigError, StoreMoved
-from carteiro.kinds import Kind
-from carteiro.model import EMAIL, ZERO, Fairness, LeasedJob
-from carteiro.path.confirm import confirm
-from carteiro.policy.retry import PRESETS, RetryPolicy
-from carteiro.ports import Backend, Provider
+from carteiro.model import EMAIL, ZERO, Fairness
+from carteiro.ports import Backend
 from carteiro.ports.ledger import LedgerHalf
 from carteiro.ports.moving import Source, Target
-from carteiro.ports.provider import RemoteProvider
-from carteiro.providers.noop import NoopProvider
-from carteiro.providers.sandbox import SandboxProvider
-from carteiro.providers.smtp import SmtpOptions, SmtpProvider, Tls
-from carteiro.rendering import render_email
 from carteiro.stores.memory import open_memory
 from carteiro.stores.paired_ports import open_paired
 from carteiro.stores.sqlite import SqliteOptions, open_sqlite, open_sqlite_ledger
@@ -38,6 +28,7 @@ from carteiro.upkeep.relay import Relay, RelayedQueue, relay
 _SQLITE = "sqlite:///"
 _POSTGRES = ("postgresql://", "postgres://")
 _MEMORY = "memory://"
+_ACROSS_A_NETWORK = frozenset({"smtp", "ses"})
 _THIS_MACHINE = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
@@ -196,115 +187,6 @@ async def examine_store(settings: Settings) -> list[Finding]:
     if settings.queue:
         found += [each async for each in _redis().examine(settings.queue)]
     return found
-
-
-def email_kind(settings: Settings, backend: Backend) -> tuple[Kind, bool]:
-    """The kind that sends e-mail through the chosen provider, and whether that is across a network."""
-    provider = _provider(settings, backend)
-    remote = provider if isinstance(provider, RemoteProvider) else None
-    kind = Kind(
-        name=EMAIL,
-        provider=provider.name,
-        confirm=confirm,
-        render=partial(render_email, templates=backend.templates),
-        deliver=provider.deliver,
-        policy=email_policy(settings),
-        declares=True,
-        call_limit=settings.delivery.call_limit,
-        replays_for=provider.features.replays_for,
-        close=remote.close if remote else None,
-        check=remote.check if remote else None,
-    )
-    return kind, provider.features.is_remote
-
-
-def email_policy(settings: Settings) -> Callable[[LeasedJob], RetryPolicy]:
-    """The retry policy of a job: of the preset that its template or tenant names, else the configured one.
-
-    What came through the table queue has its own: `transactional`, with as many failures as its row allows.
-    """
-    configured = retry_policy(settings)
-    named: dict[str | None, RetryPolicy] = {
-        name: _as_configured(preset, settings) for name, preset in PRESETS.items()
-    }
-
-    def policy(job: LeasedJob) -> RetryPolicy:
-        most = max_retries_of(job.content)
-        if most is not None:
-            return replace(named["transactional"], max_attempts=most)
-        return named.get(job.retry_preset, configured)
-
-    return policy
-
-
-def retry_policy(settings: Settings) -> RetryPolicy:
-    """The retry policy in force."""
-    return _as_configured(PRESETS[settings.retry_preset], settings)
-
-
-def _as_configured(preset: RetryPolicy, settings: Settings) -> RetryPolicy:
-    return replace(
-        preset,
-        charge=settings.retry.charge,
-        max_in_doubt_resends=settings.delivery.max_in_doubt_resends,
-    )
-
-
-def _provider(settings: Settings, backend: Backend) -> Provider:
-    match settings.provider:
-        case "sandbox":
-            return SandboxProvider(backend.inbox, seed=settings.sandbox.seed)
-        case "noop":
-            return NoopProvider()
-        case "smtp":
-            return _smtp(settings)
-        case "resend":
-            return _resend(settings)
-
-
-def _secret(settings: Settings, key: str, reference: str) -> str:
-    try:
-        return secret(reference)
-    except ConfigError as error:
-        text = f"{key} (from {settings.origin(key)}) = {error}"
-        raise ConfigError(text) from None
-
-
-def _resend(settings: Settings) -> Provider:
-    """The provider of a package that needs a library which not everybody has."""
-    try:
-        resend = import_module("carteiro.providers.resend")
-    except ModuleNotFoundError as error:
-        text = (
-            f"Resend needs {error.name}: from a clone, pip install -c constraints.txt '.[resend]'"
-        )
-        raise ConfigError(text) from error
-    asked = settings.resend
-    key = _secret(settings, "resend.api_key", asked.api_key)
-    if not (key.isascii() and key.isprintable() and key.strip()):
-        origin = settings.origin("resend.api_key")
-        raise ConfigError(f"resend.api_key (from {origin}) does not lead to a key")
-    told = asked.model_dump() | {"api_key": key.strip()}
-    provider: Provider = resend.ResendProvider(resend.ResendOptions(**told))
-    return provider
-
-
-def _smtp(settings: Settings) -> SmtpProvider:
-    asked = settings.smtp
-    if asked.username and asked.tls == "none" and asked.host not in _THIS_MACHINE:
-        origin = settings.origin("smtp.tls")
-        text = f"smtp.tls = 'none' (from {origin}) would send the password in clear: use starttls or implicit"
-        raise ConfigError(text)
-    password = _secret(settings, "smtp.password", asked.password)
-    told = asked.model_dump() | {"tls": Tls(asked.tls), "password": password}
-    try:
-        return SmtpProvider(SmtpOptions(**told))
-    except OSError as error:
-        origin = settings.origin("smtp.ca_file")
-        text = (
-            f"smtp.ca_file = {asked.ca_file!r} (from {origin}): no certificates to be read: {error}"
-        )
-        raise ConfigError(text) from None
 
 
 def dead_letter_folder(settings: Settings) -> Path:

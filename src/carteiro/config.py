@@ -36,7 +36,6 @@ ENV_PREFIX = "CARTEIRO_"
 ENV_FILE = "CARTEIRO_CONFIG"
 
 LogLevel: TypeAlias = Literal["debug", "info", "warn", "error"]
-ProviderName: TypeAlias = Literal["sandbox", "smtp", "resend", "noop"]
 
 _MEMORY = "memory://"
 _STORE = re.compile(r"sqlite:///.+|postgres(ql)?://.+", re.DOTALL)
@@ -56,8 +55,9 @@ _SLOTS_WITHOUT = 200
 _SERVICE_LINK = re.compile(r"_SERVICE_(HOST|PORT)|_PORT_\d+_(TCP|UDP)")
 _SERVICE_LINK_VALUES = ("tcp://", "udp://")
 
+_PROVIDER = re.compile(r"sandbox|smtp|ses(:[a-z]{2}(-[a-z]+)+-[0-9]+)?|resend|noop", re.ASCII)
 _SECRETS = frozenset(
-    {"smtp.password", "resend.api_key"}
+    {"smtp.password", "resend.api_key", "ses.secret_access_key"}
 )  # whoever wrote the secret itself must not see it in a log
 _API_URL = re.compile(
     rf"https://{_PLACE}(/[^?#\s]*)?|http://(localhost|127\.0\.0\.1|\[::1\])(:\d+)?(/[^?#\s]*)?",
@@ -100,6 +100,22 @@ def _queue(raw: str) -> str:
         )
         raise ValueError(text)
     return raw
+
+
+def provider_names(raw: str) -> tuple[str, ...]:
+    """The providers of a route, in order."""
+    return tuple(name.strip() for name in raw.split(","))
+
+
+def _route(raw: str) -> str:
+    names = provider_names(raw)
+    if not all(_PROVIDER.fullmatch(name) for name in names):
+        raise ValueError(
+            "should be sandbox, smtp, ses, ses:REGION, resend or noop, or several of them parted by commas"
+        )
+    if len(set(names)) < len(names):
+        raise ValueError("should name no provider twice")
+    return ", ".join(names)
 
 
 def without_password(raw: object) -> object:
@@ -160,6 +176,7 @@ Count: TypeAlias = Annotated[int, Field(ge=0)]
 Limit: TypeAlias = Annotated[int, Field(ge=0, le=1_000_000_000)]
 SomeCount: TypeAlias = Annotated[int, Field(ge=1)]
 SecretReference: TypeAlias = Annotated[str, BeforeValidator(_secret_reference)]
+Route: TypeAlias = Annotated[str, AfterValidator(_route)]
 AddressOrNone: TypeAlias = Annotated[str, BeforeValidator(_address_or_none)]
 ApiUrl: TypeAlias = Annotated[str, AfterValidator(_api_url)]
 Weight: TypeAlias = Annotated[float, Field(ge=LIGHTEST, le=HEAVIEST, allow_inf_nan=False)]
@@ -318,6 +335,19 @@ class ResendSettings(_Section):
     connections: SomeCount
 
 
+class SesSettings(_Section):
+    """The account and region of SES that takes e-mail over; empty texts mean: none, or as AWS' tools find it."""
+
+    region: Annotated[str, Field(pattern=r"^[a-z0-9-]*$")]
+    configuration_set: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{0,64}$")]
+    default_from: AddressOrNone
+    access_key_id: Annotated[str, Field(pattern=r"^[A-Za-z0-9_]*$")]
+    secret_access_key: SecretReference
+    endpoint_url: Annotated[str, Field(pattern=r"^(https?://[^/?#@\s]+/?)?$")]
+    connections: SomeCount
+    connect_limit: SomeDuration = Field(alias="connect_limit_ms")
+
+
 class LogSettings(_Section):
     """What is written to the log."""
 
@@ -338,13 +368,15 @@ class Settings(_Section):
 
     store: StoreUrl
     queue: QueueUrl
-    provider: ProviderName
+    provider: Route
     environment: Environment
     delivery: DeliverySettings
     retry: RetrySettings
     fairness: FairnessSettings
     send_limit: SendLimitSettings
     tiers: dict[str, Weight]
+    tenant_routes: dict[str, Route] = {}
+    type_routes: dict[str, Route] = {}
     workers: WorkerSettings
     api: ApiSettings
     retention: RetentionSettings
@@ -354,6 +386,7 @@ class Settings(_Section):
     sandbox: SandboxSettings
     smtp: SmtpSettings
     resend: ResendSettings
+    ses: SesSettings
     metrics: MetricsSettings
     log: LogSettings
     _given: Mapping[str, Given] = PrivateAttr(default_factory=dict)
@@ -380,7 +413,7 @@ def _keys(section: type[BaseModel], prefix: str = "") -> Iterator[str]:
             yield prefix + (field.alias or name)
 
 
-FREE_TABLES = frozenset({"tiers"})  # their keys are the user's own
+FREE_TABLES = frozenset({"tiers", "tenant_routes", "type_routes"})  # their keys are the user's own
 KEYS = tuple(key for key in _keys(Settings) if key not in FREE_TABLES)
 
 

@@ -65,8 +65,7 @@ class Kind:
     ``call_limit`` None: it may take as long as it likes.
     ``replays_for``: so long its provider knows a call again (`Features`).
     ``chain``: before each attempt it says which kind is meant, one that has a ``link``.
-    ``close`` is called once, when its worker has ended its last job. ``check`` asks the provider
-    whether it could be used now, and sends nothing; it answers what keeps it from that.
+    ``close`` is called once, when its worker has ended its last job.
     """
 
     name: KindName
@@ -79,7 +78,6 @@ class Kind:
     render: Render | None = None
     replays_for: timedelta | None = None
     close: Callable[[], Awaitable[None]] | None = None
-    check: Callable[[], Awaitable[str | None]] | None = None
     chain: Chain | None = None
     link: Link | None = None
 

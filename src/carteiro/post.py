@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from carteiro.app import dead_letter_folder, email_kind, open_backend, retry_policy
+from carteiro.app import dead_letter_folder, open_backend
 from carteiro.config import Settings, load
 from carteiro.email import Email
 from carteiro.errand import Errand
@@ -27,6 +27,7 @@ from carteiro.model import (
     State,
     Tenant,
 )
+from carteiro.outgoing import email_kind, retry_policy
 from carteiro.path.accept import Posting
 from carteiro.policy.retry import PRESETS, PresetName, RetryPolicy
 from carteiro.ports import Backend, Store

@@ -33,10 +33,10 @@ def test_no_two_settings_share_a_variable() -> None:
         ("CARTEIRO_RETRY_PRESET", "never", "'gateway', 'classic'"),
         (
             "CARTEIRO_PROVIDER",
-            "ses",
-            "provider = 'ses' (from environment variable CARTEIRO_PROVIDER)",
+            "pigeon",
+            "provider = 'pigeon' (from environment variable CARTEIRO_PROVIDER)",
         ),
-        ("CARTEIRO_PROVIDER", "ses", "should be 'sandbox', 'smtp', 'resend' or 'noop'"),
+        ("CARTEIRO_PROVIDER", "pigeon", "should be sandbox, smtp, ses, ses:REGION, resend or noop"),
         (
             "CARTEIRO_STORE",
             "redis://here",

@@ -11,7 +11,7 @@ from carteiro.kinds import Kind
 from carteiro.model import EMAIL, Deferred, Failure, NotMade, Outcome, Rejected, Taken, Unknown
 from carteiro.path.confirm import confirm
 from carteiro.path.deliver import deliver
-from carteiro.ports import Handover, Parcel
+from carteiro.ports import Handover, Parcel, Provider
 from carteiro.providers.smtp import SmtpOptions, SmtpProvider, Tls
 from support.smtp_server import EXTENSIONS, HOST, Plays, SmtpServer, an_smtp_server
 from support.working import GATEWAY, LONG, a_parcel, always
@@ -63,7 +63,11 @@ def a_large_mail() -> Parcel:
 
 
 async def sent(
-    provider: SmtpProvider, parcel: Parcel | None = None, *, limit: timedelta = LONG
+    provider: Provider,
+    parcel: Parcel | None = None,
+    *,
+    limit: timedelta = LONG,
+    handover: Handover | None = None,
 ) -> Outcome:
     """What becomes of a parcel on its way along the path, within the limit of a call."""
     kind = Kind(
@@ -75,7 +79,7 @@ async def sent(
         declares=True,
         call_limit=limit,
     )
-    return await deliver(kind, parcel or a_mail(), Handover(limit))
+    return await deliver(kind, parcel or a_mail(), handover or Handover(limit))
 
 
 def failure_of(outcome: Outcome) -> Failure:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 import typer
 
-from carteiro.app import email_kind, examine_store, open_backend
+from carteiro.app import examine_store, open_backend
 from carteiro.checkup import Finding, Level
 from carteiro.cli.desk import refuse_memory, told
 from carteiro.cli.documents import document_of
@@ -16,6 +16,7 @@ from carteiro.cli.printing import Column, Printer
 from carteiro.config import Settings, load
 from carteiro.errors import CarteiroError
 from carteiro.model import Tenant
+from carteiro.outgoing import Looked, look_at_providers
 from carteiro.ports import Backend
 from carteiro.rendering import faults_of
 
@@ -50,23 +51,29 @@ async def _examined(settings: Settings) -> list[Finding]:
     if failed - {"disk"}:
         return findings  # opening would migrate what is old, and make what is missing
     async with open_backend(settings, governs=False) as backend:
-        provider, is_network = await _provider(settings, backend)
+        providers, is_network = await _providers(settings, backend)
         tenants = await _all_tenants(backend)
-        findings += [provider, *_senders(tenants, is_network=is_network)]
+        findings += [*providers, *_senders(tenants, is_network=is_network)]
         findings += await _templates(tenants, backend)
     return findings
 
 
-async def _provider(settings: Settings, backend: Backend) -> tuple[Finding, bool]:
+async def _providers(settings: Settings, backend: Backend) -> tuple[list[Finding], bool]:
     try:
-        kind, is_network = email_kind(settings, backend)
+        looked = await look_at_providers(settings, backend)
     except CarteiroError as error:
-        return Finding("provider", Level.FAIL, str(error)), False
-    fault = None if kind.check is None else await kind.check()
-    if fault is not None:
-        advice = "mail waits and is tried again; look at the provider and its settings"
-        return Finding("provider", Level.WARN, f"{settings.provider}: {fault}", advice), is_network
-    return Finding("provider", Level.OK, f"{settings.provider} can be used"), is_network
+        advice = (
+            "correct the setting that it names: carteiro config show says where each comes from"
+        )
+        return [Finding("provider", Level.FAIL, str(error), advice)], False
+    return [_provider(each) for each in looked], any(each.is_remote for each in looked)
+
+
+def _provider(looked: Looked) -> Finding:
+    if looked.fault is None:
+        return Finding("provider", Level.OK, f"{looked.name} can be used")
+    advice = "mail waits and is tried again; look at the provider and its settings"
+    return Finding("provider", Level.WARN, f"{looked.name}: {looked.fault}", advice)
 
 
 async def _all_tenants(backend: Backend) -> list[Tenant]:

@@ -39,7 +39,7 @@ async def _called(  # noqa: PLR0911 - one return an outcome
             handover.on_await(lambda limit: call.reschedule(_in(limit)))
             return await kind.deliver(parcel, handover)
     except DeadlinePassed:
-        return NotMade(classify.timeout(kind.provider), _A_MOMENT)
+        return NotMade(classify.timeout(_type_of(kind.provider)), _A_MOMENT)
     except DeliveryFailed as said:
         return _said(said.failure)
     except (SystemExit, GeneratorExit) as error:  # a task may end itself, not the process
@@ -49,9 +49,14 @@ async def _called(  # noqa: PLR0911 - one return an outcome
             raise
         return _unanswered(handover, classify.task_error(error))
     except TimeoutError:
-        return _out_of_time(handover, kind.provider)
+        return _out_of_time(handover, _type_of(kind.provider))
     except Exception as error:  # noqa: BLE001 - a provider that breaks is one more way to fail
         return _unanswered(handover, classify.task_error(error))
+
+
+def _type_of(provider: str) -> str:
+    """Without its region: an error's code does not depend on where it happened."""
+    return provider.partition(":")[0]
 
 
 def _in(wait: timedelta) -> float:

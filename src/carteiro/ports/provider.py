@@ -77,6 +77,15 @@ class Features:
     has_regions: bool = False
 
 
+@value
+class Quota:
+    """What a provider lets an account send; ``per_day`` None: any number in 24 hours."""
+
+    per_second: float
+    per_day: int | None
+    sent_last_day: int
+
+
 class Provider(Protocol):
     """Takes e-mail over.
 

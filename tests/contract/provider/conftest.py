@@ -12,11 +12,13 @@ from carteiro.ports import Backend, Features, Inbox, Provider
 from carteiro.providers.noop import NoopProvider
 from carteiro.providers.resend import ResendProvider
 from carteiro.providers.sandbox import SandboxProvider
+from carteiro.providers.ses import SesProvider
 from carteiro.providers.smtp import SmtpProvider
 from carteiro.stores.memory import open_memory
+from support import resend_sending, ses_sending
 from support.builders import ACME
-from support.resend_sending import an_account
 from support.resend_twin import Delivery
+from support.ses_twin import Mail
 from support.smtp_sending import a_relay
 from support.smtp_server import Envelope
 
@@ -63,7 +65,21 @@ async def _resend(inbox: Inbox) -> AsyncIterator[Provider]:
         found = InboxMail(MessageId(""), ACME, mail.letter["to"][0], "", "", mail.id)
         keeping.add(asyncio.ensure_future(inbox.keep([found])))
 
-    async with an_account(on_mail=keep) as (_, provider):
+    async with resend_sending.an_account(on_mail=keep) as (_, provider):
+        yield provider
+    await asyncio.gather(*keeping)
+
+
+@asynccontextmanager
+async def _ses(inbox: Inbox) -> AsyncIterator[Provider]:
+    keeping: set[asyncio.Future[None]] = set()
+
+    def keep(mail: Mail) -> None:
+        found = InboxMail(MessageId(""), ACME, mail.to[0], "", "", mail.id)
+        keeping.add(asyncio.ensure_future(inbox.keep([found])))
+
+    async with ses_sending.an_account() as (twin, provider):
+        twin.on_mail = keep
         yield provider
     await asyncio.gather(*keeping)
 
@@ -73,6 +89,7 @@ SET_UPS = (
     ProviderSetUp("noop", _noop, NoopProvider.features),
     ProviderSetUp("smtp", _smtp, SmtpProvider.features),
     ProviderSetUp("resend", _resend, ResendProvider.features),
+    ProviderSetUp("ses", _ses, SesProvider.features),
 )
 
 

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from carteiro import Carteiro
-from carteiro.app import email_kind
 from carteiro.config import load
 from carteiro.errors import ConfigError
 from carteiro.model import State
+from carteiro.outgoing import email_kind
 from carteiro.providers.resend.provider import REPLAYS_FOR
 from carteiro.stores.memory import open_memory
 from support.resend_sending import SENDER, a_provider, an_account, key_of
@@ -75,7 +75,6 @@ async def test_the_provider_is_across_a_network_and_replays(
 
     assert is_network
     assert (kind.provider, kind.replays_for) == ("resend", REPLAYS_FOR)
-    assert kind.check is not None
     assert kind.close is not None
 
 

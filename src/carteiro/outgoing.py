@@ -1,0 +1,126 @@
+"""The kind that sends mail: through which providers, in which order, and how often it tries."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from functools import partial
+
+from carteiro.carriers import make_provider
+from carteiro.chain import Chain
+from carteiro.config import Settings, provider_names
+from carteiro.email import max_retries_of
+from carteiro.kinds import Kind
+from carteiro.model import EMAIL, LeasedJob, TenantId, value
+from carteiro.path.confirm import confirm
+from carteiro.policy.retry import PRESETS, RetryPolicy
+from carteiro.policy.routing import Routes
+from carteiro.ports import Backend
+from carteiro.ports.provider import Provider, RemoteProvider
+from carteiro.rendering import render_email
+
+
+def email_kind(settings: Settings, backend: Backend) -> tuple[Kind, bool]:
+    """The kind that sends e-mail, and whether that is across a network.
+
+    What only goes to this machine needs no breaker, and pays for none.
+    """
+    routes = routes_of(settings)
+    providers = {name: make_provider(name, settings, backend) for name in routes.names}
+    kinds = {name: _kind(name, each, settings, backend) for name, each in providers.items()}
+    usual = kinds[routes.default[0]]
+    is_remote = any(each.features.is_remote for each in providers.values())
+    if len(kinds) == 1 and not is_remote:
+        return usual, is_remote
+    return replace(usual, chain=Chain(kinds, routes), close=_all_closed(kinds)), is_remote
+
+
+def routes_of(settings: Settings) -> Routes:
+    """Which providers mail goes to, in which order."""
+    return Routes(
+        provider_names(settings.provider),
+        by_type={name: provider_names(each) for name, each in settings.type_routes.items()},
+        by_tenant={
+            TenantId(name): provider_names(each) for name, each in settings.tenant_routes.items()
+        },
+    )
+
+
+@value
+class Looked:
+    """A provider that was looked at; ``fault`` is what keeps it from being used, if anything."""
+
+    name: str
+    is_remote: bool
+    fault: str | None
+
+
+async def look_at_providers(settings: Settings, backend: Backend) -> list[Looked]:
+    """Ask each provider whether it could be used now; nothing is sent to find out."""
+    names = routes_of(settings).names
+    providers = [(name, make_provider(name, settings, backend)) for name in names]
+    return [Looked(name, each.features.is_remote, await _fault(each)) for name, each in providers]
+
+
+async def _fault(provider: Provider) -> str | None:
+    if not isinstance(provider, RemoteProvider):
+        return None
+    try:
+        return await provider.check()
+    finally:
+        await provider.close()
+
+
+def _kind(name: str, provider: Provider, settings: Settings, backend: Backend) -> Kind:
+    return Kind(
+        name=EMAIL,
+        provider=name,
+        confirm=confirm,
+        render=partial(render_email, templates=backend.templates),
+        deliver=provider.deliver,
+        policy=email_policy(settings),
+        declares=True,
+        call_limit=settings.delivery.call_limit,
+        replays_for=provider.features.replays_for,
+        close=provider.close if isinstance(provider, RemoteProvider) else None,
+    )
+
+
+def _all_closed(kinds: dict[str, Kind]) -> Callable[[], Awaitable[None]]:
+    closes = [kind.close for kind in kinds.values() if kind.close is not None]
+
+    async def close() -> None:
+        await asyncio.gather(*(each() for each in closes))
+
+    return close
+
+
+def email_policy(settings: Settings) -> Callable[[LeasedJob], RetryPolicy]:
+    """The retry policy of a job: of the preset that its template or tenant names, else the configured one.
+
+    What came through the table queue has its own: `transactional`, with as many failures as its row allows.
+    """
+    configured = retry_policy(settings)
+    named: dict[str | None, RetryPolicy] = {
+        name: _as_configured(preset, settings) for name, preset in PRESETS.items()
+    }
+
+    def policy(job: LeasedJob) -> RetryPolicy:
+        most = max_retries_of(job.content)
+        if most is not None:
+            return replace(named["transactional"], max_attempts=most)
+        return named.get(job.retry_preset, configured)
+
+    return policy
+
+
+def retry_policy(settings: Settings) -> RetryPolicy:
+    """The retry policy in force."""
+    return _as_configured(PRESETS[settings.retry_preset], settings)
+
+
+def _as_configured(preset: RetryPolicy, settings: Settings) -> RetryPolicy:
+    return replace(
+        preset,
+        charge=settings.retry.charge,
+        max_in_doubt_resends=settings.delivery.max_in_doubt_resends,
+    )

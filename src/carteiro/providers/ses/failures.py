@@ -1,0 +1,133 @@
+"""What goes wrong on the way to SES, and what it proves.
+
+A mail is handed over with the last bytes of its request, and not before. An answer that refuses it
+proves that it was not taken; an answer that only says that something broke inside does not, and no
+answer does not either.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+from botocore.exceptions import (
+    BotoCoreError,
+    ClientError,
+    ConnectTimeoutError,
+    CredentialRetrievalError,
+    NoCredentialsError,
+    NoRegionError,
+    PartialCredentialsError,
+    ReadTimeoutError,
+    SSLError,
+    TokenRetrievalError,
+)
+
+from carteiro.model import (
+    ZERO,
+    Category,
+    Deferred,
+    Failure,
+    Outcome,
+    Rejected,
+    Scope,
+    Unknown,
+)
+from carteiro.policy import classify
+
+NAME = "ses"
+NOT_PERMITTED = frozenset({"AccessDenied", "AccessDeniedException", "NotAuthorized"})
+
+_SERVER_ERROR, _REQUEST_TIMEOUT = 500, 408
+# Answers of the 500s in which SES itself says that it did not do what it was asked.
+_REFUSALS = frozenset(
+    {
+        *("ConcurrentModificationException", "ServiceUnavailable", "ServiceUnavailableException"),
+        *("SlowDown", "Throttling", "ThrottlingException", "TooManyRequestsException"),
+    }
+)
+_LONGEST_WAIT = timedelta(days=1)  # a header that asks for more is not believed
+
+
+def said(error: ClientError) -> Outcome:
+    """What an answer of SES means for the message."""
+    answer: Mapping[str, Any] = error.response
+    name = name_of(error)
+    failure = classify.classify_ses(name, answer.get("Error", {}).get("Message") or name)
+    told = answer.get("ResponseMetadata", {})
+    if not _is_refusal(int(told.get("HTTPStatusCode", 0)), name):
+        return Unknown(failure)
+    if not failure.retryable:
+        return Rejected(failure)
+    return Deferred(failure, _retry_after(told.get("HTTPHeaders", {})))
+
+
+def name_of(error: ClientError) -> str:
+    """What SES calls the error; whoever answered without a name has its status."""
+    return str(error.response.get("Error", {}).get("Code", ""))
+
+
+def _is_refusal(status: int, name: str) -> bool:
+    is_broken = status >= _SERVER_ERROR or status == _REQUEST_TIMEOUT
+    return not is_broken or name in _REFUSALS
+
+
+def _retry_after(headers: Mapping[str, str]) -> timedelta:
+    """How long SES asks us to wait, in whole seconds; anything else is nothing."""
+    asked = headers.get("retry-after", "")
+    if not (asked.isascii() and asked.isdigit() and len(asked) <= len("86400")):
+        return ZERO
+    return min(timedelta(seconds=int(asked)), _LONGEST_WAIT)
+
+
+def broke(error: BotoCoreError) -> Failure:
+    """What is wrong when there is no answer."""
+    match error:
+        case ConnectTimeoutError() | ReadTimeoutError():
+            failure = classify.timeout(NAME)
+            return replace(failure, reason=f"{failure.reason}: {classify.one_line(str(error))}")
+        case SSLError():
+            return _unfit(code="TLS_ERROR", error=error)
+        case (
+            NoCredentialsError()
+            | PartialCredentialsError()
+            | CredentialRetrievalError()
+            | TokenRetrievalError()
+        ):
+            return _unfit(code="CREDENTIALS_MISSING", error=error)
+        case NoRegionError():
+            return _unfit(code="REGION_MISSING", error=error)
+    return classify.network(str(error))
+
+
+def _unfit(*, code: str, error: BotoCoreError) -> Failure:
+    """The settings or what they rest on are not what SES asks for; nothing is sent until one of them changes."""
+    return Failure(
+        code=code,
+        category=Category.CONFIGURATION_ERROR,
+        retryable=True,
+        scope=Scope.PROVIDER,
+        reason=classify.one_line(str(error)),
+        rule=f"ses.{code.lower()}",
+    )
+
+
+NO_SENDER = Failure(
+    code="SENDER_MISSING",
+    category=Category.CONFIGURATION_ERROR,
+    retryable=False,
+    scope=Scope.SENDER,
+    reason="The e-mail has no from address: give it one, or set ses.default_from",
+    rule="ses.sender_missing",
+)
+
+NOT_INTERNATIONAL = Failure(
+    code="SMTPUTF8_MISSING",
+    category=Category.PERMANENT_ERROR,
+    retryable=False,
+    scope=Scope.RECIPIENT,
+    reason="An address is not ASCII before its @, and SES does not take such addresses",
+    rule="ses.smtputf8_missing",
+)
+
+NO_MESSAGE_ID = classify.network("SES answered without a MessageId")

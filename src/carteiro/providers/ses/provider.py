@@ -1,0 +1,222 @@
+"""Hand e-mail to SES: one mail, one request over a connection that is kept for the next."""
+
+import asyncio
+import time
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from functools import cache
+from typing import Any
+
+import aiobotocore
+import botocore
+from aiobotocore.config import AioConfig
+from aiobotocore.session import AioSession
+from botocore.exceptions import BotoCoreError, ClientError
+from botocore.loaders import Loader, create_loader
+
+from carteiro.email import Email
+from carteiro.errors import DeadlinePassed
+from carteiro.mime import is_international, mail_address, write_mime
+from carteiro.model import Deferred, Outcome, Rejected, Taken, Unknown
+from carteiro.policy import classify
+from carteiro.ports.provider import Features, Handover, Parcel, Quota
+from carteiro.providers.ses.failures import (
+    NAME,
+    NO_MESSAGE_ID,
+    NO_SENDER,
+    NOT_INTERNATIONAL,
+    NOT_PERMITTED,
+    broke,
+    name_of,
+    said,
+)
+from carteiro.providers.ses.handing import HandingSession, handing_over
+from carteiro.providers.ses.options import SesOptions
+from carteiro.providers.ses.tags import tags_of
+
+_SERVICE = "sesv2"
+_USER_AGENT = f"Carteiro aiobotocore/{aiobotocore.__version__} botocore/{botocore.__version__}"
+_OWN_HEADERS = (
+    "x-ses-"  # by them a mail would choose its configuration set, tags and identity itself
+)
+
+
+class SesProvider:
+    """SES takes a mail over when it answers the whole of it with a MessageId, and not before.
+
+    The same message and revision are the same bytes each time, Message-ID and Date among them.
+    """
+
+    name = NAME
+    features = Features(is_encrypted=True, gives_evidence=True, tells_rate=True, has_regions=True)
+
+    def __init__(self, options: SesOptions) -> None:
+        self._options = options
+        self._session = _session()
+        self._free = asyncio.Semaphore(options.connections)
+        self._opening = asyncio.Lock()
+        self._opened = AsyncExitStack()
+        self._client: Any = None
+
+    async def deliver(self, parcel: Parcel, handover: Handover) -> Outcome:
+        """Send the mail to all its recipients, or to none."""
+        email: Email = parcel.content
+        sender = email.from_ or self._options.default_from
+        if not sender:
+            return Rejected(NO_SENDER)
+        try:
+            request = self._request(parcel, email, sender)
+        except ValueError as error:
+            return Rejected(classify.validation("INVALID_PAYLOAD", str(error)))
+        if request is None:
+            return Rejected(NOT_INTERNATIONAL)
+        handover.is_queued = True
+        async with self._free:
+            handover.is_queued = False
+            return await self._hand_over(request, handover)
+
+    async def check(self) -> str | None:
+        """What keeps the account from being used, if anything; nothing is sent."""
+        try:
+            async with self._open() as client:
+                account = await client.get_account()
+        except ClientError as error:
+            if name_of(error) in NOT_PERMITTED:
+                return "ses:GetAccount is not permitted, so the account could not be looked at"
+            return f"{name_of(error)}: {classify.one_line(str(error))}"
+        except BotoCoreError as error:
+            return broke(error).reason
+        return _fault_of(account)
+
+    async def quota(self) -> Quota | None:
+        """What the account may send; None if it cannot be asked, or does not say."""
+        try:
+            account = await (await self._connected()).get_account()
+        except (BotoCoreError, ClientError):
+            return None
+        return _quota_of(account)
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._opened.aclose()
+        self._client = None
+
+    async def _hand_over(self, request: dict[str, Any], handover: Handover) -> Outcome:
+        token = handing_over.set(handover)
+        try:
+            client = await self._connected()
+            answer = await client.send_email(**request)
+        except ClientError as error:
+            return said(error)
+        except BotoCoreError as error:
+            if not handover.begun and time.monotonic() >= handover.deadline:
+                raise DeadlinePassed from error
+            failure = broke(error)
+            return Unknown(failure) if handover.begun else Deferred(failure)
+        finally:
+            handing_over.reset(token)
+        taken = answer.get("MessageId")
+        return Taken(taken) if taken else Unknown(NO_MESSAGE_ID)
+
+    def _request(self, parcel: Parcel, email: Email, sender: str) -> dict[str, Any] | None:
+        """The send call's arguments, each recipient once; None: an address is not one for SES."""
+        if any(name.lower().startswith(_OWN_HEADERS) for name in email.headers):
+            raise ValueError("a header X-SES-… is not the sender's to set")
+        to = mail_address(email.to)
+        known = {to}
+        cc, bcc = _copies(email.cc, known), _copies(email.bcc, known)
+        named = [mail_address(sender), *known]
+        if email.reply_to:
+            named.append(mail_address(email.reply_to))
+        if is_international(named):
+            return None
+        content = write_mime(email, sender=sender, message=parcel.message, revision=parcel.revision)
+        request = {
+            "FromEmailAddress": named[0],
+            "Destination": {"ToAddresses": [to], "CcAddresses": cc, "BccAddresses": bcc},
+            "Content": {"Raw": {"Data": content}},
+            "EmailTags": tags_of(parcel),
+        }
+        if self._options.configuration_set:
+            request["ConfigurationSetName"] = self._options.configuration_set
+        return request
+
+    async def _connected(self) -> Any:  # noqa: ANN401 - botocore makes its clients as it runs
+        """The client, made for the first mail."""
+        if self._client is None:
+            async with self._opening:
+                if self._client is None:
+                    self._client = await self._opened.enter_async_context(self._open())
+        return self._client
+
+    def _open(self) -> AbstractAsyncContextManager[Any]:
+        options = self._options
+        opened: AbstractAsyncContextManager[Any] = self._session.create_client(
+            _SERVICE,
+            region_name=options.region or None,
+            endpoint_url=options.endpoint_url or None,
+            aws_access_key_id=options.access_key_id or None,
+            aws_secret_access_key=options.secret_access_key or None,
+            config=AioConfig(
+                http_session_cls=HandingSession,
+                retries={"total_max_attempts": 1},  # a call that is repeated sends twice
+                max_pool_connections=options.connections,
+                connect_timeout=options.connect_limit.total_seconds(),
+                read_timeout=options.call_limit.total_seconds(),
+                parameter_validation=False,  # our own arguments, and a tenth of the call's cost
+                user_agent=_USER_AGENT,  # as is making the usual one anew for each call
+            ),
+        )
+        return opened
+
+
+def _session() -> AioSession:
+    session = AioSession()
+    session.register_component("data_loader", _loader())
+    return session
+
+
+@cache
+def _loader() -> Loader:
+    """Botocore's description of SES, read once and not while mails wait: it takes a tenth of a second."""
+    loader = create_loader()
+    for part in ("service-2", "endpoint-rule-set-1"):
+        loader.load_service_model(_SERVICE, part)
+    for part in ("_retry", "endpoints", "partitions", "sdk-default-configuration"):
+        loader.load_data(part)
+    return loader
+
+
+def _copies(addresses: tuple[str, ...], known: set[str]) -> list[str]:
+    """Those not known yet, as mail carries them; from now on they are."""
+    copies = []
+    for address in map(mail_address, addresses):
+        if address not in known:
+            known.add(address)
+            copies.append(address)
+    return copies
+
+
+def _quota_of(account: dict[str, Any]) -> Quota | None:
+    told = account.get("SendQuota")
+    if not told:
+        return None
+    most = told.get("Max24HourSend", 0)
+    return Quota(
+        per_second=float(told.get("MaxSendRate", 0)),
+        per_day=None if most < 0 else int(most),
+        sent_last_day=int(told.get("SentLast24Hours", 0)),
+    )
+
+
+def _fault_of(account: dict[str, Any]) -> str | None:
+    """What an account's owner should know before mail is sent."""
+    quota = _quota_of(account)
+    if not account.get("SendingEnabled", True):
+        return "sending is disabled for the account in this region"
+    if account.get("EnforcementStatus", "HEALTHY") != "HEALTHY":
+        return f"the account's standing is {account['EnforcementStatus']}"
+    if not account.get("ProductionAccessEnabled", True):
+        return "the account is in the sandbox of SES: only verified addresses get mail"
+    if quota is not None and quota.per_day is not None and quota.sent_last_day >= quota.per_day:
+        return f"the quota of {quota.per_day:,} mails in 24 hours is used up"
+    return None

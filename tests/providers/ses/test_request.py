@@ -1,0 +1,140 @@
+"""What SES is sent: the mail as we write it, to whom, and the ids by which its events are known."""
+
+from email import message_from_bytes
+from email.policy import default
+from typing import Any
+
+import pytest
+
+from carteiro.email import make_email
+from carteiro.model import Rejected, Scope, Taken, TenantId
+from carteiro.ports import Parcel
+from carteiro.providers.ses.tags import tag_value
+from support.builders import an_id
+from support.ses_sending import SENDER, an_account
+from support.smtp_sending import a_mail, failure_of, id_of, sent
+
+
+async def test_a_mail_goes_out_as_it_is_written() -> None:
+    """Raw: subject, bodies and files as the mail has them, Message-ID and Date by the message's own id."""
+    files = [{"filename": "a.txt", "contentType": "text/plain", "content": "b2k="}]
+    parcel = a_mail(subject="Olá", html="<p>oi</p>", attachments=files)
+    async with an_account() as (twin, provider):
+        outcome = await sent(provider, parcel)
+
+    [mail] = twin.mails
+    read = message_from_bytes(mail.raw, policy=default)
+    assert id_of(outcome) == mail.id
+    assert (read["Subject"], read["From"], read["To"]) == ("Olá", SENDER, "ana@example.com")
+    assert read["Message-ID"] == f"<{parcel.message}.1@example.com>"
+    assert [part.get_filename() for part in read.iter_attachments()] == ["a.txt"]
+
+
+async def test_blind_copies_are_in_the_destination_alone() -> None:
+    """Nobody reads them in the mail; whoever is named twice gets it once."""
+    parcel = a_mail(
+        cc=["bia@example.com", "ana@example.com"], bcc=["caio@example.com", "bia@example.com"]
+    )
+    async with an_account() as (twin, provider):
+        outcome = await sent(provider, parcel)
+
+    [mail] = twin.mails
+    assert isinstance(outcome, Taken)
+    assert (mail.to, mail.cc, mail.bcc) == (
+        ["ana@example.com"],
+        ["bia@example.com"],
+        ["caio@example.com"],
+    )
+    assert b"caio@example.com" not in mail.raw
+
+
+async def test_the_same_message_is_the_same_bytes_each_time() -> None:
+    """A receiver can tell a repetition from a second mail; the attempt is told in a tag."""
+    message, email = an_id(), make_email({"to": "ana@example.com", "subject": "s", "text": "t"})
+    parcels = [
+        Parcel(message, TenantId("acme"), email, attempt, 2, "request-1") for attempt in (1, 2)
+    ]
+    async with an_account() as (twin, provider):
+        for parcel in parcels:
+            await sent(provider, parcel)
+
+    first, second = twin.mails
+    assert first.raw == second.raw
+    assert [mail.tags["carteiro-attempt"] for mail in twin.mails] == ["1", "2"]
+
+
+async def test_our_ids_are_tags() -> None:
+    """An event of SES that carries them can be told whose it is."""
+    email = make_email({"to": "ana@example.com", "subject": "s", "text": "t"})
+    parcel = Parcel(an_id(), TenantId("açaí & co"), email, 3, 2, "request-1")
+    async with an_account() as (twin, provider):
+        await sent(provider, parcel)
+
+    assert twin.mails[0].tags == {
+        "carteiro-message": parcel.message,
+        "carteiro-tenant": "a_c3_a7a_c3_ad_20_26_20co",
+        "carteiro-revision": "2",
+        "carteiro-attempt": "3",
+    }
+
+
+def test_a_tag_is_no_other_texts() -> None:
+    """What looks like an escape is escaped itself, and what is too long ends in its hash."""
+    long = ["ä" * 255, "ä" * 254 + "ö"]
+
+    assert tag_value("a b") != tag_value("a_20b")
+    assert tag_value("plain-Name9") == "plain-Name9"
+    assert [len(tag_value(text)) for text in long] == [256, 256]
+    assert tag_value(long[0]) != tag_value(long[1])
+    assert tag_value(long[0]) == tag_value(long[0])
+
+
+async def test_a_configuration_set_goes_along() -> None:
+    """Without one, events would not carry the tags."""
+    async with an_account(configuration_set="mail") as (twin, provider):
+        unknown = await sent(provider)
+        twin.configuration_sets.add("mail")
+        known = await sent(provider)
+
+    assert failure_of(unknown).code == "SES_NOT_FOUND"
+    assert isinstance(known, Taken)
+    assert twin.mails[0].configuration_set == "mail"
+
+
+async def test_a_sender_of_its_own_is_used() -> None:
+    """The default is for mails that name none."""
+    async with an_account() as (twin, provider):
+        await sent(provider, a_mail(**{"from": "conta@example.com"}))
+
+    assert twin.mails[0].sender == "conta@example.com"
+
+
+@pytest.mark.parametrize(
+    ("fields", "options", "code", "scope"),
+    [
+        ({}, {"default_from": ""}, "SENDER_MISSING", Scope.SENDER),
+        ({"to": "josé@example.com"}, {}, "SMTPUTF8_MISSING", Scope.RECIPIENT),
+        ({"replyTo": "josé@example.com"}, {}, "SMTPUTF8_MISSING", Scope.RECIPIENT),
+        ({"headers": {"X-SES-Source-Arn": "arn"}}, {}, "INVALID_PAYLOAD", Scope.MESSAGE),
+        ({"headers": {"X-Long": "x" * 998}}, {}, "INVALID_PAYLOAD", Scope.MESSAGE),
+    ],
+)
+async def test_what_ses_must_not_get_is_refused_here(
+    fields: dict[str, Any], options: dict[str, Any], code: str, scope: Scope
+) -> None:
+    """For good, and without a call."""
+    async with an_account(**options) as (twin, provider):
+        outcome = await sent(provider, a_mail(**fields))
+
+    assert isinstance(outcome, Rejected)
+    assert (failure_of(outcome).code, failure_of(outcome).scope) == (code, scope)
+    assert twin.connections == 0
+
+
+async def test_a_domain_that_is_not_ascii_is_written_so() -> None:
+    """In the destination and in the mail alike."""
+    async with an_account() as (twin, provider):
+        await sent(provider, a_mail("ana@exämple.com"))
+
+    assert twin.mails[0].to == ["ana@xn--exmple-cua.com"]
+    assert twin.mails[0].raw.isascii()

@@ -1,0 +1,44 @@
+"""How tests reach the twin of SES through the provider."""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+from carteiro.providers.ses import SesOptions, SesProvider
+from support.ses_twin import ACCOUNT, KEY_ID, REGION, SECRET, Act, Answer, SesTwin, a_ses_twin
+
+SENDER = "loja@example.com"
+
+
+def options_for(url: str, **changes: Any) -> SesOptions:
+    """How the twin there is reached; ``changes`` are fields of `SesOptions`."""
+    fields: dict[str, Any] = {
+        "region": REGION,
+        "endpoint_url": url,
+        "access_key_id": KEY_ID,
+        "secret_access_key": SECRET,
+        "default_from": SENDER,
+    }
+    return SesOptions(**(fields | changes))
+
+
+@asynccontextmanager
+async def a_provider(url: str, **changes: Any) -> AsyncIterator[SesProvider]:
+    """The provider for the twin there; ``changes`` are fields of `SesOptions`."""
+    provider = SesProvider(options_for(url, **changes))
+    try:
+        yield provider
+    finally:
+        await provider.close()
+
+
+@asynccontextmanager
+async def an_account(
+    *plays: Act, account: Mapping[str, Any] | Answer = ACCOUNT, **options: Any
+) -> AsyncIterator[tuple[SesTwin, SesProvider]]:
+    """A twin that plays, and the provider that calls it; ``options`` are fields of `SesOptions`."""
+    async with (
+        a_ses_twin(*plays, account=account) as twin,
+        a_provider(twin.url, **options) as provider,
+    ):
+        yield twin, provider

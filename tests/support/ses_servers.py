@@ -1,0 +1,78 @@
+"""SES as a process of its own: our twin, and moto's, which nobody here has written."""
+
+import socket
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TypeVar
+
+from support import ses_twin
+from support.services import HOST, Service
+
+_Any = TypeVar("_Any", bound=Service)
+
+
+class _HttpService(Service):
+    @property
+    def url(self) -> str:
+        """Where it is."""
+        return f"http://{HOST}:{self.port}"
+
+    def is_ready(self) -> bool:
+        """Whether it takes connections."""
+        try:
+            socket.create_connection((HOST, self.port), 1).close()
+        except OSError:
+            return False
+        return True
+
+
+class TwinProcess(_HttpService):
+    """The twin; what it takes is a line of JSON each in its file."""
+
+    @property
+    def file(self) -> Path:
+        """What it took."""
+        return self.folder / "mails.jsonl"
+
+    def command(self) -> list[str]:
+        """The twin in the foreground."""
+        options = ["--port", str(self.port), "--file", str(self.file)]
+        return [sys.executable, ses_twin.__file__, *options]
+
+
+class MotoServer(_HttpService):
+    """moto in the foreground."""
+
+    def command(self) -> list[str]:
+        """As its own command runs it."""
+        return [sys.executable, "-m", "moto.server", "-H", HOST, "-p", str(self.port)]
+
+
+@contextmanager
+def a_twin_process(folder: Path) -> Iterator[TwinProcess]:
+    """The twin, running until the block ends; ``folder`` is made for it."""
+    with _running(TwinProcess(_made(folder))) as twin:
+        yield twin
+
+
+@contextmanager
+def a_moto_server(folder: Path) -> Iterator[MotoServer]:
+    """moto, running until the block ends; ``folder`` is made for it."""
+    with _running(MotoServer(_made(folder))) as moto:
+        yield moto
+
+
+def _made(folder: Path) -> Path:
+    folder.mkdir()
+    return folder
+
+
+@contextmanager
+def _running(server: _Any) -> Iterator[_Any]:
+    server.start()
+    try:
+        yield server
+    finally:
+        server.stop()
