@@ -13,7 +13,7 @@ from carteiro.cli.exit_codes import ExitCode
 from carteiro.stores.sqlite.opening import newest_version
 from support.command_line import CommandLine
 from support.services import HOST, free_port
-from support.ses_servers import a_twin_process
+from support.ses_servers import a_twin_process, taken_by_ses
 from support.ses_twin import KEY_ID, REGION, SECRET
 
 
@@ -266,7 +266,7 @@ def test_an_account_of_ses_is_looked_at(line: CommandLine, tmp_path: Path) -> No
     found = [{each["check"]: each for each in ran.documents}["provider"] for ran in (sound, wrong)]
     assert [each["level"] for each in found] == ["ok", "warn"]
     assert "UnrecognizedClient" in found[1]["told"]
-    assert not twin.file.exists()
+    assert taken_by_ses(twin.folder) == []
 
 
 def test_a_password_that_is_nowhere_names_its_setting(line: CommandLine) -> None:
