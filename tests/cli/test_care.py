@@ -13,6 +13,8 @@ from carteiro.cli.exit_codes import ExitCode
 from carteiro.stores.sqlite.opening import newest_version
 from support.command_line import CommandLine
 from support.services import HOST, free_port
+from support.ses_servers import a_twin_process, taken_by_ses
+from support.ses_twin import KEY_ID, REGION, SECRET
 
 
 def changed(line: CommandLine, statement: str, *values: object) -> None:
@@ -245,6 +247,26 @@ def test_a_relay_that_is_away_is_a_warning(line: CommandLine) -> None:
 
     levels = {each["check"]: each["level"] for each in ran.documents}
     assert (ran.code, levels["provider"]) == (ExitCode.OK, "warn")
+
+
+def test_an_account_of_ses_is_looked_at(line: CommandLine, tmp_path: Path) -> None:
+    """With keys that fit it can be used; whatever SES says against it is a warning."""
+    line.sent()
+    with a_twin_process(tmp_path / "twin") as twin:
+        account = {
+            "CARTEIRO_PROVIDER": "ses",
+            "CARTEIRO_SES_REGION": REGION,
+            "CARTEIRO_SES_ENDPOINT_URL": twin.url,
+            "CARTEIRO_SES_SECRET_ACCESS_KEY": "env:SES_SECRET",
+            "SES_SECRET": SECRET,
+        }
+        sound = line("doctor", "--json", CARTEIRO_SES_ACCESS_KEY_ID=KEY_ID, **account)
+        wrong = line("doctor", "--json", CARTEIRO_SES_ACCESS_KEY_ID="AKIAOTHER", **account)
+
+    found = [{each["check"]: each for each in ran.documents}["provider"] for ran in (sound, wrong)]
+    assert [each["level"] for each in found] == ["ok", "warn"]
+    assert "UnrecognizedClient" in found[1]["told"]
+    assert taken_by_ses(twin.folder) == []
 
 
 def test_a_password_that_is_nowhere_names_its_setting(line: CommandLine) -> None:

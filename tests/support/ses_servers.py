@@ -1,5 +1,6 @@
 """SES as a process of its own: our twin, and moto's, which nobody here has written."""
 
+import json
 import socket
 import sys
 from collections.abc import Iterator
@@ -11,6 +12,22 @@ from support import ses_twin
 from support.services import HOST, Service
 
 _Any = TypeVar("_Any", bound=Service)
+
+
+_TAKEN = "taken.jsonl"
+
+
+def taken_by_ses(folder: Path) -> list[tuple[str, int]]:
+    """What a twin took that keeps it in this folder: each message, and when (milliseconds)."""
+    file = folder / _TAKEN
+    lines = file.read_text("utf-8").splitlines() if file.exists() else []
+    taken = [json.loads(line) for line in lines]
+    return [(each["tags"]["carteiro-message"], each["at"]) for each in taken]
+
+
+def secret_file(folder: Path) -> Path:
+    """The secret of the account, where settings find it."""
+    return folder / "secret"
 
 
 class _HttpService(Service):
@@ -29,16 +46,11 @@ class _HttpService(Service):
 
 
 class TwinProcess(_HttpService):
-    """The twin; what it takes is a line of JSON each in its file."""
-
-    @property
-    def file(self) -> Path:
-        """What it took."""
-        return self.folder / "mails.jsonl"
+    """The twin; what it takes is told by `taken_by_ses`."""
 
     def command(self) -> list[str]:
         """The twin in the foreground."""
-        options = ["--port", str(self.port), "--file", str(self.file)]
+        options = ["--port", str(self.port), "--file", str(self.folder / _TAKEN)]
         return [sys.executable, ses_twin.__file__, *options]
 
 
@@ -66,6 +78,7 @@ def a_moto_server(folder: Path) -> Iterator[MotoServer]:
 
 def _made(folder: Path) -> Path:
     folder.mkdir()
+    secret_file(folder).write_text(ses_twin.SECRET, "utf-8")
     return folder
 
 

@@ -13,6 +13,7 @@ import json
 import re
 import socket
 import sys
+import time
 import uuid
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -59,9 +60,10 @@ class Answer:
 
 @dataclass(frozen=True)
 class Say:
-    """Answer just these bytes to a mail that was taken, and close the connection."""
+    """Answer just these bytes, and close the connection; a whole request was taken by then."""
 
     text: bytes
+    at: Stage = "body"
 
 
 @dataclass(frozen=True)
@@ -173,7 +175,7 @@ class SesTwin:
         self.calls += is_send
         self.changed.set()
         act = self.plays.pop(0) if is_send and self.plays else None
-        if isinstance(act, Drop | Stall) and act.at == "head":
+        if act is not None and not isinstance(act, Answer) and act.at == "head":
             await self._break_off(act, reader, writer)
         body = await reader.readexactly(int(request.headers.get("content-length", 0)))
         fault = _unsigned(request)
@@ -205,18 +207,17 @@ class SesTwin:
         match act:
             case Answer():
                 return _error(act)
-            case Say(text):
-                writer.write(text)
-                await writer.drain()
-                raise _Hangs
-            case Drop() | Stall():
+            case Say() | Drop() | Stall():
                 await self._break_off(act, reader, writer)
         return _response(200, {"MessageId": mail.id})
 
     async def _break_off(
-        self, act: Drop | Stall, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+        self, act: Say | Drop | Stall, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> NoReturn:
-        if isinstance(act, Drop):
+        if isinstance(act, Say):
+            writer.write(act.text)
+            await writer.drain()
+        elif isinstance(act, Drop):
             writer.transport.abort()
         elif act.at == "head":
             await self._over.wait()  # without a look at what comes
@@ -320,7 +321,8 @@ async def serving(
 
 def _kept(path: Path) -> Callable[[Mail], None]:
     def keep(mail: Mail) -> None:
-        line = asdict(mail) | {"raw": mail.raw.decode()}
+        at = time.time_ns() // 1_000_000
+        line = asdict(mail) | {"raw": mail.raw.decode(), "at": at}
         with path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")
 

@@ -16,12 +16,13 @@ and the attempts of ``counted`` are not promised for it.
 """
 
 import json
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 from carteiro.model import DEAD, EMAIL, FINISHED, TRANSITIONS, MessageId, State
 from end_to_end.crash.places import Place
+from support.ses_servers import taken_by_ses
 
 _STATES = frozenset(State)
 _IN_DOUBT = "IN_DOUBT"
@@ -73,9 +74,7 @@ def _lives(place: Place) -> Iterator[Life]:
     timelines: dict[str, list[tuple[str, int]]] = {}
     for identity, *event in place.rows(place.words.events):
         timelines.setdefault(identity, []).append((event[0], event[1]))
-    inbox: dict[str, list[int]] = {}
-    for identity, at in place.rows("SELECT message_id, created_at FROM inbox ORDER BY id"):
-        inbox.setdefault(identity, []).append(at)
+    taken = _taken(place)
     for *figures, kind, content in place.rows(place.words.lives):
         identity, state, declares, delivery, attempts, in_doubt, rounds, is_held = figures
         yield Life(
@@ -88,11 +87,24 @@ def _lives(place: Place) -> Iterator[Life]:
             rounds=rounds,
             is_held=bool(is_held),
             events=timelines.get(identity, []),
-            deliveries=inbox.get(identity, [])
+            deliveries=taken.get(identity, [])
             if kind == EMAIL
             else marks.get(json.loads(content)["mark"], []),
             clocks_differ_ms=place.words.clocks_differ_ms,
         )
+
+
+def _taken(place: Place) -> dict[str, list[int]]:
+    """When the provider took each e-mail."""
+    rows: Iterable[tuple[str, int]] = (
+        taken_by_ses(place.ses_folder)
+        if place.ses
+        else place.rows("SELECT message_id, created_at FROM inbox ORDER BY id")
+    )
+    taken: dict[str, list[int]] = {}
+    for identity, at in rows:
+        taken.setdefault(identity, []).append(at)
+    return taken
 
 
 def _marks(place: Place) -> dict[str, list[int]]:

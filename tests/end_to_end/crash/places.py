@@ -94,11 +94,17 @@ class Place:
     store: str
     folder: str
     queue: str = ""  # where the jobs are, if not in the store
+    ses: str = ""  # where SES is, if it is not the sandbox that takes e-mail over
 
     @property
     def marks(self) -> Path:
         """Where tasks leave their marks, a line each: the mark and when (milliseconds)."""
         return Path(self.folder) / "post.marks"
+
+    @property
+    def ses_folder(self) -> Path:
+        """Where SES keeps what it took, beside the secret of its account."""
+        return Path(self.folder) / "ses"
 
     @property
     def log(self) -> Path:

@@ -22,6 +22,8 @@ from carteiro.tasks import Task
 from carteiro.upkeep.relay import relay
 from end_to_end.crash.places import Place
 from end_to_end.crash.points import Points, watched_backend, watched_kind
+from support.ses_servers import secret_file
+from support.ses_twin import KEY_ID, REGION
 
 CALL_LIMIT = timedelta(milliseconds=300)
 HOLD = CALL_LIMIT + timedelta(milliseconds=200)
@@ -105,6 +107,7 @@ async def opened(
         overrides={
             "store": place.store,
             "queue": place.queue,
+            **(_through_ses(place) if place.ses else {}),
             **({} if as_usual else _SHORT),
             "delivery.grace_ms": grace // timedelta(milliseconds=1),
             "postgres.command_timeout_ms": command_timeout // timedelta(milliseconds=1),
@@ -124,6 +127,17 @@ async def opened(
                 yield post
     finally:
         threads.shutdown(wait=True, cancel_futures=True)
+
+
+def _through_ses(place: Place) -> dict[str, object]:
+    return {
+        "provider": "ses",
+        "ses.endpoint_url": place.ses,
+        "ses.region": REGION,
+        "ses.access_key_id": KEY_ID,
+        "ses.secret_access_key": f"file:{secret_file(place.ses_folder)}",
+        "ses.default_from": "loja@example.com",
+    }
 
 
 def leave_mark(place: Place, mark: str) -> None:

@@ -13,7 +13,7 @@ from carteiro.model import ZERO, Category, Deferred, NotMade, Taken, Unknown
 from carteiro.ports import Handover, Parcel
 from support.services import free_port
 from support.ses_sending import a_provider, an_account, options_for
-from support.ses_twin import HOST, Drop, Stall, a_ses_twin
+from support.ses_twin import HOST, Drop, Say, Stall, a_ses_twin
 from support.smtp_sending import SOON, failure_of, sent
 from support.working import LONG, a_parcel
 
@@ -92,6 +92,16 @@ async def test_a_connection_that_broke_before_the_end_of_the_body_is_no_doubt() 
     assert failure_of(outcome).code == "NETWORK_ERROR"
     assert isinstance(after, Taken)
     assert len(twin.mails) == 1
+
+
+async def test_an_answer_before_the_end_of_the_body_is_no_doubt() -> None:
+    """Whatever it says: a request that was not there yet cannot have been taken."""
+    early = Say(b"HTTP/1.1 500 Other\r\nContent-Length: 2\r\n\r\n{}", at="head")
+    async with an_account(early) as (twin, provider):
+        outcome = await sent(provider, a_large_mail())
+
+    assert isinstance(outcome, Deferred)
+    assert twin.mails == []
 
 
 async def test_a_connection_that_broke_after_the_whole_body_is_a_doubt() -> None:

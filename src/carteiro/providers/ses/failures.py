@@ -49,13 +49,13 @@ _REFUSALS = frozenset(
 _LONGEST_WAIT = timedelta(days=1)  # a header that asks for more is not believed
 
 
-def said(error: ClientError) -> Outcome:
-    """What an answer of SES means for the message."""
+def said(error: ClientError, *, begun: bool) -> Outcome:
+    """What an answer of SES means for a message whose hand-over has begun, or has not."""
     answer: Mapping[str, Any] = error.response
     name = name_of(error)
     failure = classify.classify_ses(name, answer.get("Error", {}).get("Message") or name)
     told = answer.get("ResponseMetadata", {})
-    if not _is_refusal(int(told.get("HTTPStatusCode", 0)), name):
+    if begun and not _is_refusal(int(told.get("HTTPStatusCode", 0)), name):
         return Unknown(failure)
     if not failure.retryable:
         return Rejected(failure)

@@ -106,7 +106,7 @@ class SesProvider:
             client = await self._connected()
             answer = await client.send_email(**request)
         except ClientError as error:
-            return said(error)
+            return said(error, begun=handover.begun)
         except BotoCoreError as error:
             if not handover.begun and time.monotonic() >= handover.deadline:
                 raise DeadlinePassed from error
