@@ -6,7 +6,13 @@ from hypothesis import strategies as st
 
 from carteiro.model import Category, Failure, Scope
 from carteiro.policy import classify, rules
-from carteiro.policy.classify import LONGEST_REASON, classify_ses, classify_smtp, classify_text
+from carteiro.policy.classify import (
+    LONGEST_REASON,
+    classify_resend,
+    classify_ses,
+    classify_smtp,
+    classify_text,
+)
 
 LATER, NEVER = True, False
 
@@ -269,6 +275,27 @@ def test_an_error_of_ses_always_has_code_and_reason(
 
     assert (failure.code, failure.reason) == (code, reason)
     assert is_well_formed(failure)
+
+
+@pytest.mark.parametrize(
+    ("name", "status", "code", "category", "retryable"),
+    [
+        ("rate_limit_exceeded", 429, "RESEND_RATE_LIMIT_EXCEEDED", QUOTA, LATER),
+        ("invalid_api_key", 403, "RESEND_INVALID_API_KEY", CONFIGURATION, NEVER),
+        ("validation_error", 400, "RESEND_VALIDATION_ERROR", PERMANENT, NEVER),
+        ("a_new_name", 418, "RESEND_A_NEW_NAME", PERMANENT, NEVER),
+        ("a_new_name", 500, "RESEND_A_NEW_NAME", TRANSIENT, LATER),
+        ("", None, "RESEND_UNKNOWN", TRANSIENT, LATER),
+    ],
+)
+def test_an_error_of_resend_has_its_documented_code(
+    name: str, status: int | None, code: str, category: Category, *, retryable: bool
+) -> None:
+    """Its name decides; where that is new, the class of its status."""
+    failure = classify_resend(name, "what it said", status)
+
+    assert (failure.code, failure.category, failure.retryable) == (code, category, retryable)
+    assert (failure.original_code, failure.reason) == (name or None, "what it said")
 
 
 # --- any text ---------------------------------------------------------------------------------

@@ -78,6 +78,22 @@ def classify_ses(name: str, message: str) -> Failure:
     )
 
 
+def classify_resend(name: str, message: str, status: int | None = None) -> Failure:
+    """Judge an error of Resend by its name, where that is unknown by the class of its HTTP status."""
+    bare = one_line(name)
+    ruling = rules.RESEND.get(bare)
+    rule = f"resend.{bare}" if ruling else "resend.unknown"
+    if ruling is None and status is not None and status // 100 == 4:  # noqa: PLR2004 - the client's fault
+        ruling, rule = rules.REFUSED, "resend.status.4"
+    return _failure(
+        ruling or rules.UNKNOWN,
+        code=f"RESEND_{_upper_snake(bare) or 'UNKNOWN'}",
+        original_code=bare or None,
+        reason=message if one_line(message) else name,
+        rule=rule,
+    )
+
+
 def classify_text(text: str) -> Failure:
     """Judge any text by the code it carries: whole, at its start or behind a known prefix."""
     start = text[:_LONGEST_READ]

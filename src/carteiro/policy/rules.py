@@ -49,6 +49,7 @@ _OUR_SENDER = _never(Scope.SENDER, Category.CONFIGURATION_ERROR)
 _NO_MAILBOX = _never(Scope.RECIPIENT)
 _BAD_MESSAGE = _never(Scope.MESSAGE)
 
+REFUSED = _BAD_MESSAGE
 UNKNOWN = _later(Scope.MESSAGE)  # the message's: a fault that nobody knows must still be charged
 
 # --- SMTP -------------------------------------------------------------------------------------
@@ -270,4 +271,35 @@ SES_COMMON: Mapping[str, Ruling] = {
 SES_CODES: Mapping[str, str] = {
     "RequestTimeout": "SES_TIMEOUT",
     "NetworkingError": "NETWORK_ERROR",
+}
+
+# --- Resend -----------------------------------------------------------------------------------
+
+RESEND: Mapping[str, Ruling] = {
+    "validation_error": _BAD_MESSAGE,
+    "invalid_idempotency_key": _BAD_MESSAGE,
+    "missing_api_key": _OUR_ACCOUNT,
+    "restricted_api_key": _OUR_ACCOUNT,
+    "invalid_api_key": _OUR_ACCOUNT,
+    "suspended_api_key": _OUR_ACCOUNT,
+    "invalid_permission": _OUR_ACCOUNT,
+    "not_found": _OUR_ACCOUNT,
+    "method_not_allowed": _OUR_ACCOUNT,
+    "concurrent_idempotent_requests": _later(Scope.MESSAGE),
+    "invalid_idempotent_request": _BAD_MESSAGE,
+    "resource_locked": _UNAVAILABLE,
+    "invalid_attachment": _BAD_MESSAGE,
+    "invalid_from_address": _OUR_SENDER,
+    "invalid_parameter": _BAD_MESSAGE,
+    "missing_required_field": _BAD_MESSAGE,
+    "missing_required_parameter": _BAD_MESSAGE,
+    "invalid_access": _OUR_ACCOUNT,
+    "invalid_region": _OUR_ACCOUNT,
+    "rate_limit_exceeded": _THROTTLED,
+    "daily_quota_exceeded": _THROTTLED,
+    "monthly_quota_exceeded": _THROTTLED,
+    "security_error": _never(Scope.TENANT, Category.CONFIGURATION_ERROR),
+    "application_error": _UNAVAILABLE,
+    "internal_server_error": _UNAVAILABLE,
+    "service_unavailable": _UNAVAILABLE,
 }
