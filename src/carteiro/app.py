@@ -16,13 +16,15 @@ from carteiro.checkup import Finding
 from carteiro.config import Settings, secret
 from carteiro.email import max_retries_of
 from carteiro.errors import ConfigError, StoreMoved
-from carteiro.kinds import Kind
-from carteiro.model import EMAIL, ZERO, Fairness, LeasedJob
+from carteiro.kinds import Deliver, Kind
+from carteiro.model import EMAIL, ZERO, Fairness, LeasedJob, Outcome
 from carteiro.path.confirm import confirm
+from carteiro.policy.own_rules import overruled_outcome
 from carteiro.policy.retry import PRESETS, RetryPolicy
 from carteiro.ports import Backend, Provider
 from carteiro.ports.ledger import LedgerHalf
 from carteiro.ports.moving import Source, Target
+from carteiro.ports.provider import Handover, Parcel
 from carteiro.providers.noop import NoopProvider
 from carteiro.providers.sandbox import SandboxProvider
 from carteiro.providers.smtp import SmtpOptions, SmtpProvider, Tls
@@ -205,7 +207,7 @@ def email_kind(settings: Settings, backend: Backend) -> tuple[Kind, bool]:
         provider=provider.name,
         confirm=confirm,
         render=partial(render_email, templates=backend.templates),
-        deliver=provider.deliver,
+        deliver=_as_ruled(provider, settings),
         policy=email_policy(settings),
         declares=True,
         call_limit=settings.delivery.call_limit,
@@ -213,6 +215,24 @@ def email_kind(settings: Settings, backend: Backend) -> tuple[Kind, bool]:
         check=provider.check if isinstance(provider, SmtpProvider) else None,
     )
     return kind, isinstance(provider, SmtpProvider)
+
+
+def _as_ruled(provider: Provider, settings: Settings) -> Deliver:
+    """The provider's call, its answers judged by the operator's rules first."""
+    rules, name, mx = settings.own_rules, provider.name, answering_host(provider.name, settings)
+    if not rules:
+        return provider.deliver
+
+    async def deliver(parcel: Parcel, handover: Handover) -> Outcome:
+        outcome = await provider.deliver(parcel, handover)
+        return overruled_outcome(outcome, rules, provider=name, mx=mx)
+
+    return deliver
+
+
+def answering_host(provider: str, settings: Settings) -> str:
+    """The host that answers for a provider, as far as the settings name it."""
+    return settings.smtp.host if provider == "smtp" else ""
 
 
 def email_policy(settings: Settings) -> Callable[[LeasedJob], RetryPolicy]:
