@@ -5,8 +5,6 @@ from typing import Any
 
 from carteiro.intake.http.refusal import _CODES as CODES
 from carteiro.model import Category, DeadReason
-from carteiro.policy import rules
-from carteiro.policy.rules import Ruling
 
 _STATUSES: Mapping[int, str] = {
     400: "The body or the query is malformed or incomplete; `details` names the fields.",
@@ -85,15 +83,12 @@ def errors_page(note: str) -> str:
         "They stand with [the commands](cli.md).\n\n"
         "## Failures of messages\n\n"
         "`errorCode` and `errorCategory` of a message, `lastFailureCode` and `category` of a dead letter.\n"
-        "The code of an SMTP reply is its number, that of an SES error its name; what the provider itself\n"
-        "said is `originalCode`.\n\n"
+        "The code of an SMTP reply is its number, that of an error of SES or Resend its name; what the provider\n"
+        "itself said is `originalCode`.\n\n"
         f"| category | |\n| --- | --- |\n{_told({each: _CATEGORIES[each] for each in Category})}\n"
         f"| our own codes | |\n| --- | --- |\n{_told(OWN_CODES)}"
         "| `PROVIDER_TIMEOUT` | `PROVIDER` did not answer in time: `SMTP_TIMEOUT`, `SANDBOX_TIMEOUT` |\n\n"
-        f"### SMTP\n\nAn enhanced code decides before the number, words only where both leave it open.\n\n"
-        f"{_rulings('code', rules.CODES)}\n{_rulings('enhanced code', rules.ENHANCED)}\n"
-        f"### SES\n\nA code is `SES_` and the name in capitals.\n\n"
-        f"{_rulings('name', {**rules.SES, **rules.SES_COMMON})}\n"
+        "What each answer of a provider means stands in [error and verdict](verdicts.md).\n\n"
         "## Reasons of dead letters\n\n"
         f"| `reason` | |\n| --- | --- |\n{_told({each: _REASONS[each] for each in DeadReason})}"
     )
@@ -101,13 +96,3 @@ def errors_page(note: str) -> str:
 
 def _told(meanings: Mapping[Any, str]) -> str:
     return "".join(f"| `{name}` | {meaning} |\n" for name, meaning in meanings.items())
-
-
-def _rulings(heading: str, table: Mapping[str, Ruling]) -> str:
-    rows = "".join(
-        f"| `{name}` | `{ruling.category}` | {'yes' if ruling.retryable else 'no'} | {ruling.scope} |\n"
-        for name, ruling in table.items()
-    )
-    return (
-        f"| {heading} | category | tried again | whose fault |\n| --- | --- | --- | --- |\n{rows}"
-    )

@@ -28,6 +28,7 @@ from carteiro.stores.sqlite import opening
 from carteiro.telemetry.metrics import definitions
 from carteiro.telemetry.metrics.labels import LAST_ATTEMPT, MOST_CODES, attempt_label
 from errors_page import errors_page
+from verdicts_page import verdicts_page
 
 REPOSITORY = Path(__file__).parents[1]
 REFERENCE = REPOSITORY / "docs" / "reference"
@@ -538,6 +539,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "backends.md": backends_page,
     "cli.md": cli_page,
     "errors.md": lambda: errors_page(NOTE),
+    "verdicts.md": lambda: verdicts_page(NOTE),
     "metrics.md": metrics_page,
     "path-of-an-email.md": path_page,
     "sandbox.md": sandbox_page,

@@ -12,9 +12,10 @@ from datetime import timedelta
 import orjson
 
 from carteiro.kinds import Kind
-from carteiro.model import Category, Failure, LeasedJob, NotMade, Outcome, Scope, Taken
+from carteiro.model import Failure, LeasedJob, NotMade, Outcome, Taken
 from carteiro.policy.breaker import Breaker, Round
-from carteiro.policy.routing import Health, Routes, choose, speaks_against
+from carteiro.policy.consequences import may_open_breaker, throttles
+from carteiro.policy.routing import Health, Routes, choose
 from carteiro.telemetry import log
 
 _NOT_AT_ONCE = timedelta(
@@ -50,9 +51,9 @@ class Link:
     def heard(self, began: Round, outcome: Outcome) -> None:
         """Learn from a call: only what the provider itself is to blame for speaks against it."""
         failure = None if isinstance(outcome, Taken) else outcome.failure
-        if isinstance(outcome, NotMade) or (failure and _is_throttled(failure)):
+        if isinstance(outcome, NotMade) or (failure and _says_nothing(failure)):
             return
-        if failure is None or not speaks_against(failure):
+        if failure is None or not may_open_breaker(failure):
             if self._breaker.succeeded(began):
                 log.provider_healed(self.name)
         elif self._breaker.failed(began, self._clock(), self._chance()):
@@ -103,9 +104,9 @@ class Chain:
         return [self._links[name].health() for name in self._routes.of(job.tenant, type_)]
 
 
-def _is_throttled(failure: Failure) -> bool:
+def _says_nothing(failure: Failure) -> bool:
     """Told to be slower: that says neither that it is well nor that it is not."""
-    return failure.category is Category.QUOTA_ERROR and failure.scope is Scope.PROVIDER
+    return throttles(failure) and not may_open_breaker(failure)
 
 
 def _template_type(content: str | None) -> str | None:

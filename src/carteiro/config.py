@@ -5,10 +5,12 @@ At the edges durations are whole milliseconds and their names end in ``_ms``; he
 """
 
 import difflib
+import json
 import os
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from datetime import timedelta
 from importlib import resources
 from ipaddress import ip_network
@@ -23,13 +25,25 @@ from pydantic import (
     Field,
     PrivateAttr,
     ValidationError,
+    model_validator,
 )
 
 from carteiro.errors import ConfigError
-from carteiro.model import HEAVIEST, LIGHTEST, ApiLimits, Fairness, SendLimit, value
+from carteiro.model import (
+    HEAVIEST,
+    LIGHTEST,
+    ApiLimits,
+    Category,
+    Fairness,
+    Scope,
+    SendLimit,
+    value,
+)
 from carteiro.policy.addresses import judge_address
 from carteiro.policy.lifecycle import LONGEST_HOLD
+from carteiro.policy.own_rules import OwnRule, bounded_pattern
 from carteiro.policy.retry import Charge, Environment, PresetName, default_preset
+from carteiro.policy.stage import Stage
 
 FILE_NAME = "carteiro.toml"
 ENV_PREFIX = "CARTEIRO_"
@@ -348,6 +362,51 @@ class SesSettings(_Section):
     connect_limit: SomeDuration = Field(alias="connect_limit_ms")
 
 
+def _written_as_tables(raw: object) -> object:
+    with suppress(ValueError):
+        raw = json.loads(raw) if isinstance(raw, str) else raw
+    if not isinstance(raw, list) or not all(isinstance(each, dict) for each in raw):
+        raise ValueError(
+            "should be [[verdicts]] tables in a settings file, or a list of them as JSON"
+        )
+    names = [each.get("name") for each in raw]
+    if twice := {str(name) for name in names if names.count(name) > 1}:
+        raise ValueError(f"should have names that differ: {', '.join(sorted(twice))}")
+    return raw
+
+
+def _bounded(raw: str) -> str:
+    bounded_pattern(raw)
+    return raw
+
+
+class VerdictSettings(_Section):
+    """A rule of the operator's own: what must hold of an answer, and what it then means."""
+
+    name: Annotated[str, Field(pattern=r"^[a-z0-9_-]{1,40}$")]
+    provider: str = ""
+    stage: Stage | None = None
+    mx: str = ""
+    code: str = ""
+    enhanced: Annotated[str, Field(pattern=r"^([245]\.\d{1,3}\.\d{1,3})?$")] = ""
+    text: Annotated[str, AfterValidator(_bounded)] = ""
+    category: Category
+    retryable: Annotated[bool, Field(strict=True)]
+    scope: Scope
+
+    @model_validator(mode="after")
+    def _has_a_condition(self) -> "VerdictSettings":
+        if not any((self.provider, self.stage, self.mx, self.code, self.enhanced, self.text)):
+            raise ValueError("should have a condition: provider, stage, mx, code, enhanced or text")
+        return self
+
+    def as_value(self) -> OwnRule:
+        """The same, as policies take it."""
+        return OwnRule(
+            **(self.model_dump() | {"text": bounded_pattern(self.text) if self.text else None})
+        )
+
+
 class LogSettings(_Section):
     """What is written to the log."""
 
@@ -370,6 +429,7 @@ class Settings(_Section):
     queue: QueueUrl
     provider: Route
     environment: Environment
+    verdicts: Annotated[tuple[VerdictSettings, ...], BeforeValidator(_written_as_tables)]
     delivery: DeliverySettings
     retry: RetrySettings
     fairness: FairnessSettings
@@ -395,6 +455,11 @@ class Settings(_Section):
     def retry_preset(self) -> PresetName:
         """The preset that was named, else the environment's."""
         return self.retry.preset or default_preset(self.environment)
+
+    @property
+    def own_rules(self) -> tuple[OwnRule, ...]:
+        """The operator's rules, as policies take them."""
+        return tuple(each.as_value() for each in self.verdicts)
 
     def given(self) -> list[Given]:
         """Every setting as it was written and where, in the order of the default file."""
@@ -557,7 +622,17 @@ def _nested(given: Mapping[str, Given]) -> dict[str, Any]:
 def _complaints(error: ValidationError, given: Mapping[str, Given]) -> Iterator[str]:
     """One line per setting: which, what was written, where, and what is allowed."""
     for each in error.errors():
-        wrong = given[".".join(str(part) for part in each["loc"])]
+        wrong, inside = _found(given, [str(part) for part in each["loc"]], each["input"])
         allowed = each["msg"].removeprefix("Value error, ").removeprefix("Input ")
         written = "(not shown)" if wrong.key in _SECRETS else repr(without_password(wrong.raw))
-        yield f"{wrong.key} = {written} (from {wrong.origin}): {allowed}"
+        yield f"{wrong.key}{inside} = {written} (from {wrong.origin}): {allowed}"
+
+
+def _found(given: Mapping[str, Given], parts: list[str], written: object) -> tuple[Given, str]:
+    """The setting that a complaint is about, and where inside it; lists count from 1, as people do."""
+    whole = given.get(".".join(parts))
+    if whole is not None:
+        return whole, ""
+    key, number, *rest = parts
+    inside = f"[{int(number) + 1}]{''.join(f'.{part}' for part in rest)}"
+    return Given(key, written, given[key].origin), inside

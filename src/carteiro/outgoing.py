@@ -9,13 +9,14 @@ from carteiro.carriers import make_provider
 from carteiro.chain import Chain
 from carteiro.config import Settings, provider_names
 from carteiro.email import max_retries_of
-from carteiro.kinds import Kind
-from carteiro.model import EMAIL, LeasedJob, TenantId, value
+from carteiro.kinds import Deliver, Kind
+from carteiro.model import EMAIL, LeasedJob, Outcome, TenantId, value
 from carteiro.path.confirm import confirm
+from carteiro.policy.own_rules import overruled_outcome
 from carteiro.policy.retry import PRESETS, RetryPolicy
 from carteiro.policy.routing import Routes
 from carteiro.ports import Backend
-from carteiro.ports.provider import Provider, RemoteProvider
+from carteiro.ports.provider import Handover, Parcel, Provider, RemoteProvider
 from carteiro.rendering import render_email
 
 
@@ -76,13 +77,32 @@ def _kind(name: str, provider: Provider, settings: Settings, backend: Backend) -
         provider=name,
         confirm=confirm,
         render=partial(render_email, templates=backend.templates),
-        deliver=provider.deliver,
+        deliver=_as_ruled(name, provider, settings),
         policy=email_policy(settings),
         declares=True,
         call_limit=settings.delivery.call_limit,
         replays_for=provider.features.replays_for,
         close=provider.close if isinstance(provider, RemoteProvider) else None,
     )
+
+
+def _as_ruled(name: str, provider: Provider, settings: Settings) -> Deliver:
+    """The provider's call, its answers judged by the operator's rules first."""
+    rules, mx = settings.own_rules, answering_host(name, settings)
+    type_ = name.partition(":")[0]
+    if not rules:
+        return provider.deliver
+
+    async def deliver(parcel: Parcel, handover: Handover) -> Outcome:
+        outcome = await provider.deliver(parcel, handover)
+        return overruled_outcome(outcome, rules, provider=type_, mx=mx)
+
+    return deliver
+
+
+def answering_host(provider: str, settings: Settings) -> str:
+    """The host that answers for a provider, as far as the settings name it."""
+    return settings.smtp.host if provider == "smtp" else ""
 
 
 def _all_closed(kinds: dict[str, Kind]) -> Callable[[], Awaitable[None]]:

@@ -8,6 +8,7 @@ from carteiro.cli import admin_token, config, dead, inbox, key, recipient, templ
 from carteiro.cli.api import api
 from carteiro.cli.backup import backup
 from carteiro.cli.cancel import cancel
+from carteiro.cli.classify import classify
 from carteiro.cli.doctor import doctor
 from carteiro.cli.erase import erase
 from carteiro.cli.explain import explain
@@ -67,6 +68,7 @@ app.command(rich_help_panel=_PEOPLE)(erase)
 
 app.command(rich_help_panel=_CARE)(stats)
 app.add_typer(config.app, name="config", rich_help_panel=_CARE)
+app.command(rich_help_panel=_CARE)(classify)
 app.command(rich_help_panel=_CARE)(doctor)
 app.command(rich_help_panel=_CARE)(migrate)
 app.command(rich_help_panel=_CARE)(move)

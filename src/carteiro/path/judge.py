@@ -25,9 +25,9 @@ from carteiro.model import (
     Verdict,
 )
 from carteiro.policy import classify
+from carteiro.policy.consequences import may_open_breaker
 from carteiro.policy.lifecycle import EXPIRED_UNSENT
 from carteiro.policy.retry import RetryPolicy
-from carteiro.policy.routing import speaks_against
 
 MOST_CLAIMS = 5  # so many workers may die over a message before it is left alone
 
@@ -51,7 +51,7 @@ def judge(  # noqa: PLR0911, PLR0913 - a return an outcome, and each fact decide
     ``replays_in``: for so long the provider will know the call again by its key.
     ``has_other``: another provider could take it now, so that this one's own trouble delays it no longer.
     """
-    if has_other and isinstance(outcome, Rejected | Deferred) and speaks_against(outcome.failure):
+    if has_other and isinstance(outcome, Rejected | Deferred) and may_open_breaker(outcome.failure):
         return _elsewhere(outcome.failure, charged_before, policy, expires_in)
     match outcome:
         case Taken(provider_id):

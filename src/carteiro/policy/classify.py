@@ -2,13 +2,35 @@
 
 Pure and total: whatever a server says, there is a verdict with a reason that is not blank and with
 the name of the rule that decided. What no rule knows may pass: it is retryable.
+
+An SMTP reply is judged in this order, and the first that decides does:
+
+1. the stage: what is said before the first mail, or to a login, is about us and no message;
+2. words of the answering system, known by its host or by words of its own (`rules.systems`);
+3. an enhanced code that is specific (`rules.codes.ENHANCED`);
+4. words that mean the same everywhere, unless the code says all there is to say (`rules.words`);
+5. what is left: an open enhanced code, its subject, the code in the light of its stage, its class.
+
+Rules of the operator come before all but the time-out after the hand-over: see `own_rules`.
 """
 
 import re
+from collections.abc import Mapping
+from dataclasses import replace
 
 from carteiro.model import Category, Failure, Scope, value
-from carteiro.policy import rules
-from carteiro.policy.rules import Ruling
+from carteiro.policy.rules import codes, resend, ses, systems, words
+from carteiro.policy.rules.phrases import Said
+from carteiro.policy.rules.ruling import (
+    OUR_ACCOUNT,
+    OUR_SENDER,
+    UNAVAILABLE,
+    UNKNOWN,
+    Ruling,
+    later,
+    never,
+)
+from carteiro.policy.stage import CONTENT, SESSION, Stage
 
 LONGEST_REASON = 500
 _LONGEST_READ = 4 * LONGEST_REASON  # nothing that decides comes later, and texts may be endless
@@ -17,7 +39,7 @@ _NO_REASON = "No reason was given"
 _CODE_END = r"(?!\w|\.\d)"
 _ENHANCED = r"[45]\.[0-9]{1,3}\.[0-9]{1,3}(?![.\d])"  # an address such as 5.61.2.14 is not one
 _REPLY_LINE = re.compile(
-    rf"\s*(?P<code>[2-5][0-9]{{2}}){_CODE_END}[\s:,-]*(?:\#?(?P<enhanced>{_ENHANCED}))?(?P<text>.*)",
+    rf"\s*(?P<code>[2-5][0-9]{{2}}){_CODE_END}[\s:,-]*(?:[#\[(]?(?P<enhanced>{_ENHANCED}))?(?P<text>.*)",
     re.DOTALL,
 )
 
@@ -29,14 +51,14 @@ _NOT_A_REPLY = (
     r"|gateway\s+time-?out)\b)"
 )
 _REPLY_IN_TEXT = re.compile(
-    rf"""(?:^\s*|\bSMTP(?:\ (?:error|code|reply|response|status)){{0,2}}:?\ ?|\bsaid:\ )
+    rf"""(?:^\s*|\bSMTP(?:\ (?:error|code|reply|response|status)){{0,2}}[:;]?\ ?|\bsaid:\ )
     (?P<reply>[45][0-9]{{2}}{_CODE_END}{_NOT_A_REPLY}.*)""",
     re.DOTALL | re.IGNORECASE | re.VERBOSE,
 )
 
-_SES_NAMES = {**rules.SES, **rules.SES_COMMON}
+_SES_NAMES: Mapping[str, Ruling] = {**ses.NAMES, **ses.COMMON_NAMES}
 _SES_IN_TEXT = re.compile(
-    rf"""(?:^\s*(?P<bare>(?:{"|".join(rules.SES)})(?:Exception)?)(?=\s*(?::|$))
+    rf"""(?:^\s*(?P<bare>(?:{"|".join(ses.NAMES)})(?:Exception)?)(?=\s*(?::|$))
     |(?:\bAWS\.SimpleEmailService\.|\bAn\ error\ occurred\ \()
      (?P<prefixed>(?:{"|".join(_SES_NAMES)})(?:Exception)?)(?!\w))""",
     re.VERBOSE,
@@ -57,36 +79,37 @@ class _Reply:
         return (self.enhanced or self.code)[0]
 
 
-def classify_smtp(reply: str) -> Failure:
+def classify_smtp(reply: str, *, stage: Stage | None = None, mx: str = "") -> Failure:
     """Judge an SMTP reply such as ``451 4.7.1 Greylisted, try later``, of one line or more.
 
-    The enhanced code wins over the basic one. Text decides only where codes leave it open.
+    ``mx`` is the host that answered. The stage becomes part of the rule's name: ``smtp.code.550@mail``.
     """
-    return _smtp(reply, reason=reply)
+    return _smtp(reply, reason=reply, stage=stage, mx=mx)
 
 
 def classify_ses(name: str, message: str) -> Failure:
     """Judge an error of SES by its name, with or without its prefix and its ``Exception``."""
     bare = re.split(r"[.#]", name)[-1].strip().removesuffix("Exception")
     ruling = _SES_NAMES.get(bare)
+    rule = f"ses.{bare}" if ruling else "ses.unknown"
+    if details := ses.DETAILS.get(bare):
+        detail = details.first(Said(message[:_LONGEST_READ]))
+        rule, ruling = (f"{rule}.{detail[0]}", detail[1]) if detail else (rule, ruling)
     return _failure(
-        ruling or rules.UNKNOWN,
-        code=rules.SES_CODES.get(bare) or f"SES_{_upper_snake(bare) or 'UNKNOWN'}",
+        ruling or UNKNOWN,
+        code=ses.CODES.get(bare) or f"SES_{_upper_snake(bare) or 'UNKNOWN'}",
         original_code=one_line(name) or None,
         reason=message if one_line(message) else name,
-        rule=f"ses.{bare}" if ruling else "ses.unknown",
+        rule=rule,
     )
 
 
 def classify_resend(name: str, message: str, status: int | None = None) -> Failure:
-    """Judge an error of Resend by its name, where that is unknown by the class of its HTTP status."""
+    """Judge an error of Resend by its name; where that is unknown, by its HTTP status."""
     bare = one_line(name)
-    ruling = rules.RESEND.get(bare)
-    rule = f"resend.{bare}" if ruling else "resend.unknown"
-    if ruling is None and status is not None and status // 100 == 4:  # noqa: PLR2004 - the client's fault
-        ruling, rule = rules.REFUSED, "resend.status.4"
+    rule, ruling = _resend_rule(bare, status)
     return _failure(
-        ruling or rules.UNKNOWN,
+        ruling,
         code=f"RESEND_{_upper_snake(bare) or 'UNKNOWN'}",
         original_code=bare or None,
         reason=message if one_line(message) else name,
@@ -94,19 +117,19 @@ def classify_resend(name: str, message: str, status: int | None = None) -> Failu
     )
 
 
-def classify_text(text: str) -> Failure:
+def classify_text(text: str, *, stage: Stage | None = None, mx: str = "") -> Failure:
     """Judge any text by the code it carries: whole, at its start or behind a known prefix."""
     start = text[:_LONGEST_READ]
-    if ses := _SES_IN_TEXT.search(start):
-        return classify_ses(ses["bare"] or ses["prefixed"], text)
+    if found := _SES_IN_TEXT.search(start):
+        return classify_ses(found["bare"] or found["prefixed"], text)
     if smtp := _REPLY_IN_TEXT.search(start):
-        return _smtp(smtp["reply"], reason=text)
+        return _smtp(smtp["reply"], reason=text, stage=stage, mx=mx)
     return unknown(text)
 
 
 def unknown(text: str) -> Failure:
     """What no rule knows: worth another try."""
-    return _failure(rules.UNKNOWN, code="UNKNOWN", reason=text, rule="unknown")
+    return _failure(UNKNOWN, code="UNKNOWN", reason=text, rule="unknown")
 
 
 def timeout(provider: str) -> Failure:
@@ -123,13 +146,12 @@ def timeout(provider: str) -> Failure:
 
 def network(reason: str) -> Failure:
     """The provider could not be reached."""
-    ruling = Ruling(Category.TRANSIENT_ERROR, retryable=True, scope=Scope.PROVIDER)
-    return _failure(ruling, code="NETWORK_ERROR", reason=reason, rule="network")
+    return _failure(UNAVAILABLE, code="NETWORK_ERROR", reason=reason, rule="network")
 
 
 def validation(code: str, reason: str) -> Failure:
     """What was to be sent is not valid, and never will be."""
-    ruling = Ruling(Category.VALIDATION_ERROR, retryable=False, scope=Scope.MESSAGE)
+    ruling = never(Scope.MESSAGE, Category.VALIDATION_ERROR)
     return _failure(ruling, code=code, reason=reason, rule=f"validation.{code}")
 
 
@@ -138,7 +160,7 @@ def task_error(exception: BaseException) -> Failure:
     name = type(exception).__name__
     message = _message_of(exception)
     return _failure(
-        rules.UNKNOWN,
+        UNKNOWN,
         code="TASK_ERROR",
         original_code=name,
         reason=f"{name}: {message}" if message else name,
@@ -173,17 +195,17 @@ def crashes_worker(claims: int) -> Failure:
 # --- SMTP -------------------------------------------------------------------------------------
 
 
-def _smtp(reply: str, *, reason: str) -> Failure:
+def _smtp(reply: str, *, reason: str, stage: Stage | None, mx: str) -> Failure:
     parts = _take_apart(reply[:_LONGEST_READ])
     if parts is None:
         return unknown(reason)
-    rule, ruling = _rule_for(parts)
+    rule, ruling = _rule_for(parts, stage, mx)
     return _failure(
         ruling,
         code=parts.code,
         original_code=parts.enhanced or parts.code,
         reason=reason,
-        rule=rule,
+        rule=f"{rule}@{stage}" if stage else rule,
     )
 
 
@@ -204,26 +226,85 @@ def _take_apart(reply: str) -> _Reply | None:
     return _Reply(first["code"], enhanced, " ".join(" ".join(texts).split()))
 
 
-def _rule_for(reply: _Reply) -> tuple[str, Ruling]:
+def _rule_for(reply: _Reply, stage: Stage | None, mx: str) -> tuple[str, Ruling]:
+    if stage is Stage.AUTH or reply.code in codes.ACCOUNT_CODES:
+        return _about_login(reply)
+    rule, ruling = _about_mail(reply, stage, mx)
+    if stage in SESSION:
+        return rule, _of_session(ruling)
+    return rule, _of_class(reply, ruling)
+
+
+def _about_login(reply: _Reply) -> tuple[str, Ruling]:
+    if reply.family == "5":
+        return "smtp.login.5", OUR_ACCOUNT
+    return "smtp.login.4", later(Scope.PROVIDER, Category.CONFIGURATION_ERROR)
+
+
+def _of_session(ruling: Ruling) -> Ruling:
+    """Before the first mail it cannot be a message's fault; only "too fast" is more than "not now"."""
+    if ruling.category is Category.QUOTA_ERROR and ruling.scope is not Scope.RECIPIENT:
+        return replace(ruling, scope=Scope.PROVIDER)
+    return UNAVAILABLE
+
+
+def _of_class(reply: _Reply, ruling: Ruling) -> Ruling:
+    """A temporary reply may pass, whatever its words; whose fault it is they still tell."""
+    if reply.family != "4" or ruling.retryable:
+        return ruling
+    return later(ruling.scope)
+
+
+def _about_mail(reply: _Reply, stage: Stage | None, mx: str) -> tuple[str, Ruling]:
     enhanced = reply.enhanced or ""
-    if ruling := rules.ENHANCED.get(enhanced):
-        return f"smtp.enhanced.{enhanced}", ruling
-    for rule in rules.TEXT_RULES:
-        if _may_decide(rule, reply) and rule.words.search(reply.text):
-            return f"smtp.text.{rule.name}", rule.ruling
+    said = Said(f"{reply.code} {enhanced} {reply.text}")
+    system = systems.system_of(mx, said)
+    if system and (known := systems.rule_of(system, said)):
+        return f"smtp.{system.name}.{known.name}", known.ruling
+    if ruling := codes.ENHANCED.get(enhanced):
+        return f"smtp.enhanced.{enhanced}", _at_stage(ruling, stage)
+    if reply.code not in codes.PLAIN_CODES and (found := words.TEXTS.first(said)):
+        return f"smtp.text.{found.name}", found.ruling
+    return _what_is_left(reply, enhanced, stage)
+
+
+def _what_is_left(reply: _Reply, enhanced: str, stage: Stage | None) -> tuple[str, Ruling]:
+    if ruling := codes.OPEN_ENHANCED.get(enhanced):
+        return f"smtp.enhanced.{enhanced}", _at_stage(ruling, stage)
     subject = enhanced.rpartition(".")[0]
-    if ruling := rules.SUBJECTS.get(subject):
-        return f"smtp.subject.{subject}", ruling
-    ruling = rules.CODES.get(reply.code)
+    if ruling := codes.SUBJECTS.get(subject):
+        return f"smtp.subject.{subject}", _at_stage(ruling, stage)
+    ruling = codes.CODES.get(reply.code)
     if ruling and reply.family == reply.code[0]:
-        return f"smtp.code.{reply.code}", ruling
-    return f"smtp.class.{reply.family}", rules.CLASSES[reply.family]
+        return f"smtp.code.{reply.code}", _bare_at_stage(ruling, stage)
+    return f"smtp.class.{reply.family}", codes.CLASSES[reply.family]
 
 
-def _may_decide(rule: rules.TextRule, reply: _Reply) -> bool:
-    """Text softens ambiguous codes, details temporary ones, and never hardens a temporary reply."""
-    is_open = reply.code in rules.AMBIGUOUS_CODES or reply.code[0] == "4"
-    return is_open and (rule.ruling.retryable or reply.family == "5")
+def _at_stage(ruling: Ruling, stage: Stage | None) -> Ruling:
+    """What is said to MAIL FROM about an address is said of the sender's."""
+    if stage is not Stage.MAIL or ruling.scope is not Scope.RECIPIENT:
+        return ruling
+    return later(Scope.SENDER, ruling.category) if ruling.retryable else OUR_SENDER
+
+
+def _bare_at_stage(ruling: Ruling, stage: Stage | None) -> Ruling:
+    """A bare code says no more than its stage: after the content it is the content that is refused."""
+    if stage in CONTENT and ruling.scope is Scope.RECIPIENT:
+        return replace(ruling, scope=Scope.MESSAGE)
+    return _at_stage(ruling, stage)
+
+
+# --- Resend -----------------------------------------------------------------------------------
+
+
+def _resend_rule(name: str, status: int | None) -> tuple[str, Ruling]:
+    if status == resend.FORBIDDEN and (ruling := resend.FORBIDDEN_NAMES.get(name)):
+        return f"resend.{name}.forbidden", ruling
+    if ruling := resend.NAMES.get(name):
+        return f"resend.{name}", ruling
+    if status is not None:
+        ruling = resend.STATUSES.get(status) or resend.STATUS_CLASSES.get(status // 100)
+    return ("resend.unknown", UNKNOWN) if ruling is None else (f"resend.status.{status}", ruling)
 
 
 # --- words ------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ Pure: what is known of the providers' health comes from the caller.
 
 from collections.abc import Mapping, Sequence
 
-from carteiro.model import Category, Failure, Scope, TenantId, value
+from carteiro.model import TenantId, value
 
 
 @value
@@ -36,11 +36,6 @@ class Health:
     name: str
     wait: float = 0.0
     is_suspect: bool = False
-
-
-def speaks_against(failure: Failure) -> bool:
-    """Whether it is the provider that failed: not the message, and not merely its pace."""
-    return failure.scope is Scope.PROVIDER and failure.category is not Category.QUOTA_ERROR
 
 
 def choose(route: Sequence[Health], *, last: str | None, in_doubt: bool) -> str | float:

@@ -79,7 +79,7 @@ class Connection:
     async def _start(self, context: ssl.SSLContext | None) -> None:
         greeting = await self._wire.reply(Stage.GREETING, self._options.command_limit)
         if greeting.code != _READY:
-            raise said(Stage.GREETING, greeting)
+            raise self._said(Stage.GREETING, greeting)
         await self._hello()
         if self._options.tls is Tls.STARTTLS and context is not None:
             await self._start_tls(context)
@@ -92,7 +92,7 @@ class Connection:
         name = self._options.hello_name or _own_name(self._wire)
         reply = await self._ask(Stage.EHLO, f"EHLO {name}")
         if not reply.is_positive:
-            raise said(Stage.EHLO, reply)
+            raise self._said(Stage.EHLO, reply)
         lines = [line[4:].upper().partition(" ") for line in reply.text.split("\n")[1:]]
         self._extensions = {keyword: parameters for keyword, _, parameters in lines}
 
@@ -101,7 +101,7 @@ class Connection:
             raise unfit(Stage.STARTTLS, "TLS_ERROR", "The relay does not offer STARTTLS")
         reply = await self._ask(Stage.STARTTLS, "STARTTLS")
         if reply.code != _READY:
-            raise said(Stage.STARTTLS, reply)
+            raise self._said(Stage.STARTTLS, reply)
         if not self._wire.is_quiet:  # or it would count as said under encryption
             raise nonsense(Stage.STARTTLS, "more came than the reply")
         limit = self._options.connect_limit.total_seconds()
@@ -137,7 +137,10 @@ class Connection:
     async def _authenticate_by(self, line: str, expected: int) -> None:
         reply = await self._ask(Stage.AUTH, line)
         if reply.code != expected:
-            raise said(Stage.AUTH, reply)
+            raise self._said(Stage.AUTH, reply)
+
+    def _said(self, stage: Stage, reply: Reply) -> SmtpError:
+        return said(stage, reply, self._options.host)
 
     async def _ask(self, stage: Stage, line: str) -> Reply:
         self._wire.write(f"{line}\r\n".encode())
@@ -160,7 +163,7 @@ class Connection:
             raise nonsense(Stage.REPLY, reply.text)
         self._is_between_mails = reply.code != _CLOSING
         if reply.is_refusal:
-            raise said(Stage.REPLY, reply)
+            raise self._said(Stage.REPLY, reply)
         return Taken(queue_id(reply.text), refused)
 
     def _refuse_unfit(self, letter: Letter) -> None:
@@ -184,14 +187,16 @@ class Connection:
         for (stage, _), reply in zip(needed, replies, strict=False):
             if not reply.is_positive:
                 self._leave(replies)
-                raise said(stage, reply)
+                raise self._said(stage, reply)
         copies = list(zip(letter.copies, replies[len(needed) :], strict=False)) if rest else []
         [data] = await self._exchange([(Stage.DATA, _DATA)]) if rest else replies[-1:]
         if data.code != _GO_ON:
             self._leave([data])
-            raise said(Stage.DATA, data)
+            raise self._said(Stage.DATA, data)
         return tuple(
-            (given, refusal_of(reply)) for (given, _), reply in copies if not reply.is_positive
+            (given, refusal_of(reply, self._options.host))
+            for (given, _), reply in copies
+            if not reply.is_positive
         )
 
     def _mail_from(self, letter: Letter) -> bytes:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from carteiro.model import Category, Failure, Scope
 from carteiro.policy import classify
+from carteiro.policy import stage as stages
 
 NAME = "smtp"
 
@@ -31,8 +32,20 @@ class Stage(StrEnum):
     REPLY = "the reply to the whole mail"
 
 
-_SESSION = frozenset({Stage.GREETING, Stage.EHLO, Stage.STARTTLS, Stage.RSET})
-_CONTENT = frozenset({Stage.DATA, Stage.BODY, Stage.REPLY})
+# How rules name the stages; what goes wrong within a body, or at its end, comes as an answer to it.
+_NAMES = {
+    Stage.CONNECT: stages.Stage.CONNECT,
+    Stage.GREETING: stages.Stage.GREETING,
+    Stage.EHLO: stages.Stage.EHLO,
+    Stage.STARTTLS: stages.Stage.STARTTLS,
+    Stage.AUTH: stages.Stage.AUTH,
+    Stage.RSET: stages.Stage.RSET,
+    Stage.MAIL: stages.Stage.MAIL,
+    Stage.RCPT: stages.Stage.RCPT,
+    Stage.DATA: stages.Stage.DATA,
+    Stage.BODY: stages.Stage.DATA,
+    Stage.REPLY: stages.Stage.DOT,
+}
 _CODES = re.compile(r"\d{3}(?:[ -]\d\.\d{1,3}\.\d{1,3})?", re.ASCII)
 _CLOSING = 421
 
@@ -73,10 +86,10 @@ class ConnectionGone(SmtpError):
     """The relay closed the connection, or is about to."""
 
 
-def said(stage: Stage, reply: Reply) -> SmtpError:
-    """The relay refused, or answered what it was not asked."""
+def said(stage: Stage, reply: Reply, host: str = "") -> SmtpError:
+    """The relay, at ``host`` if that is known, refused, or answered what it was not asked."""
     text = _codes(reply.text) if stage is Stage.AUTH else reply.text
-    failure = _at(stage, classify.classify_smtp(text))
+    failure = classify.classify_smtp(text, stage=_NAMES[stage], mx=host)
     kind = ConnectionGone if reply.code == _CLOSING else SmtpError
     return kind(stage, failure, reply)
 
@@ -87,23 +100,9 @@ def _codes(text: str) -> str:
     return found[0] if found else ""
 
 
-def refusal_of(reply: Reply) -> Failure:
-    """Why a recipient was refused."""
-    return _at(Stage.RCPT, classify.classify_smtp(reply.text))
-
-
-def _at(stage: Stage, failure: Failure) -> Failure:
-    """The failure in the light of its stage: what is said of a session is no message's fault, for one."""
-    if stage in _SESSION:
-        return replace(
-            failure, category=Category.TRANSIENT_ERROR, retryable=True, scope=Scope.PROVIDER
-        )
-    if failure.scope is not Scope.RECIPIENT:
-        return failure
-    if stage is Stage.MAIL:
-        return replace(failure, scope=Scope.SENDER)
-    is_bare = failure.rule.startswith(("smtp.code.", "smtp.class."))
-    return replace(failure, scope=Scope.MESSAGE) if stage in _CONTENT and is_bare else failure
+def refusal_of(reply: Reply, host: str) -> Failure:
+    """Why the relay at ``host`` refused a recipient."""
+    return classify.classify_smtp(reply.text, stage=stages.Stage.RCPT, mx=host)
 
 
 def gone(stage: Stage, why: str) -> ConnectionGone:

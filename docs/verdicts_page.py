@@ -1,0 +1,86 @@
+"""The reference page of verdicts: every answer of a provider that is known, and what becomes of it."""
+
+import inspect
+from collections.abc import Iterable, Mapping
+
+from carteiro.policy import classify
+from carteiro.policy.rules import codes, resend, ses, systems, words
+from carteiro.policy.rules.ruling import OUR_ACCOUNT, Ruling
+from carteiro.policy.rules.words import TextRule
+
+_MOST_PHRASES = 6  # a rule is known by a few of its words; the code has them all
+
+
+def verdicts_page(note: str) -> str:
+    """Every rule with its category, whether it is tried again, whose fault it is, and what it says of the recipient."""
+    return (
+        f"# Error and verdict\n\n{note}\n"
+        "What a provider answers is classified once, into `code`, `originalCode`, `category`, `retryable`, `scope`\n"
+        "(whose fault it is), `reason` and `rule`. `carteiro classify` explains any answer. *Suppress* is what it\n"
+        "says about writing to the recipient again: `hard` where nobody is there, `soft` where it only counts.\n"
+        "A breaker may open only on what is the `provider`'s; `QUOTA_ERROR` of a `provider` or a `destination` slows\n"
+        "the shared send rate. [How to add rules of your own](../how-to/judge-answers-yourself.md).\n\n"
+        f"## The order of decision\n\n{_order()}\n"
+        "A reply that begins with 4, or whose enhanced code does, is always tried again: words only tell whose fault\n"
+        "it is. Where code and enhanced code disagree, the enhanced one is believed. At `auth` every refusal is our\n"
+        "account's. Before the first mail (`greeting`, `ehlo`, `starttls`, `rset`) every answer may pass and is the\n"
+        "provider's. At `mail` what is said of an address is said of the sender's; after `data` a bare code is the\n"
+        "message's. The rule's name ends in the stage, where that is known: `smtp.code.550@mail`.\n\n"
+        f"## Words of a system\n\n{''.join(_system(each) for each in systems.SYSTEMS)}"
+        f"## Enhanced codes\n\nThey decide before words.\n\n{_table('enhanced code', codes.ENHANCED)}\n"
+        f"## Words of anybody\n\nThe first rule whose words are found decides.\n\n{_texts('text', words.TEXT_RULES)}\n"
+        f"## What is left\n\n{_table('open enhanced code', codes.OPEN_ENHANCED)}\n"
+        f"{_table('class and subject', codes.SUBJECTS)}\n"
+        f"{_table('code', codes.CODES)}\n{_table('class', codes.CLASSES)}\n"
+        f"Codes about our login, before all others: {', '.join(f'`{code}`' for code in sorted(codes.ACCOUNT_CODES))}:\n"
+        f"`{OUR_ACCOUNT.category}`, {OUR_ACCOUNT.scope}.\n\n"
+        "## SES\n\nA code is `SES_` and the name in capitals, but for "
+        f"{', '.join(f'`{name}`: `{code}`' for name, code in ses.CODES.items())}.\n\n"
+        f"{_table('name', ses.NAMES | ses.COMMON_NAMES)}\n"
+        "## Resend\n\nA code is `RESEND_` and the name in capitals. "
+        "A name that is new is judged by its HTTP status.\n\n"
+        f"{_table('name', resend.NAMES)}\n"
+        f"{_table(f'name, with status {resend.FORBIDDEN}', resend.FORBIDDEN_NAMES)}\n"
+        f"{_table('status', {str(status): each for status, each in resend.STATUSES.items()})}"
+    )
+
+
+def _order() -> str:
+    """The numbered list of the module that decides."""
+    text = inspect.cleandoc(classify.__doc__ or "")
+    listed = text[text.index("1. ") :].replace("`rules.", "`policy.rules.")
+    return f"{listed.replace('`own_rules`', '[your own rules](../how-to/judge-answers-yourself.md)')}\n"
+
+
+def _system(system: words.System) -> str:
+    hosts = ", ".join(f"`{host}`" for host in system.hosts)
+    return f"### {system.name}\n\nHosts: {hosts}.\n\n{_texts(system.name, system.rules)}\n"
+
+
+def _texts(prefix: str, rules: Iterable[TextRule]) -> str:
+    rows = "".join(
+        f"| `smtp.{prefix}.{each.name}` | {_some(each.phrases)} | {_cells(each.ruling)} |\n"
+        for each in rules
+    )
+    return (
+        "| rule | words such as | category | tried again | whose fault | suppress |\n"
+        f"| --- | --- | --- | --- | --- | --- |\n{rows}"
+    )
+
+
+def _some(phrases: tuple[str, ...]) -> str:
+    told = ", ".join(phrases[:_MOST_PHRASES])
+    return f"{told}, …" if len(phrases) > _MOST_PHRASES else told
+
+
+def _table(heading: str, table: Mapping[str, Ruling]) -> str:
+    rows = "".join(f"| `{name}` | {_cells(ruling)} |\n" for name, ruling in table.items())
+    return (
+        f"| {heading} | category | tried again | whose fault | suppress |\n"
+        f"| --- | --- | --- | --- | --- |\n{rows}"
+    )
+
+
+def _cells(ruling: Ruling) -> str:
+    again = "yes" if ruling.retryable else "no"
+    return f"`{ruling.category}` | {again} | {ruling.scope} | {ruling.suppress}"

@@ -1,0 +1,254 @@
+"""``carteiro classify``: what an answer of a provider means, and what your own rules would have changed."""
+
+import asyncio
+from collections import Counter
+from datetime import datetime
+from typing import Annotated, Any, TypeAlias
+
+import typer
+
+from carteiro.app import open_backend
+from carteiro.cli.desk import refuse_memory, refuse_missing, told
+from carteiro.cli.exit_codes import WrongUse
+from carteiro.cli.options import AsJson, ConfigFile, Since, StoreUrl, in_words
+from carteiro.cli.paging import pages
+from carteiro.cli.printing import Column, Printer, note
+from carteiro.cli.progress import Count, count_done
+from carteiro.config import Settings, load
+from carteiro.model import EMAIL, Cursor, Failure, MessageFilter, Page, State, StoredMessage, value
+from carteiro.outgoing import answering_host, retry_policy
+from carteiro.policy import consequences
+from carteiro.policy.answers import RESEND, SES, SMTP, judge_answer, judged_again, provider_of
+from carteiro.policy.own_rules import overruled
+from carteiro.policy.stage import Stage
+from carteiro.ports import Backend
+
+_PROVIDERS = ("", SMTP, SES, RESEND)
+_FAILING = (State.FAILED, State.RETRY_SCHEDULED, State.EXPIRED)
+
+Answer: TypeAlias = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="ANSWER", help='What the provider said: "550 5.7.1 …", "Throttling: …".'
+    ),
+]
+OfStage: TypeAlias = Annotated[
+    Stage | None, typer.Option("--stage", help="The step of SMTP that was answered.")
+]
+OfProvider: TypeAlias = Annotated[
+    str, typer.Option("--provider", help="Who answered: smtp, ses or resend; else by its looks.")
+]
+Mx: TypeAlias = Annotated[str, typer.Option("--mx", help="The host that answered.")]
+DryRun: TypeAlias = Annotated[
+    bool,
+    typer.Option(
+        "--dry-run", help="Judge the store's past failures again: which verdicts would change?"
+    ),
+]
+
+_WHY = {
+    "own": "one of your own rules decides before all others",
+    "login": "at a login, every answer is about our account",
+    "enhanced": "the enhanced code decides: no rule of the answering system knows these words",
+    "text": "these words mean the same everywhere, and no code before them is specific",
+    "subject": "class and subject of the enhanced code are all that is known of it",
+    "code": "the bare code decides, in the light of its stage: nothing else is known",
+    "class": "only the class of the code is known",
+    "ses": "the name of an error decides",
+    "resend": "the name of an error decides, else its status",
+    "unknown": "no rule knows it, and what is unknown may pass",
+}
+
+
+@told
+def classify(  # noqa: PLR0913 - one an option
+    *,
+    answer: Answer = None,
+    stage: OfStage = None,
+    provider: OfProvider = "",
+    mx: Mx = "",
+    dry_run: DryRun = False,
+    since: Since = None,
+    config: ConfigFile = None,
+    store: StoreUrl = None,
+    as_json: AsJson = False,
+) -> None:
+    """Explain what an answer of a provider means; or see what your own rules would change."""
+    settings = load(file=config, overrides={"store": store})
+    out = Printer(as_json=as_json)
+    if dry_run == (answer is not None):
+        raise WrongUse("give either an answer to explain, or --dry-run")
+    if answer is None:
+        asyncio.run(_tried(settings, out, since))
+        return
+    if provider not in _PROVIDERS:
+        raise WrongUse(f"--provider {provider!r}: should be smtp, ses or resend")
+    _explain(_judged(answer, settings, provider, stage, mx), settings, out)
+
+
+# --- one answer -------------------------------------------------------------------------------
+
+
+def _judged(
+    answer: str, settings: Settings, provider: str, stage: Stage | None, mx: str
+) -> Failure:
+    failure = judge_answer(answer, provider=provider, stage=stage, mx=mx)
+    return overruled(failure, settings.own_rules, provider=provider or provider_of(failure), mx=mx)
+
+
+def _explain(failure: Failure, settings: Settings, out: Printer) -> None:
+    facts = {
+        "code": failure.code,
+        "said": failure.original_code,
+        "category": failure.category,
+        "whose fault": failure.scope,
+        "rule": failure.rule,
+        "because": _why(failure.rule),
+        "what happens": _what_happens(failure, settings),
+        "recipient": f"suppression: {consequences.suppression(failure)}",
+        "send rate": "falls, for all workers" if consequences.throttles(failure) else None,
+        "breaker": "may open" if consequences.may_open_breaker(failure) else "is not touched",
+        "reason": failure.reason,
+    }
+    out.thing(_document(failure), facts)
+
+
+def _document(failure: Failure) -> dict[str, Any]:
+    return {
+        "code": failure.code,
+        "originalCode": failure.original_code,
+        "category": failure.category.value,
+        "retryable": failure.retryable,
+        "scope": failure.scope.value,
+        "reason": failure.reason,
+        "rule": failure.rule,
+    }
+
+
+def _why(rule: str) -> str:
+    first, _, rest = rule.partition("@")[0].partition(".")
+    if first == SMTP:
+        part = rest.partition(".")[0]
+        return _WHY.get(
+            part, f"the words are {part}'s own, and bound to it they decide before codes"
+        )
+    return _WHY[first]
+
+
+def _what_happens(failure: Failure, settings: Settings) -> str:
+    if not failure.retryable:
+        return "not tried again: a dead letter, permanent_error"
+    policy = retry_policy(settings)
+    if not policy.charges(failure):
+        return f"tried again until it expires, first after about {in_words(policy.delay(1, 0.5))}; not charged"
+    return (
+        f"tried again, first after about {in_words(policy.delay(1, 0.5))}; "
+        f"after {policy.max_attempts} failures a dead letter, max_attempts_exceeded"
+    )
+
+
+# --- the ledger's history ---------------------------------------------------------------------
+
+
+@value
+class _Change:
+    """A verdict that would be another; of many alike, one stands for all."""
+
+    before: tuple[str, bool, str]
+    after: tuple[str, bool, str]
+    rule: str
+    code: str
+
+
+_COLUMNS: tuple[Column[tuple[_Change, int, str]], ...] = (
+    Column("messages", lambda row: row[1]),
+    Column("code", lambda row: row[0].code, is_whole=True),
+    Column("was", lambda row: _in_short(row[0].before)),
+    Column("would be", lambda row: _in_short(row[0].after)),
+    Column("rule", lambda row: row[0].rule),
+    Column("for one", lambda row: row[2], is_whole=True),
+)
+
+
+class _Trial:
+    """Verdicts of today beside those that were given; keeps one row for each kind of change."""
+
+    def __init__(self, settings: Settings, tell: Count) -> None:
+        self._settings = settings
+        self._tell = tell
+        self._changes: Counter[_Change] = Counter()
+        self._examples: dict[_Change, str] = {}
+        self.looked = 0
+
+    async def look(self, backend: Backend, wanted: MessageFilter) -> None:
+        """Judge again why these messages failed, page by page."""
+
+        async def ask(cursor: Cursor | None, limit: int) -> Page[StoredMessage]:
+            return await backend.reading.messages(wanted, cursor=cursor, limit=limit)
+
+        async for page, _ in pages(ask, limit=0):
+            for message in page:
+                self._judge(message)
+            self.looked += len(page)
+            self._tell(self.looked)
+
+    def _judge(self, message: StoredMessage) -> None:
+        before = message.failure
+        provider = provider_of(before) if before else ""
+        mx = answering_host(provider, self._settings)
+        after = judged_again(before, mx=mx) if before else None
+        if before is None or after is None:
+            return
+        after = overruled(after, self._settings.own_rules, provider=provider, mx=mx)
+        if _verdict(before) != _verdict(after):
+            change = _Change(_verdict(before), _verdict(after), after.rule, before.code)
+            self._changes[change] += 1
+            self._examples.setdefault(change, message.id)
+
+    def rows(self) -> list[tuple[_Change, int, str]]:
+        """What would change, the most frequent first."""
+        return [(each, count, self._examples[each]) for each, count in self._changes.most_common()]
+
+
+async def _tried(settings: Settings, out: Printer, since: datetime | None) -> None:
+    """Judge again what the ledger knows of failures; nothing is written."""
+    refuse_memory(settings)
+    refuse_missing(settings)
+    with count_done("judged again") as tell:
+        trial = _Trial(settings, tell)
+        async with open_backend(settings, governs=False) as backend:
+            for state in _FAILING:
+                wanted = MessageFilter(kind=EMAIL, state=state, created_after=since)
+                await trial.look(backend, wanted)
+    rows = trial.rows()
+    out.rows(rows, _COLUMNS, _change_document)
+    changed = sum(count for _, count, _ in rows)
+    note(
+        f"{trial.looked:,} failures looked at, {changed:,} would be judged otherwise; nothing was changed."
+    )
+
+
+def _verdict(failure: Failure) -> tuple[str, bool, str]:
+    return failure.category.value, failure.retryable, failure.scope.value
+
+
+def _in_short(verdict: tuple[str, bool, str]) -> str:
+    category, retryable, scope = verdict
+    return f"{category}, {'tried again' if retryable else 'given up'}, {scope}"
+
+
+def _change_document(row: tuple[_Change, int, str]) -> dict[str, Any]:
+    change, count, example = row
+    return {
+        "messages": count,
+        "code": change.code,
+        "was": _verdict_document(change.before),
+        "wouldBe": _verdict_document(change.after),
+        "rule": change.rule,
+        "example": example,
+    }
+
+
+def _verdict_document(verdict: tuple[str, bool, str]) -> dict[str, Any]:
+    category, retryable, scope = verdict
+    return {"category": category, "retryable": retryable, "scope": scope}

@@ -1,0 +1,92 @@
+"""What follows from a failure beside its retry: for the breaker, the send rate and the suppression list.
+
+All of it is told by the failure itself and by the rule that it names; nothing more is stored.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from carteiro.model import Category, Failure, Scope
+from carteiro.policy.rules import codes, resend, ses, systems, words
+from carteiro.policy.rules.ruling import Ruling, Suppression
+
+_FAST = frozenset({Scope.PROVIDER, Scope.DESTINATION})
+
+# No slower pace helps: nothing more goes out until the day, or the month, is over.
+_USED_UP = frozenset(
+    {
+        *(
+            "ses.DailyQuotaExceeded",
+            "ses.Throttling.daily_quota",
+            "ses.TooManyRequests.daily_quota",
+        ),
+        *("ses.LimitExceeded.daily_quota", "smtp.text.daily_quota", "smtp.amazon_ses.daily_quota"),
+        *(
+            "smtp.resend.daily_quota",
+            "resend.daily_quota_exceeded",
+            "resend.monthly_quota_exceeded",
+        ),
+    }
+)
+
+
+def throttles(failure: Failure) -> bool:
+    """Whether the shared send rate must fall: the answer was "too fast", not "this mailbox is full"."""
+    return failure.category is Category.QUOTA_ERROR and failure.scope in _FAST
+
+
+def may_open_breaker(failure: Failure) -> bool:
+    """Whether it speaks against the provider's health: only what is the provider's, and no mere pace."""
+    if failure.scope is not Scope.PROVIDER:
+        return False
+    return not throttles(failure) or rule_name(failure) in _USED_UP
+
+
+def suppression(failure: Failure) -> Suppression:
+    """What it says about writing to the recipient again; hard only where nobody is there.
+
+    Codes whose classes contradict each other (``450 5.1.1``) are no proof of that.
+    """
+    if failure.scope is not Scope.RECIPIENT:
+        return Suppression.NONE
+    ruling = RULINGS.get(rule_name(failure))
+    if ruling is None:  # an operator's own: it cannot say more than that the mailbox refused
+        return Suppression.NONE if failure.retryable else Suppression.SOFT
+    is_sure = not failure.retryable and not is_class_conflict(failure)
+    if ruling.suppress is Suppression.HARD and not is_sure:
+        return Suppression.NONE if failure.retryable else Suppression.SOFT
+    return ruling.suppress
+
+
+def is_class_conflict(failure: Failure) -> bool:
+    """Whether code and enhanced code of a reply disagree on whether it may pass."""
+    original = failure.original_code or ""
+    return "." in original and failure.code[:1] in {"4", "5"} and original[0] != failure.code[0]
+
+
+def rule_name(failure: Failure) -> str:
+    """The rule without the stage that it was applied at."""
+    return failure.rule.partition("@")[0]
+
+
+def _named() -> Iterator[tuple[str, Ruling]]:
+    for table, rulings in (
+        ("enhanced", codes.ENHANCED),
+        ("enhanced", codes.OPEN_ENHANCED),
+        ("subject", codes.SUBJECTS),
+        ("code", codes.CODES),
+        ("class", codes.CLASSES),
+    ):
+        for key, ruling in rulings.items():
+            yield f"smtp.{table}.{key}", ruling
+    for rule in words.TEXT_RULES:
+        yield f"smtp.text.{rule.name}", rule.ruling
+    for system in systems.SYSTEMS:
+        for rule in system.rules:
+            yield f"smtp.{system.name}.{rule.name}", rule.ruling
+    for name, ruling in (ses.NAMES | ses.COMMON_NAMES).items():
+        yield f"ses.{name}", ruling
+    for name, ruling in resend.NAMES.items():
+        yield f"resend.{name}", ruling
+
+
+RULINGS: Mapping[str, Ruling] = dict(_named())

@@ -1,0 +1,211 @@
+"""What filters in front of receivers, and relays in front of the world, mean by their words."""
+
+from carteiro.policy.rules.phrases import phrases
+from carteiro.policy.rules.ruling import (
+    BAD_MESSAGE,
+    BLOCKED_SOURCE,
+    DESTINATION_LATER,
+    NO_MAILBOX,
+    OUR_ACCOUNT,
+    OUR_SENDER,
+    REFUSED_RECIPIENT,
+    THROTTLED,
+    TOO_FAST,
+    UNAVAILABLE,
+)
+from carteiro.policy.rules.words import System, rule
+
+GATEWAYS: tuple[System, ...] = (
+    System(
+        "proofpoint",
+        ("pphosted.com", "ppe-hosted.com", "proofpoint.com", "emailsrvr.com"),
+        phrases(
+            """
+            proofpoint com | ipcheck proofpoint | pphosted com | dnsbl & proofpoint
+            | support proofpoint
+            """
+        ),
+        (
+            rule(
+                "source_blocked",
+                BLOCKED_SOURCE,
+                """
+                blocked see | ipcheck | blocked by proofpoint | blocked | dynamic reputation
+                | reputation | access denied
+                """,
+            ),
+            rule("rate", TOO_FAST, "rate limit | too many | throttled"),
+            rule("no_mailbox", NO_MAILBOX, "user unknown | invalid recipient | recipient unknown"),
+        ),
+    ),
+    System(
+        "mimecast",
+        ("mimecast.com", "mimecast.co.za", "mimecast-offshore.com"),
+        phrases("mimecast"),
+        (
+            rule(
+                "greylisted",
+                DESTINATION_LATER,
+                """
+                internal resource temporarily unavailable | temporarily unavailable
+                | greylisting
+                """,
+            ),
+            rule(
+                "no_mailbox",
+                NO_MAILBOX,
+                """
+                invalid recipient | recipient address unknown | no such user
+                | unknown recipient
+                """,
+            ),
+            rule(
+                "sender",
+                OUR_SENDER,
+                """
+                anti spoofing | dmarc | spf | dkim | envelope blocked & sender
+                | header based anti spoofing
+                """,
+            ),
+            rule(
+                "source_blocked",
+                BLOCKED_SOURCE,
+                """
+                rbl | blocked by ip | ip found on rbl | poor reputation | reputation
+                """,
+            ),
+            rule(
+                "content",
+                BAD_MESSAGE,
+                """
+                content policy | malware | spam | virus signature | signature detected
+                | administrative prohibition | email rejected due to security policies
+                | rejected by header
+                """,
+            ),
+            rule(
+                "recipient_policy",
+                REFUSED_RECIPIENT,
+                """
+                local ct policy | user envelope blocked | user email address blocked
+                | envelope rejected block policy | blocked sender
+                """,
+            ),
+            rule(
+                "rate",
+                TOO_FAST,
+                """
+                too many | rate limit | exceeding outbound thread limit
+                | outbound thread limit
+                """,
+            ),
+            rule(
+                "account",
+                OUR_ACCOUNT,
+                """
+                open relay not allowed | submitter failed to authenticate
+                | account inbounds disabled | account service is temporarily | journal
+                """,
+            ),
+        ),
+    ),
+    System(
+        "barracuda",
+        ("barracudanetworks.com", "ess.barracudanetworks.com"),
+        phrases("barracuda | barracudanetworks | barracudacentral | ess barracudanetworks"),
+        (
+            rule(
+                "source_blocked",
+                BLOCKED_SOURCE,
+                """
+                barracudacentral | reputation | blocked using | permanently rejected & ip
+                | blocked & ip | intent & ip
+                """,
+            ),
+            rule(
+                "no_mailbox",
+                NO_MAILBOX,
+                """
+                no such user | invalid recipient | user unknown | recipient address rejected
+                | no such domain
+                """,
+            ),
+            rule("rate", TOO_FAST, "rate control | too many | rate"),
+            rule(
+                "content",
+                BAD_MESSAGE,
+                """
+                spam | message content rejected | content | blocked
+                | permanent failure one or more recipients
+                """,
+            ),
+        ),
+    ),
+    System(
+        "amazon_ses",
+        ("amazonaws.com", "amazonses.com"),
+        phrases("amazon ses | amazonses com"),
+        (
+            rule("daily_quota", THROTTLED, "daily message quota"),
+            rule(
+                "throttled",
+                THROTTLED,
+                """
+                throttling failure | maximum sending rate | rate exceeded
+                | too many connections | too many
+                """,
+            ),
+            rule("not_verified", OUR_SENDER, "not verified"),
+            rule(
+                "paused",
+                OUR_ACCOUNT,
+                """
+                sending paused | sending suspended | account is paused
+                | sending has been suspended | sending status has been disabled
+                | account is under
+                """,
+            ),
+            rule(
+                "account",
+                OUR_ACCOUNT,
+                """
+                authentication credentials invalid | access denied | not authorized to perform
+                | configuration set & does not exist | configuration set & not exist
+                """,
+            ),
+            rule(
+                "suppressed",
+                REFUSED_RECIPIENT,
+                """
+                address blacklisted | suppression list | recipient & suppressed
+                """,
+            ),
+            rule(
+                "internal",
+                UNAVAILABLE,
+                """
+                internal failure | service unavailable | temporary service failure
+                | timeout waiting for data | temporary authentication failure | internal error
+                """,
+            ),
+            rule(
+                "content",
+                BAD_MESSAGE,
+                """
+                virus | message rejected | invalid & header | message length | message data
+                """,
+            ),
+        ),
+    ),
+    System(
+        "resend",
+        ("resend.com",),
+        phrases("resend com"),
+        (
+            rule("not_verified", OUR_SENDER, "not verified | testing emails | domain mismatch"),
+            rule("daily_quota", THROTTLED, "daily & quota | monthly & quota | sending quota"),
+            rule("rate", THROTTLED, "too many requests | rate limit"),
+            rule("account", OUR_ACCOUNT, "api key | authentication | credentials"),
+        ),
+    ),
+)

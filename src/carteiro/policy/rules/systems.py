@@ -1,0 +1,32 @@
+"""Which system answers: its words mean what its own rules say, and cannot misfire elsewhere.
+
+A system is known by the host that answers, else by words that only it uses.
+"""
+
+from collections.abc import Mapping
+
+from carteiro.policy.rules.gateways import GATEWAYS
+from carteiro.policy.rules.phrases import Phrases, Said
+from carteiro.policy.rules.receivers import RECEIVERS
+from carteiro.policy.rules.words import System, TextRule, phrases_of
+
+SYSTEMS: tuple[System, ...] = (*RECEIVERS, *GATEWAYS)
+
+_BY_HOST: Mapping[str, System] = {host: system for system in SYSTEMS for host in system.hosts}
+_BY_SIGN = Phrases((sign, system) for system in SYSTEMS for sign in system.signs)
+_RULES = {system.name: phrases_of(system.rules) for system in SYSTEMS}
+
+
+def system_of(mx: str, said: Said) -> System | None:
+    """The system that answers: by its host's name, else by its words."""
+    name = mx.strip().rstrip(".").lower()
+    while name:
+        if system := _BY_HOST.get(name):
+            return system
+        name = name.partition(".")[2]
+    return _BY_SIGN.first(said)
+
+
+def rule_of(system: System, said: Said) -> TextRule | None:
+    """The rule of the system that knows what it said."""
+    return _RULES[system.name].first(said)
