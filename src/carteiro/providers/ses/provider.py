@@ -47,7 +47,9 @@ class SesProvider:
     """
 
     name = NAME
-    features = Features(is_encrypted=True, gives_evidence=True, tells_rate=True, has_regions=True)
+    features = Features(
+        is_encrypted=True, names_stage=True, gives_evidence=True, tells_rate=True, has_regions=True
+    )
 
     def __init__(self, options: SesOptions) -> None:
         self._options = options
