@@ -17,6 +17,7 @@ import postgres
 import redis_queue
 import ses
 import smtp
+import verdicts
 from figures import Figure, figures_of, in_pairs, lines_of, print_table, row, say
 
 _FAILING = 30  # per cent
@@ -89,6 +90,7 @@ def main() -> None:
         "lists": lambda: _lists(asked.waiting),
         "http": lambda: http_api.measure(max(1000, asked.jobs // 10), asked.pairs),
         "mime": mime.measure,
+        "classify": verdicts.measure,
         "smtp": lambda: smtp.measure(max(1000, asked.jobs // 5), asked.pairs),
         "ses": lambda: ses.measure(max(1000, asked.jobs // 20), asked.pairs),
         "postgres": lambda: postgres.measure(postgres.PARTS, asked.jobs, asked.waiting),

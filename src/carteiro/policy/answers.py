@@ -39,19 +39,21 @@ def judged_again(failure: Failure, *, mx: str = "") -> Failure | None:
     """A stored failure as the rules of today judge it; None if no provider's answer was behind it."""
     if not failure.rule.startswith(_JUDGED):
         return None
-    original = failure.original_code or ""
-    if failure.code.startswith("SES_") or failure.rule.startswith(f"{SES}."):
-        return classify_ses(original, failure.reason)
-    if failure.code.startswith("RESEND_"):
-        return _resend_again(failure, original)
-    return classify_smtp(failure.reason, stage=stage_of(failure), mx=mx)
+    match provider_of(failure):
+        case "ses":
+            return classify_ses(failure.original_code or "", failure.reason)
+        case "resend":
+            return _resend_again(failure, failure.original_code or "")
+        case _:
+            return classify_smtp(failure.reason, stage=stage_of(failure), mx=mx)
 
 
 def provider_of(failure: Failure) -> str:
     """Whose answer a stored failure was."""
     if failure.code.startswith("RESEND_"):
         return RESEND
-    return SES if failure.code.startswith("SES_") else SMTP
+    is_ses = failure.code.startswith("SES_") or failure.rule.startswith(f"{SES}.")
+    return SES if is_ses else SMTP
 
 
 def _resend_again(failure: Failure, name: str) -> Failure:

@@ -17,8 +17,9 @@ Rules of the operator come before all but the time-out after the hand-over: see 
 import re
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import NamedTuple
 
-from carteiro.model import Category, Failure, Scope, value
+from carteiro.model import Category, Failure, Scope
 from carteiro.policy.rules import codes, resend, ses, systems, words
 from carteiro.policy.rules.phrases import Said
 from carteiro.policy.rules.ruling import (
@@ -66,8 +67,7 @@ _SES_IN_TEXT = re.compile(
 _HUMPS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|[^A-Za-z0-9]+")
 
 
-@value
-class _Reply:
+class _Reply(NamedTuple):
     """An SMTP reply taken apart; the enhanced code's class, where there is one, is the reply's."""
 
     code: str
@@ -214,6 +214,8 @@ def _take_apart(reply: str) -> _Reply | None:
     first = _REPLY_LINE.match(reply)
     if first is None:
         return None
+    if "\n" not in reply and "\r" not in reply:
+        return _Reply(first["code"], first["enhanced"], first["text"])
     enhanced: str | None = None
     texts: list[str] = []
     for line in reply.splitlines():
@@ -223,7 +225,7 @@ def _take_apart(reply: str) -> _Reply | None:
         else:
             enhanced = enhanced or parts["enhanced"]
             texts.append(parts["text"])
-    return _Reply(first["code"], enhanced, " ".join(" ".join(texts).split()))
+    return _Reply(first["code"], enhanced, " ".join(texts))
 
 
 def _rule_for(reply: _Reply, stage: Stage | None, mx: str) -> tuple[str, Ruling]:

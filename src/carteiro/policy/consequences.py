@@ -49,11 +49,10 @@ def suppression(failure: Failure) -> Suppression:
     if failure.scope is not Scope.RECIPIENT:
         return Suppression.NONE
     ruling = RULINGS.get(rule_name(failure))
-    if ruling is None:  # an operator's own: it cannot say more than that the mailbox refused
+    if ruling is None or ruling.retryable != failure.retryable:  # an operator's own, or softened
         return Suppression.NONE if failure.retryable else Suppression.SOFT
-    is_sure = not failure.retryable and not is_class_conflict(failure)
-    if ruling.suppress is Suppression.HARD and not is_sure:
-        return Suppression.NONE if failure.retryable else Suppression.SOFT
+    if ruling.suppress is Suppression.HARD and is_class_conflict(failure):
+        return Suppression.SOFT
     return ruling.suppress
 
 

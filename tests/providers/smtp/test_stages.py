@@ -200,6 +200,7 @@ async def test_a_refusal_is_an_answer(
 
     assert isinstance(said, outcome)
     assert (failure_of(said).code, failure_of(said).scope) == (code, scope)
+    assert failure_of(said).rule.endswith(f"@{stage.lower()}")
     assert server.mails == []
 
 

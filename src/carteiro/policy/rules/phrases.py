@@ -2,13 +2,24 @@
 
 import itertools
 import re
+import sys
+from collections import Counter
 from collections.abc import Iterable
 from typing import Generic, TypeVar
 
 What = TypeVar("What")
 
+_LAST = sys.maxsize
 _CHOICE = re.compile(r"(\{[^}]*\})")
 _WORD = re.compile(r"[^\W_]+")
+
+
+# The quick way for what most servers speak; the words are the same.
+_PARTING = {code: " " for code in range(128) if not chr(code).isalnum()}
+
+
+def _words(text: str) -> list[str]:
+    return text.translate(_PARTING).split() if text.isascii() else _WORD.findall(text)
 
 
 class Said:
@@ -17,7 +28,7 @@ class Said:
     __slots__ = ("line", "words")
 
     def __init__(self, text: str) -> None:
-        found = _WORD.findall(text.lower())
+        found = _words(text.lower())
         self.words = frozenset(found)
         self.line = f" {' '.join(found)} "
 
@@ -42,21 +53,27 @@ class Phrases(Generic[What]):
     """
 
     def __init__(self, entries: Iterable[tuple[str, What]]) -> None:
-        self._by_word: dict[str, list[tuple[int, tuple[str, ...], What]]] = {}
-        for order, (phrase, what) in enumerate(entries):
-            parts = [_WORD.findall(part.lower()) for part in phrase.split("&")]
-            rarest = max((word for part in parts for word in part), key=len)
-            needed = tuple(f" {' '.join(part)} " for part in parts)
-            self._by_word.setdefault(rarest, []).append((order, needed, what))
+        listed = [
+            ([_words(part) for part in phrase.lower().split("&")], what) for phrase, what in entries
+        ]
+        counts = Counter(word for parts, _ in listed for part in parts for word in set(part))
+        self._by_word: dict[str, list[tuple[int, str, tuple[str, ...], What]]] = {}
+        for order, (parts, what) in enumerate(listed):
+            rarest = min((word for part in parts for word in part), key=counts.__getitem__)
+            first, *others = sorted(
+                (f" {' '.join(part)} " for part in parts), key=len, reverse=True
+            )
+            self._by_word.setdefault(rarest, []).append((order, first, tuple(others), what))
+        self._words = frozenset(self._by_word)
 
     def first(self, said: Said) -> What | None:
         """What the first listed of the phrases in the text stands for."""
-        found: tuple[int, What] | None = None
-        for word in self._by_word.keys() & said.words:
-            for order, needed, what in self._by_word[word]:
-                if found is not None and order > found[0]:
+        best, found, line = _LAST, None, said.line
+        for word in self._words & said.words:
+            for order, first, others, what in self._by_word[word]:
+                if order > best:
                     break
-                if all(part in said.line for part in needed):
-                    found = (order, what)
+                if first in line and (not others or all(part in line for part in others)):
+                    best, found = order, what
                     break
-        return None if found is None else found[1]
+        return found

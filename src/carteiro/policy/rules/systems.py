@@ -4,6 +4,7 @@ A system is known by the host that answers, else by words that only it uses.
 """
 
 from collections.abc import Mapping
+from functools import lru_cache
 
 from carteiro.policy.rules.gateways import GATEWAYS
 from carteiro.policy.rules.phrases import Phrases, Said
@@ -19,12 +20,17 @@ _RULES = {system.name: phrases_of(system.rules) for system in SYSTEMS}
 
 def system_of(mx: str, said: Said) -> System | None:
     """The system that answers: by its host's name, else by its words."""
+    return _of_host(mx) or _BY_SIGN.first(said)
+
+
+@lru_cache(maxsize=1024)  # few hosts answer, and often
+def _of_host(mx: str) -> System | None:
     name = mx.strip().rstrip(".").lower()
     while name:
         if system := _BY_HOST.get(name):
             return system
         name = name.partition(".")[2]
-    return _BY_SIGN.first(said)
+    return None
 
 
 def rule_of(system: System, said: Said) -> TextRule | None:

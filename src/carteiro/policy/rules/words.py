@@ -107,12 +107,27 @@ TEXT_RULES: tuple[TextRule, ...] = (
         """
         relay access denied | relaying denied | relay denied | relay not permitted
         | not permitted to relay | not allowed to relay | unable to relay | cannot relay
-        | relaying not allowed | relay not allowed | relaying prohibited | no relaying
+        | relaying not allowed | relay not allowed | relaying & prohibited | no relaying
         | open relay | authentication required | authentication is required
         | must authenticate | must be authenticated | not authenticated | log in first
         | login required | smtp auth required | relay is not allowed | relaying is not
         | authenticate first | proper authentication | we do not relay | not relay
         | client was not authenticated | not rcpthosts | list of allowed rcpthosts
+        """,
+    ),
+    rule(
+        "daily_quota",
+        THROTTLED,
+        """
+        daily message quota | daily sending quota | daily quota | daily limit
+        | daily user sending
+        """,
+    ),
+    rule(
+        "throttled_by_provider",
+        THROTTLED,
+        """
+        throttling failure | maximum sending rate exceeded | maximum send rate
         """,
     ),
     rule(
@@ -141,7 +156,8 @@ TEXT_RULES: tuple[TextRule, ...] = (
         "mailbox_full",
         FULL_MAILBOX,
         """
-        mailbox full | mailbox is full | mailbox for & full | full mailbox | inbox full
+        {who} & is full | {user,mailbox} & too many messages on
+        | mailbox full | mailbox is full | mailbox for & full | full mailbox | inbox full
         | mailbox has exceeded | inbox is full | inbox is out of | mail box full | over quota
         | overquota | quota exceeded | quota full | out of quota | exceeded quota
         | exceeds quota | quota limit | exceeded its quota | quota | exceeded & storage
@@ -160,21 +176,6 @@ TEXT_RULES: tuple[TextRule, ...] = (
         insufficient system storage | insufficient system resources | out of disk
         | disk full | no space left on device | insufficient disk space | system storage
         | system resources | mail system full | spool full
-        """,
-    ),
-    rule(
-        "daily_quota",
-        THROTTLED,
-        """
-        daily message quota | daily sending quota | daily quota | daily limit
-        | daily user sending
-        """,
-    ),
-    rule(
-        "throttled_by_provider",
-        THROTTLED,
-        """
-        throttling failure | maximum sending rate exceeded | maximum send rate
         """,
     ),
     rule(
@@ -203,7 +204,8 @@ TEXT_RULES: tuple[TextRule, ...] = (
         | {who} {could not be found,cannot be found,was not found,not exist here}
         | {unknown,invalid,no such,no,nonexistent,non existent,not a valid,not a known} {who}
         | {unknown or illegal,unknown email,invalid email,no such email,unrouteable,unroutable} {who}
-        | bad destination mailbox | not a user here
+        | bad destination mailbox | not a user here | {who} & not listed in | not a member of domain
+        | {does not,doesn t} have an account | no valid {recipient,recipients} | recipient not in
         | unknown or illegal alias | no such person | no such local | unknown local part
         | not our customer | not a user here | no mailbox here by that name | no one by that
         | no mailbox by that name | unrouteable | unroutable | utilisateur inconnu
@@ -254,9 +256,8 @@ TEXT_RULES: tuple[TextRule, ...] = (
         | client host & blocked | your ip & blocked | ip & banned | ip address & blocked
         | your host & blocked | your server & blocked | ip blocked | connection refused & ip
         | ip & not allowed | ip & listed | host & listed | sending ip & reputation
-        | unsolicited mail originating from your ip | blocked for abuse | banned sending ip
+        | unsolicited mail originating from your ip | blocked for abuse | block for spam | banned sending ip
         | client & blocked | sending ip | dynamic ip | dynamic address
-       
         """,
     ),
     rule(

@@ -1,0 +1,193 @@
+"""``carteiro classify``: verdicts explained, and what rules of one's own would have changed."""
+
+import json
+
+import pytest
+
+from carteiro.cli.exit_codes import ExitCode
+from support.command_line import CommandLine
+
+FIELDS = ["code", "originalCode", "category", "retryable", "scope", "reason", "rule"]
+MOVING = {
+    "name": "moving",
+    "code": "550",
+    "text": "no such user",
+    "category": "TRANSIENT_ERROR",
+    "retryable": True,
+    "scope": "destination",
+}
+VERDICTS = json.dumps([MOVING])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "category", "retryable", "scope", "rule"),
+    [
+        (["550 5.1.1 No"], "550", "PERMANENT_ERROR", False, "recipient", "smtp.enhanced.5.1.1"),
+        (
+            ["550 No", "--stage", "mail"],
+            "550",
+            "CONFIGURATION_ERROR",
+            False,
+            "sender_identity",
+            "smtp.code.550@mail",
+        ),
+        (
+            [
+                "550 5.4.1 Recipient address rejected: Access denied",
+                "--mx",
+                "x.mail.protection.outlook.com",
+            ],
+            "550",
+            "PERMANENT_ERROR",
+            False,
+            "recipient",
+            "smtp.microsoft.directory_block",
+        ),
+        (
+            ["Throttling: Rate exceeded"],
+            "SES_THROTTLING",
+            "QUOTA_ERROR",
+            True,
+            "provider",
+            "ses.Throttling",
+        ),
+        (
+            ["TooManyRequestsException: slow", "--provider", "ses"],
+            "SES_TOO_MANY_REQUESTS",
+            "QUOTA_ERROR",
+            True,
+            "provider",
+            "ses.TooManyRequests",
+        ),
+        (
+            ["429 rate_limit_exceeded: Too many requests", "--provider", "resend"],
+            "RESEND_RATE_LIMIT_EXCEEDED",
+            "QUOTA_ERROR",
+            True,
+            "provider",
+            "resend.rate_limit_exceeded",
+        ),
+        (
+            ["250 Ok", "--provider", "smtp"],
+            "250",
+            "TRANSIENT_ERROR",
+            True,
+            "provider",
+            "smtp.class.2",
+        ),
+        (["what?"], "UNKNOWN", "TRANSIENT_ERROR", True, "message", "unknown"),
+    ],
+    ids=lambda each: each[0] if isinstance(each, list) else "",
+)
+def test_a_verdict_is_one_document_with_the_fields_of_a_failure(
+    line: CommandLine,
+    arguments: list[str],
+    code: str,
+    category: str,
+    scope: str,
+    rule: str,
+    *,
+    retryable: bool,
+) -> None:
+    """No store is needed, and none is made."""
+    found = line.asked("classify", *arguments)
+
+    assert list(found) == FIELDS
+    assert (found["code"], found["category"], found["retryable"]) == (code, category, retryable)
+    assert (found["scope"], found["rule"]) == (scope, rule)
+    assert list(line.folder.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("answer", "says"),
+    [
+        (
+            "550 5.1.1 No such user",
+            ["the enhanced code decides", "dead letter", "suppression: hard"],
+        ),
+        (
+            "451 4.7.1 Greylisted",
+            ["these words mean the same everywhere", "tried again, first after"],
+        ),
+        ("421 4.7.28 too fast", ["falls, for all workers", "is not touched"]),
+        ("NetworkingError", ["the name of an error decides", "may open"]),
+        ("550 x - gsmtp no such user: does not exist", ["google's own"]),
+        ("what?", ["no rule knows it"]),
+    ],
+)
+def test_people_are_told_which_rule_why_and_what_happens(
+    line: CommandLine, answer: str, says: list[str]
+) -> None:
+    """In sentences, not in fields alone."""
+    told = line.done("classify", answer)
+
+    assert [each for each in says if each not in told] == []
+
+
+def test_what_is_not_charged_is_tried_until_it_expires(line: CommandLine) -> None:
+    """The settings in force decide."""
+    told = line.done("classify", "421 Busy", CARTEIRO_RETRY_CHARGE="message")
+
+    assert "not charged" in told
+
+
+def test_a_rule_of_ones_own_decides_first(line: CommandLine) -> None:
+    """And says so."""
+    found = line.asked("classify", "550 5.1.1 No such user", CARTEIRO_VERDICTS=VERDICTS)
+    told = line.done("classify", "550 5.1.1 No such user", CARTEIRO_VERDICTS=VERDICTS)
+
+    assert (found["rule"], found["retryable"]) == ("own.moving", True)
+    assert "one of your own rules" in told
+
+
+@pytest.mark.parametrize(
+    "arguments", [[], ["550 no", "--dry-run"], ["550 no", "--provider", "pigeon"]]
+)
+def test_a_question_that_makes_no_sense_is_refused(line: CommandLine, arguments: list[str]) -> None:
+    """One of the two, of whom we know."""
+    assert line("classify", *arguments).code == ExitCode.WRONG_USE
+
+
+def test_a_worker_judges_by_the_rules_of_its_settings(line: CommandLine) -> None:
+    """What would be a dead letter waits for its retry."""
+    message = line.sent("bounce-550@sandbox.test")
+
+    line.worked_off(CARTEIRO_VERDICTS=VERDICTS)
+
+    assert line.asked("show", message)["status"] == "RETRY_SCHEDULED"
+
+
+def test_a_dry_run_tells_which_past_verdicts_would_change_and_changes_none(
+    line: CommandLine,
+) -> None:
+    """Alike ones are one row, with a message to look at."""
+    dead = {line.dead(), line.dead()}
+    line.sent("ok@sandbox.test")
+    line.worked_off()
+
+    [change] = line.listed("classify", "--dry-run", CARTEIRO_VERDICTS=VERDICTS)
+    told = line("classify", "--dry-run", CARTEIRO_VERDICTS=VERDICTS)
+
+    assert change["was"]["retryable"] is False
+    assert change["wouldBe"] == {
+        "category": "TRANSIENT_ERROR",
+        "retryable": True,
+        "scope": "destination",
+    }
+    assert (change["messages"], change["code"], change["rule"]) == (2, "550", "own.moving")
+    assert change["example"] in dead
+    assert "given up, recipient" in told.out
+    assert "2 failures looked at, 2 would be judged otherwise; nothing was changed" in told.err
+    assert {each["outboxId"] for each in line.listed("dead", "ls")} == dead
+
+
+def test_without_rules_of_ones_own_the_past_is_judged_as_it_was(line: CommandLine) -> None:
+    """Nothing to show; from a moment on, less is looked at."""
+    line.dead()
+
+    ran = line("classify", "--dry-run")
+    later = line("classify", "--dry-run", "--since", "2099-01-01T00:00:00Z")
+
+    assert ran.out == ""
+    assert "1 failures looked at, 0 would" in ran.err
+    assert "0 failures looked at" in later.err

@@ -1,0 +1,142 @@
+"""What holds of every answer, whatever a server says."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from carteiro.model import Scope
+from carteiro.policy.answers import judge_answer, judged_again
+from carteiro.policy.classify import LONGEST_REASON, classify_resend, classify_smtp, classify_text
+from carteiro.policy.consequences import is_class_conflict, may_open_breaker, suppression
+from carteiro.policy.rules.ruling import Suppression
+from carteiro.policy.stage import SESSION, Stage
+
+STAGES = st.sampled_from([None, *Stage])
+HOSTS = st.sampled_from(["", "mx.google.com", "x.protection.outlook.com", "relay.test"]) | st.text()
+WORDS = st.lists(
+    st.sampled_from(
+        [
+            *("user", "unknown", "mailbox", "full", "rate", "spam", "spf", "greylisted"),
+            *("quota", "blocked", "not", "exist", "try", "later"),
+        ]
+    ),
+    max_size=8,
+).map(" ".join)
+CODES = st.sampled_from(["421", "450", "451", "452", "454", "550", "552", "553", "554", "571"])
+ENHANCED = st.sampled_from(["", "4.2.2 ", "4.7.1 ", "5.1.1 ", "5.2.2 ", "5.7.1 ", "5.9.9 "])
+REPLIES = st.builds("{} {}{}".format, CODES, ENHANCED, WORDS | st.text())
+
+
+@given(st.text(), STAGES, HOSTS)
+def test_every_text_has_a_verdict_at_every_stage(text: str, stage: Stage | None, mx: str) -> None:
+    """Total: one printable line that says why, and a rule that decided."""
+    for failure in (
+        classify_smtp(text, stage=stage, mx=mx),
+        classify_text(text, stage=stage, mx=mx),
+        judge_answer(text, stage=stage, mx=mx),
+        classify_resend(text, text, 418),
+    ):
+        assert failure.reason.strip()
+        assert failure.reason.isprintable()
+        assert len(failure.reason) <= LONGEST_REASON
+        assert failure.rule
+
+
+@given(CODES, ENHANCED, WORDS, STAGES)
+def test_words_in_capitals_mean_the_same(
+    code: str, enhanced: str, words: str, stage: Stage | None
+) -> None:
+    """Servers shout."""
+    quiet, loud = (
+        classify_smtp(f"{code} {enhanced}{each}", stage=stage) for each in (words, words.upper())
+    )
+
+    assert quiet.rule == loud.rule
+
+
+@given(CODES, ENHANCED, st.lists(WORDS, min_size=2, max_size=5), STAGES)
+def test_a_reply_of_many_lines_is_judged_as_one(
+    code: str, enhanced: str, lines: list[str], stage: Stage | None
+) -> None:
+    """Where a server breaks its lines, and how often it repeats its codes, does not matter."""
+    *first, last = [f"{enhanced}{line}" for line in lines]
+    many = "\r\n".join([*(f"{code}-{line}" for line in first), f"{code} {last}"])
+    one = f"{code} {enhanced}{' '.join(lines)}"
+
+    assert classify_smtp(many, stage=stage).rule == classify_smtp(one, stage=stage).rule
+
+
+@given(st.integers(400, 599), st.text(alphabet="abc xyz", min_size=1, max_size=20))
+def test_digits_in_the_midst_of_a_text_are_no_code(code: int, text: str) -> None:
+    """Only reply position counts, or a known prefix."""
+    assert classify_text(f"took {code} {text}").rule == "unknown"
+    assert classify_text(f"x{code} {text}").rule == "unknown"
+    assert classify_text(f"{code}{code} {text}").rule == "unknown"
+    assert classify_text(f"SMTP error {code}: {text}").code == str(code)
+
+
+@given(REPLIES, STAGES, HOSTS)
+def test_what_is_temporary_may_always_pass(reply: str, stage: Stage | None, mx: str) -> None:
+    """A 4 at the front of the most telling code is never hardened."""
+    failure = classify_smtp(reply, stage=stage, mx=mx)
+
+    if (failure.original_code or "")[:1] == "4":
+        assert failure.retryable
+
+
+@given(REPLIES, st.sampled_from(sorted(SESSION)), HOSTS)
+def test_before_the_first_mail_nothing_is_a_messages_fault(
+    reply: str, stage: Stage, mx: str
+) -> None:
+    """It may pass, and it is the provider's."""
+    failure = classify_smtp(reply, stage=stage, mx=mx)
+
+    assert failure.scope is Scope.PROVIDER
+    assert failure.retryable
+
+
+@given(REPLIES, STAGES, HOSTS)
+def test_only_a_sure_permanent_refusal_of_the_recipient_suppresses_hard(
+    reply: str, stage: Stage | None, mx: str
+) -> None:
+    """And only what is the provider's can open a breaker."""
+    failure = classify_smtp(reply, stage=stage, mx=mx)
+
+    if suppression(failure) is Suppression.HARD:
+        assert failure.scope is Scope.RECIPIENT
+        assert not failure.retryable
+        assert not is_class_conflict(failure)
+    assert not may_open_breaker(failure) or failure.scope is Scope.PROVIDER
+
+
+@pytest.mark.parametrize(
+    ("reply", "retryable", "suppress"),
+    [
+        ("552 4.2.2 Mailbox full", True, Suppression.SOFT),
+        ("450 5.1.1 User unknown", False, Suppression.SOFT),
+        ("550 5.1.1 User unknown", False, Suppression.HARD),
+        ("550 4.1.1 User unknown", True, Suppression.NONE),
+    ],
+)
+def test_codes_whose_classes_disagree_prove_nothing_about_a_mailbox(
+    reply: str, *, retryable: bool, suppress: Suppression
+) -> None:
+    """The enhanced code says whether it may pass; nobody is suppressed for good on such an answer."""
+    failure = classify_smtp(reply)
+
+    assert (failure.retryable, suppression(failure)) == (retryable, suppress)
+
+
+@given(REPLIES, STAGES)
+def test_a_stored_failure_is_judged_as_it_was(reply: str, stage: Stage | None) -> None:
+    """What is kept of a failure is enough to judge it again."""
+    before = classify_smtp(reply, stage=stage)
+
+    if before.reason == " ".join(reply.split()):  # nothing was cut off or replaced
+        again = judged_again(before)
+        assert again is not None
+        assert (again.rule, again.retryable, again.scope) == (
+            before.rule,
+            before.retryable,
+            before.scope,
+        )
