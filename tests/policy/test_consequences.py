@@ -39,6 +39,7 @@ HARD_CODES = {
         (classify_smtp("552 5.2.2 Mailbox full"), False, False),
         (classify_smtp("550 5.1.1 No such user"), False, False),
         (classify_smtp("535 5.7.8 bad password"), False, True),
+        (classify_smtp("550 5.7.1 blocked using zen.spamhaus.org"), False, False),
         (classify.network("refused"), False, True),
         (classify.timeout("smtp"), False, True),
     ],

@@ -10,7 +10,7 @@ import typer
 from carteiro.app import open_backend
 from carteiro.cli.desk import refuse_memory, refuse_missing, told
 from carteiro.cli.exit_codes import WrongUse
-from carteiro.cli.options import AsJson, ConfigFile, Since, StoreUrl, in_words
+from carteiro.cli.options import AsJson, ConfigFile, QueueUrl, Since, StoreUrl, in_words
 from carteiro.cli.paging import pages
 from carteiro.cli.printing import Column, Printer, note
 from carteiro.cli.progress import Count, count_done
@@ -71,10 +71,11 @@ def classify(  # noqa: PLR0913 - one an option
     since: Since = None,
     config: ConfigFile = None,
     store: StoreUrl = None,
+    queue: QueueUrl = None,
     as_json: AsJson = False,
 ) -> None:
     """Explain what an answer of a provider means; or see what your own rules would change."""
-    settings = load(file=config, overrides={"store": store})
+    settings = load(file=config, overrides={"store": store, "queue": queue})
     out = Printer(as_json=as_json)
     if dry_run == (answer is not None):
         raise WrongUse("give either an answer to explain, or --dry-run")

@@ -35,8 +35,12 @@ def throttles(failure: Failure) -> bool:
 
 
 def may_open_breaker(failure: Failure) -> bool:
-    """Whether it speaks against the provider's health: only what is the provider's, and no mere pace."""
-    if failure.scope is not Scope.PROVIDER:
+    """Whether it speaks against the provider's health: only what is the provider's, and no mere pace.
+
+    What one destination holds against it, as a block list, does not: others take its mail.
+    """
+    ruling = RULINGS.get(rule_name(failure))
+    if failure.scope is not Scope.PROVIDER or (ruling is not None and ruling.is_local):
         return False
     return not throttles(failure) or rule_name(failure) in _USED_UP
 

@@ -1,5 +1,6 @@
 """What a rule says of a failure, and the rulings that many rules share."""
 
+from dataclasses import replace
 from enum import StrEnum
 
 from carteiro.model import Category, Scope, value
@@ -15,12 +16,13 @@ class Suppression(StrEnum):
 
 @value
 class Ruling:
-    """What a rule says of a failure."""
+    """What a rule says of a failure; ``is_local``: one destination alone says so, others may think otherwise."""
 
     category: Category
     retryable: bool
     scope: Scope
     suppress: Suppression = Suppression.NONE
+    is_local: bool = False
 
 
 def later(
@@ -58,7 +60,8 @@ OUR_TENANT = never(Scope.TENANT, Category.CONFIGURATION_ERROR)
 
 UNAVAILABLE = later(Scope.PROVIDER)
 THROTTLED = later(Scope.PROVIDER, Category.QUOTA_ERROR)
-BLOCKED_SOURCE = later(Scope.PROVIDER)  # another provider, with other addresses, may get through
+# Another provider, with other addresses, may get through; so may this one elsewhere.
+BLOCKED_SOURCE = replace(UNAVAILABLE, is_local=True)
 
 DESTINATION_LATER = later(Scope.DESTINATION)
 DESTINATION_FULL = later(Scope.DESTINATION, Category.QUOTA_ERROR)
