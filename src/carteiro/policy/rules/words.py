@@ -98,7 +98,7 @@ TEXT_RULES: tuple[TextRule, ...] = (
         | sender & not verified | from address & not verified | address is not verified
         | domain & not verified | invalid mail from | bad sender | unknown sender
         | not own the sender | not match & authenticated user | send on behalf of
-        | mail from & not allowed | from domain & not allowed | sender is not authorized
+        | mail from address & not allowed | from domain & not allowed | sender is not authorized
         """,
     ),
     rule(
