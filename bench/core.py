@@ -15,6 +15,7 @@ import http_api
 import mime
 import postgres
 import redis_queue
+import resend
 import smtp
 from figures import Figure, figures_of, in_pairs, lines_of, print_table, row, say
 
@@ -89,6 +90,7 @@ def main() -> None:
         "http": lambda: http_api.measure(max(1000, asked.jobs // 10), asked.pairs),
         "mime": mime.measure,
         "smtp": lambda: smtp.measure(max(1000, asked.jobs // 5), asked.pairs),
+        "resend": lambda: resend.measure(max(1000, asked.jobs // 20), asked.pairs),
         "postgres": lambda: postgres.measure(postgres.PARTS, asked.jobs, asked.waiting),
         "redis": lambda: redis_queue.measure(redis_queue.PARTS, asked.jobs),
     }
