@@ -12,6 +12,7 @@ import pytest
 from carteiro.cli.exit_codes import ExitCode
 from carteiro.stores.sqlite.opening import newest_version
 from support.command_line import CommandLine
+from support.resend_process import running_twin
 from support.services import HOST, free_port
 
 
@@ -245,6 +246,21 @@ def test_a_relay_that_is_away_is_a_warning(line: CommandLine) -> None:
 
     levels = {each["check"]: each["level"] for each in ran.documents}
     assert (ran.code, levels["provider"]) == (ExitCode.OK, "warn")
+
+
+def test_a_key_that_resend_does_not_know_is_a_warning(line: CommandLine) -> None:
+    """Mail waits for a better one; neither the finding nor the settings show the key."""
+    line.sent()
+    with running_twin() as (url, _):
+        account = {"CARTEIRO_PROVIDER": "resend", "CARTEIRO_RESEND_URL": url}
+        ran = line("doctor", "--json", RESEND_API_KEY="re_wrong_4f1c", **account)
+        shown = line("config", "show", RESEND_API_KEY="re_wrong_4f1c", **account)
+
+    [found] = [each for each in ran.documents if each["check"] == "provider"]
+    assert (ran.code, found["level"]) == (ExitCode.OK, "warn")
+    assert found["told"] == "resend: API key is invalid."
+    assert "4f1c" not in ran.out + shown.out
+    assert "env:RESEND_API_KEY" in shown.out
 
 
 def test_a_password_that_is_nowhere_names_its_setting(line: CommandLine) -> None:

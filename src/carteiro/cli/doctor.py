@@ -57,6 +57,8 @@ async def _provider(settings: Settings, backend: Backend) -> tuple[Finding, bool
     except CarteiroError as error:
         return Finding("provider", Level.FAIL, str(error)), False
     fault = None if kind.check is None else await kind.check()
+    if kind.close is not None:
+        await kind.close()
     if fault is not None:
         advice = "mail waits and is tried again; look at the provider and its settings"
         return Finding("provider", Level.WARN, f"{settings.provider}: {fault}", advice), is_network
