@@ -94,6 +94,7 @@ class Place:
     store: str
     folder: str
     queue: str = ""  # where the jobs are, if not in the store
+    resend: str = ""  # where Resend is played that takes e-mail over, if not the sandbox
 
     @property
     def marks(self) -> Path:
