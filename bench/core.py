@@ -15,6 +15,7 @@ import http_api
 import mime
 import postgres
 import redis_queue
+import resend
 import ses
 import smtp
 import verdicts
@@ -92,6 +93,7 @@ def main() -> None:
         "mime": mime.measure,
         "classify": verdicts.measure,
         "smtp": lambda: smtp.measure(max(1000, asked.jobs // 5), asked.pairs),
+        "resend": lambda: resend.measure(max(1000, asked.jobs // 20), asked.pairs),
         "ses": lambda: ses.measure(max(1000, asked.jobs // 20), asked.pairs),
         "postgres": lambda: postgres.measure(postgres.PARTS, asked.jobs, asked.waiting),
         "redis": lambda: redis_queue.measure(redis_queue.PARTS, asked.jobs),

@@ -22,8 +22,12 @@ from carteiro.cli.exit_codes import MEANINGS, ExitCode
 from carteiro.cli.options import in_words
 from carteiro.model import FINISHED, TRANSITIONS, ZERO, State
 from carteiro.policy.retry import PRESETS, RetryPolicy, default_preset
-from carteiro.ports import Backend
+from carteiro.ports import Backend, Features, Provider
 from carteiro.providers import sandbox
+from carteiro.providers.noop import NoopProvider
+from carteiro.providers.resend import ResendProvider
+from carteiro.providers.ses import SesProvider
+from carteiro.providers.smtp import SmtpProvider
 from carteiro.stores.sqlite import opening
 from carteiro.telemetry.metrics import definitions
 from carteiro.telemetry.metrics.labels import LAST_ATTEMPT, MOST_CODES, attempt_label
@@ -211,6 +215,50 @@ def sandbox_page() -> str:
         "Words in capitals stand for a number. Attempts are counted over the whole life of a message:\n"
         "a redrive goes on counting. The seed of the random ones is a [setting](settings.md).\n"
     )
+
+
+# --- providers ----------------------------------------------------------------------------------
+
+_PROVIDERS: tuple[type[Provider], ...] = (
+    sandbox.SandboxProvider,
+    SmtpProvider,
+    SesProvider,
+    ResendProvider,
+    NoopProvider,
+)
+_FEATURES: Mapping[str, str] = {
+    "is_remote": "is across a network: `carteiro doctor` asks whether it can be used",
+    "is_encrypted": "is spoken to with TLS, certificates checked",
+    "names_stage": "tells at which stage a mail was refused",
+    "refuses_copies": "may refuse a copy and take the rest",
+    "replays_for": "knows a repeated call by its key, and delivers once: so a [doubt](../explanation/in-doubt.md) ends",
+    "gives_evidence": "tells later what it took, so that a doubt can end without a call",
+    "tells_rate": "tells in its answers how many calls are left, and is not asked for more",
+    "has_regions": "can be called in several regions",
+}
+
+
+def providers_page() -> str:
+    """Every provider, and what it can do."""
+    names = " | ".join(f"`{each.name}`" for each in _PROVIDERS)
+    rows = "".join(
+        f"| {told} | {' | '.join(_can(each.features, name) for each in _PROVIDERS)} |\n"
+        for name, told in _FEATURES.items()
+    )
+    return (
+        f"# Providers and what they can do\n\n{NOTE}\n"
+        "Each keeps the contract of [tests/contract/provider](../../tests/contract/provider): it begins the\n"
+        "hand-over before it, and says what came of it. Which one is used says\n"
+        "[`provider`](settings.md#provider). [Add a provider](../how-to/add-a-provider.md) says how to make one.\n\n"
+        f"| | {names} |\n| --- |{' --- |' * len(_PROVIDERS)}\n{rows}"
+    )
+
+
+def _can(features: Features, name: str) -> str:
+    given = getattr(features, name)
+    if isinstance(given, timedelta):
+        return in_words(given)
+    return "yes" if given else ""
 
 
 # --- backends -----------------------------------------------------------------------------------
@@ -542,6 +590,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "verdicts.md": lambda: verdicts_page(NOTE),
     "metrics.md": metrics_page,
     "path-of-an-email.md": path_page,
+    "providers.md": providers_page,
     "sandbox.md": sandbox_page,
     "settings.md": settings_page,
     "sql.md": sql_page,

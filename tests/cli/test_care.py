@@ -12,6 +12,7 @@ import pytest
 from carteiro.cli.exit_codes import ExitCode
 from carteiro.stores.sqlite.opening import newest_version
 from support.command_line import CommandLine
+from support.resend_process import running_twin
 from support.services import HOST, free_port
 from support.ses_servers import a_twin_process, taken_by_ses
 from support.ses_twin import KEY_ID, REGION, SECRET
@@ -267,6 +268,21 @@ def test_an_account_of_ses_is_looked_at(line: CommandLine, tmp_path: Path) -> No
     assert [each["level"] for each in found] == ["ok", "warn"]
     assert "UnrecognizedClient" in found[1]["told"]
     assert taken_by_ses(twin.folder) == []
+
+
+def test_a_key_that_resend_does_not_know_is_a_warning(line: CommandLine) -> None:
+    """Mail waits for a better one; neither the finding nor the settings show the key."""
+    line.sent()
+    with running_twin() as (url, _):
+        account = {"CARTEIRO_PROVIDER": "resend", "CARTEIRO_RESEND_URL": url}
+        ran = line("doctor", "--json", RESEND_API_KEY="re_wrong_4f1c", **account)
+        shown = line("config", "show", RESEND_API_KEY="re_wrong_4f1c", **account)
+
+    [found] = [each for each in ran.documents if each["check"] == "provider"]
+    assert (ran.code, found["level"]) == (ExitCode.OK, "warn")
+    assert found["told"] == "resend: API key is invalid."
+    assert "4f1c" not in ran.out + shown.out
+    assert "env:RESEND_API_KEY" in shown.out
 
 
 def test_a_password_that_is_nowhere_names_its_setting(line: CommandLine) -> None:

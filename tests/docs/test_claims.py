@@ -18,6 +18,8 @@ from carteiro.policy.html import _LARGEST_PARSED
 from carteiro.policy.lifecycle import LONGEST_HOLD_MS
 from carteiro.policy.quota import KEY_LIFE_MS
 from carteiro.policy.retry import PRESETS, RetryPolicy
+from carteiro.providers.resend.letter import MESSAGE_TAG, REVISION_TAG, TENANT_TAG
+from carteiro.providers.resend.provider import REPLAYS_FOR
 from carteiro.stores.sqlite.opening import _OLDEST_SQLITE
 from carteiro.telemetry.metrics.definitions import METRICS
 from support.pages import REPOSITORY, pages, text_of
@@ -39,6 +41,7 @@ FAIRNESS = "docs/explanation/fairness.md"
 RETENTION = "docs/reference/retention.md"
 TUTORIAL = "docs/tutorial/first-message.md"
 SMTP = "docs/how-to/send-through-smtp.md"
+RESEND = "docs/how-to/send-through-resend.md"
 DEPLOYED = "deploy/carteiro.toml"
 MIB = 1024 * 1024
 DEFAULT_PRESET = PRESETS[SETTINGS.retry_preset]
@@ -56,6 +59,8 @@ def lasting(policy: RetryPolicy) -> timedelta:
         ("CONTRIBUTING.md", ", ".join(generate.stage_names())),
         ("CHANGELOG.md", ", ".join(generate.stage_names())),
         (LEASES, f"({LONGEST_HOLD_MS // 60_000} minutes)"),
+        (RESEND, f"more than {REPLAYS_FOR // timedelta(hours=1)} hours ago"),
+        *((RESEND, f"`{tag}`") for tag in (MESSAGE_TAG, TENANT_TAG, REVISION_TAG)),
         (LEASES, f"From the {ORDINALS[SUSPECT_CLAIMS + 1]} claim on"),
         (LEASES, f"After {NUMBERS[MOST_CLAIMS]} claims"),
         (FAIRNESS, f"costs {SCALE:,}"),

@@ -1,10 +1,14 @@
 """Pages that come from code say what the code says."""
 
+from dataclasses import fields
+from typing import get_args
+
 import pytest
 
 import generate
 from carteiro import config
 from carteiro.model import TRANSITIONS
+from carteiro.ports import Features
 from carteiro.providers import sandbox
 
 
@@ -40,6 +44,16 @@ def test_the_path_page_has_every_stage_in_its_order() -> None:
 def test_the_sandbox_page_has_every_address(local: str) -> None:
     """An address that plays something is documented with its reply."""
     assert f"`{local}@{sandbox.DOMAIN}` | {sandbox.REPLIES[local]} |" in generate.sandbox_page()
+
+
+def test_the_providers_page_has_every_provider_and_every_feature() -> None:
+    """Whoever can be chosen is a column; what a provider can say of itself is a row."""
+    page = generate.providers_page()
+
+    chosen = get_args(config.ProviderName)
+    assert {f"`{name}`" for name in chosen} <= set(page.split())
+    assert list(generate._FEATURES) == [field.name for field in fields(Features)]
+    assert page.count("\n| ") == len(fields(Features)) + 2
 
 
 def test_the_backends_page_tells_what_memory_cannot_do() -> None:

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple, TypeAlias
 from uuid import uuid4
 
 import orjson
+import uvloop
 
 HOST = "127.0.0.1"
 KEPT_SECONDS = 24 * 60 * 60.0
@@ -447,4 +448,4 @@ async def _main() -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(_main())
+    uvloop.run(_main())

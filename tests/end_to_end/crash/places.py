@@ -95,6 +95,7 @@ class Place:
     folder: str
     queue: str = ""  # where the jobs are, if not in the store
     ses: str = ""  # where SES is, if it is not the sandbox that takes e-mail over
+    resend: str = ""  # where Resend is played that takes e-mail over, if not the sandbox
 
     @property
     def marks(self) -> Path:

@@ -109,6 +109,7 @@ async def opened(
             "queue": place.queue,
             **(_through_ses(place) if place.ses else {}),
             **({} if as_usual else _SHORT),
+            **(_through_resend(place.resend) if place.resend else {}),
             "delivery.grace_ms": grace // timedelta(milliseconds=1),
             "postgres.command_timeout_ms": command_timeout // timedelta(milliseconds=1),
             "sqlite.min_free_bytes": 0,
@@ -137,6 +138,17 @@ def _through_ses(place: Place) -> dict[str, object]:
         "ses.access_key_id": KEY_ID,
         "ses.secret_access_key": f"file:{secret_file(place.ses_folder)}",
         "ses.default_from": "loja@example.com",
+    }
+
+
+def _through_resend(url: str) -> dict[str, object]:
+    """Settings with which e-mail goes there, as whoever the environment has the key of."""
+    return {
+        "provider": "resend",
+        "resend.url": url,
+        "resend.default_from": "loja@example.com",
+        "delivery.call_limit_ms": 2000,  # the other side is a real one: it may be slow
+        "delivery.hold_margin_ms": 200,
     }
 
 

@@ -53,9 +53,9 @@ async def test_everything_that_an_e_mail_says_is_asked_for() -> None:
             "List-Unsubscribe": "<https://example.com/u>",
         },
         "tags": [
-            {"name": "carteiro_message", "value": parcel.message},
-            {"name": "carteiro_tenant", "value": parcel.tenant},
-            {"name": "carteiro_revision", "value": "1"},
+            {"name": "carteiro-message", "value": parcel.message},
+            {"name": "carteiro-tenant", "value": parcel.tenant},
+            {"name": "carteiro-revision", "value": "1"},
         ],
         "attachments": [
             {"filename": "a.pdf", "content": CONTENT, "content_type": "application/pdf"},

@@ -12,9 +12,9 @@ from carteiro.email import Attachment, Email
 from carteiro.mime import given_header, mail_address, message_id
 from carteiro.ports.provider import Parcel
 
-MESSAGE_TAG = "carteiro_message"
-TENANT_TAG = "carteiro_tenant"
-REVISION_TAG = "carteiro_revision"
+MESSAGE_TAG = "carteiro-message"
+TENANT_TAG = "carteiro-tenant"
+REVISION_TAG = "carteiro-revision"
 
 _NOT_IN_A_TAG = re.compile(r"[^A-Za-z0-9_-]")
 _LONGEST_TAG = 256

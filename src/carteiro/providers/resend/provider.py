@@ -20,6 +20,7 @@ from carteiro.providers.resend.answers import (
     outcome_of,
     unanswered,
 )
+from carteiro.providers.resend.clients import Clients
 from carteiro.providers.resend.letter import key_of, write_letter
 from carteiro.providers.resend.options import ResendOptions
 from carteiro.providers.resend.pace import Pace
@@ -27,14 +28,8 @@ from carteiro.providers.resend.pace import Pace
 # Resend keeps a key for 24 hours from when it came; an hour for clocks that differ and calls that take long.
 REPLAYS_FOR = timedelta(hours=23)
 
-_CONNECT_SECONDS = 10.0
 _CHECK_SECONDS = 10.0
-_IDLE_SECONDS = (
-    15.0  # less than a server keeps a connection: one that it closes is found out too late
-)
-_LONGEST_PAUSE = (
-    5.0  # seconds that a call waits for a new limit; for longer its slot is given to others
-)
+_LONGEST_PAUSE = 5.0  # seconds to wait for a new limit; for longer the slot is given to others
 
 
 class ResendProvider:
@@ -58,7 +53,7 @@ class ResendProvider:
         }
         self._free = asyncio.Semaphore(options.connections)
         self._pace = Pace()
-        self._client: httpx.AsyncClient | None = None
+        self._clients = Clients()
 
     async def deliver(self, parcel: Parcel, handover: Handover) -> Outcome:
         """Send the mail to all its recipients: Resend takes all or none."""
@@ -81,17 +76,17 @@ class ResendProvider:
     async def check(self) -> str | None:
         """What keeps Resend from being used, if anything: whether it knows the key."""
         try:
-            answer = await self._opened().get(
-                f"{self._options.url}/domains", headers=self._headers, timeout=_CHECK_SECONDS
-            )
+            async with self._clients.one() as client:
+                answer = await client.get(
+                    f"{self._options.url}/domains", headers=self._headers, timeout=_CHECK_SECONDS
+                )
         except httpx.RequestError as error:
             return f"{type(error).__name__}: {error}"
         return fault_of(answer)
 
     async def close(self) -> None:
         """Close the connections."""
-        if self._client is not None:
-            await self._client.aclose()
+        await self._clients.close()
 
     async def _turn(self) -> timedelta | None:
         """Wait until the limit lets a call go; longer than a moment: how long."""
@@ -107,25 +102,12 @@ class ResendProvider:
             "POST", self._emails, headers=headers, stream=_Letter(letter, handover)
         )
         try:
-            answer = await self._opened().send(request)
+            async with self._clients.one() as client:
+                answer = await client.send(request)
         except httpx.RequestError as error:
             return unanswered(error, handover)
         self._pace.heard(answer.headers, answer.status_code, time.monotonic())
         return outcome_of(answer)
-
-    def _opened(self) -> httpx.AsyncClient:
-        """The client, made with the first call: whoever only looks at the settings needs none."""
-        if self._client is None:
-            most = self._options.connections
-            self._client = httpx.AsyncClient(
-                limits=httpx.Limits(
-                    max_connections=most,
-                    max_keepalive_connections=most,
-                    keepalive_expiry=_IDLE_SECONDS,
-                ),
-                timeout=httpx.Timeout(None, connect=_CONNECT_SECONDS),  # the call has its limit
-            )
-        return self._client
 
 
 class _Letter(httpx.AsyncByteStream):

@@ -1,0 +1,42 @@
+"""The resend provider: from an e-mail to the id that the twin answers, so many calls at once."""
+
+import argparse
+import asyncio
+import os
+from datetime import timedelta
+
+from carteiro.model import Taken
+from carteiro.ports.provider import Handover
+from carteiro.providers.resend import ResendOptions, ResendProvider
+from figures import measured, report
+from ours.shared import run
+from resend_mails import KEY_NAME, SENDER, a_parcel
+
+_LIMIT = timedelta(seconds=30)
+
+
+async def _send_all(url: str, first: int, mails: int, calls: int) -> None:
+    key = os.environ[KEY_NAME]
+    provider = ResendProvider(ResendOptions(key, url, default_from=SENDER, connections=calls))
+    parcels = [a_parcel(first + number) for number in range(mails)]
+    waiting = iter(parcels)
+
+    async def one() -> None:
+        for parcel in waiting:
+            outcome = await provider.deliver(parcel, Handover(_LIMIT))
+            assert isinstance(outcome, Taken), outcome
+
+    with measured("resend", mails) as figure:
+        await asyncio.gather(*[one() for _ in range(calls)])
+    report(figure)
+    await provider.close()
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--url", required=True)
+    parser.add_argument("--first", type=int, required=True)
+    parser.add_argument("--mails", type=int, required=True)
+    parser.add_argument("--calls", type=int, required=True)
+    asked = parser.parse_args()
+    run(_send_all(asked.url, asked.first, asked.mails, asked.calls))

@@ -1,0 +1,42 @@
+"""The twin of Resend as a process of its own: it outlives those who call it, however they end."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from uuid import uuid4
+
+import httpx
+
+from support import resend_twin
+from support.resend_twin import HOST, Delivery
+
+_PATIENCE_S = 30.0
+
+
+@contextmanager
+def running_twin() -> Iterator[tuple[str, str]]:
+    """Where it listens, and the key that it knows."""
+    key = f"re_{uuid4().hex}"
+    started = subprocess.Popen(
+        [sys.executable, str(Path(resend_twin.__file__))],
+        env=os.environ | {"RESEND_API_KEY": key},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    with started as twin:
+        assert twin.stdin is not None
+        assert twin.stdout is not None
+        try:
+            yield f"http://{HOST}:{int(twin.stdout.readline())}", key
+        finally:
+            twin.stdin.close()
+            twin.wait(_PATIENCE_S)
+
+
+def delivered_by(url: str) -> list[Delivery]:
+    """What the twin delivered so far."""
+    answer = httpx.get(f"{url}/twin/deliveries", timeout=_PATIENCE_S)
+    return [Delivery(**each) for each in answer.json()]
