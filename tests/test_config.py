@@ -318,7 +318,7 @@ def test_an_unknown_flag_is_refused() -> None:
         ("queue = 'redis+sentinel://here/main/abc'", "/SERVICE/NUMBER"),
         (
             "provider = 'pigeon'",
-            "provider = 'pigeon' (from carteiro.toml): should be sandbox, smtp, ses, ses:REGION, resend or noop",
+            "provider = 'pigeon' (from carteiro.toml): should be sandbox, smtp, ses, resend, noop or ses:REGION",
         ),
         ("provider = 'smtp, ses:moon'", "ses:REGION"),
         ("provider = 'smtp, smtp'", "should name no provider twice"),

@@ -49,6 +49,8 @@ FILE_NAME = "carteiro.toml"
 ENV_PREFIX = "CARTEIRO_"
 ENV_FILE = "CARTEIRO_CONFIG"
 
+PROVIDERS = ("sandbox", "smtp", "ses", "resend", "noop")
+
 LogLevel: TypeAlias = Literal["debug", "info", "warn", "error"]
 
 _MEMORY = "memory://"
@@ -69,7 +71,7 @@ _SLOTS_WITHOUT = 200
 _SERVICE_LINK = re.compile(r"_SERVICE_(HOST|PORT)|_PORT_\d+_(TCP|UDP)")
 _SERVICE_LINK_VALUES = ("tcp://", "udp://")
 
-_PROVIDER = re.compile(r"sandbox|smtp|ses(:[a-z]{2}(-[a-z]+)+-[0-9]+)?|resend|noop", re.ASCII)
+_PROVIDER = re.compile(rf"{'|'.join(PROVIDERS)}|ses:[a-z]{{2}}(-[a-z]+)+-[0-9]+", re.ASCII)
 _SECRETS = frozenset(
     {"smtp.password", "resend.api_key", "ses.secret_access_key"}
 )  # whoever wrote the secret itself must not see it in a log
@@ -125,7 +127,7 @@ def _route(raw: str) -> str:
     names = provider_names(raw)
     if not all(_PROVIDER.fullmatch(name) for name in names):
         raise ValueError(
-            "should be sandbox, smtp, ses, ses:REGION, resend or noop, or several of them parted by commas"
+            f"should be {', '.join(PROVIDERS)} or ses:REGION, or several of them parted by commas"
         )
     if len(set(names)) < len(names):
         raise ValueError("should name no provider twice")

@@ -36,7 +36,7 @@ def test_no_two_settings_share_a_variable() -> None:
             "pigeon",
             "provider = 'pigeon' (from environment variable CARTEIRO_PROVIDER)",
         ),
-        ("CARTEIRO_PROVIDER", "pigeon", "should be sandbox, smtp, ses, ses:REGION, resend or noop"),
+        ("CARTEIRO_PROVIDER", "pigeon", "should be sandbox, smtp, ses, resend, noop or ses:REGION"),
         (
             "CARTEIRO_STORE",
             "redis://here",

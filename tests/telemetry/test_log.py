@@ -169,6 +169,8 @@ def write_all() -> None:
     log.store_failed("settle", StoreUnavailable("locked"), wait=timedelta(seconds=1))
     log.queue_away("redis://here", "refused", wait=timedelta(seconds=1))
     log.queue_back("redis://here")
+    log.provider_left_alone("smtp", "refused", wait=timedelta(seconds=1))
+    log.provider_healed("smtp")
     log.request_failed("request-1", StoreUnavailable("locked"), status=503)
     log.upkeep_done("expire", count=3)
     log.upkeep_failed("prune", StoreUnavailable("locked"))
