@@ -13,6 +13,7 @@ from carteiro.errors import InvalidMessage
 from carteiro.model import Category, Failure, LeasedJob, Scope, value
 from carteiro.policy.addresses import judge_address
 from carteiro.policy.html import find_danger
+from carteiro.policy.suppression import SUPPRESSED
 
 INTEGRITY = "INTEGRITY"
 OUTBOX = "OUTBOX"
@@ -20,7 +21,6 @@ RECIPIENT = "RECIPIENT"
 TEMPLATE = "TEMPLATE"
 VALIDATIONS = (INTEGRITY, OUTBOX, RECIPIENT, TEMPLATE)
 
-SUPPRESSED = "SUPPRESSED"
 SUPPRESSED_REASON = "the address is on the tenant's suppression list"
 MAX_HTML_BYTES = 512 * 1024
 _LONGEST_UTF8 = 4  # bytes of a character

@@ -8,7 +8,8 @@ import time
 from datetime import timedelta
 
 from carteiro.model import ZERO, Category, Event, EventType, LeasedJob, Start
-from carteiro.path.confirm import SUPPRESSED, SUPPRESSED_REASON, Confirmed
+from carteiro.path.confirm import SUPPRESSED_REASON, Confirmed
+from carteiro.policy.suppression import SUPPRESSED
 
 
 def start(

@@ -21,6 +21,7 @@ from carteiro.model import (
 )
 from carteiro.policy.addresses import judge_address
 
+SUPPRESSED = "SUPPRESSED"  # the code of what is not sent for it
 SOFT_BOUNCES = 3  # so many ...
 SOFT_WINDOW = timedelta(days=30)  # ... in this time suppress, for as long again
 _WINDOW_MS = SOFT_WINDOW // timedelta(milliseconds=1)
