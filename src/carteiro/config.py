@@ -73,12 +73,13 @@ _SERVICE_LINK_VALUES = ("tcp://", "udp://")
 
 _PROVIDER = re.compile(rf"{'|'.join(PROVIDERS)}|ses:[a-z]{{2}}(-[a-z]+)+-[0-9]+", re.ASCII)
 _SECRETS = frozenset(
-    {"smtp.password", "resend.api_key", "ses.secret_access_key"}
+    {"smtp.password", "resend.api_key", "ses.secret_access_key", "feedback.resend_secret"}
 )  # whoever wrote the secret itself must not see it in a log
 _API_URL = re.compile(
     rf"https://{_PLACE}(/[^?#\s]*)?|http://(localhost|127\.0\.0\.1|\[::1\])(:\d+)?(/[^?#\s]*)?",
     re.ASCII,
 )
+_TOPIC = re.compile(r"arn:aws[a-z-]*:sns:[a-z0-9-]{3,}:[0-9]{12}:[A-Za-z0-9_-]{1,256}", re.ASCII)
 _SECRET_REFERENCE = re.compile(r"env:[A-Za-z_][A-Za-z0-9_]*|file:.+")
 
 
@@ -148,6 +149,12 @@ def _networks(raw: str) -> str:
     return raw
 
 
+def _topics(raw: str) -> str:
+    if not all(_TOPIC.fullmatch(each) for each in raw.split()):
+        raise ValueError("should be ARNs of SNS topics, parted by spaces")
+    return raw
+
+
 def _duration_or_none(raw: object) -> timedelta | None:
     return _duration(raw) or None
 
@@ -195,6 +202,8 @@ SecretReference: TypeAlias = Annotated[str, BeforeValidator(_secret_reference)]
 Route: TypeAlias = Annotated[str, AfterValidator(_route)]
 AddressOrNone: TypeAlias = Annotated[str, BeforeValidator(_address_or_none)]
 ApiUrl: TypeAlias = Annotated[str, AfterValidator(_api_url)]
+UrlOrNone: TypeAlias = Annotated[str, AfterValidator(lambda raw: raw and _api_url(raw))]
+Topics: TypeAlias = Annotated[str, AfterValidator(_topics)]
 Weight: TypeAlias = Annotated[float, Field(ge=LIGHTEST, le=HEAVIEST, allow_inf_nan=False)]
 
 
@@ -409,6 +418,14 @@ class VerdictSettings(_Section):
         )
 
 
+class FeedbackSettings(_Section):
+    """Who may tell what became of mails; empty: nobody."""
+
+    ses_topics: Topics
+    sns_url: UrlOrNone
+    resend_secret: SecretReference
+
+
 class LogSettings(_Section):
     """What is written to the log."""
 
@@ -449,6 +466,7 @@ class Settings(_Section):
     smtp: SmtpSettings
     resend: ResendSettings
     ses: SesSettings
+    feedback: FeedbackSettings
     metrics: MetricsSettings
     log: LogSettings
     _given: Mapping[str, Given] = PrivateAttr(default_factory=dict)

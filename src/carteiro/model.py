@@ -131,6 +131,12 @@ class EventType(StrEnum):
     LATE_RESULT = "LATE_RESULT"
     CANCEL_REQUESTED = "CANCEL_REQUESTED"
     RECIPIENT_REFUSED = "RECIPIENT_REFUSED"
+    DELAYED = "DELAYED"
+    DELIVERED = "DELIVERED"
+    OPENED = "OPENED"
+    CLICKED = "CLICKED"
+    BOUNCED = "BOUNCED"
+    COMPLAINED = "COMPLAINED"
 
 
 @value
@@ -483,6 +489,7 @@ class LeasedJob:
     recipient: Recipient | None = None
     retry_preset: str | None = None  # of its template type, else of its tenant
     provider: str | None = None  # of its last attempt
+    suppressed: frozenset[str] = frozenset()  # those of its addresses that must not be written to
 
 
 @value
@@ -646,6 +653,83 @@ class RedriveAnswer(StrEnum):
     NOT_FOUND = "not_found"
     NO_CONTENT = "no_content"  # its body is past its retention
     CHANGED = "changed"  # it is another revision by now than the one that was edited
+
+
+# --- feedback: what a provider tells later ------------------------------------------------------
+
+
+class BounceKind(StrEnum):
+    """Whose fault a bounce is: an address that is none, one that cannot take it now, or the mail's."""
+
+    HARD = "hard"
+    SOFT = "soft"
+    REJECTED = "rejected"
+
+
+@value
+class Feedback:
+    """What a provider told of a message that it took over.
+
+    ``type`` SENT: that it has it, and no more. ``event_id`` is the same whenever the same is told again.
+    ``revision`` is that of what it took, None if it did not say.
+    """
+
+    message: MessageId
+    type: EventType
+    at: datetime
+    provider: str
+    provider_id: str
+    event_id: str
+    revision: int | None = None
+    recipients: tuple[str, ...] = ()
+    bounce: BounceKind | None = None
+    detail: str | None = None
+
+
+class NoteAnswer(StrEnum):
+    """What a feedback did."""
+
+    NOTED = "noted"
+    RESOLVED = "resolved"  # noted, and the message is SENT by it
+    KNOWN = "known"
+    UNKNOWN = "unknown"  # there is no such message, or none of it was ever sent
+
+
+# --- suppressions -------------------------------------------------------------------------------
+
+
+class SuppressionReason(StrEnum):
+    """Why an address must not be written to."""
+
+    HARD_BOUNCE = "hard_bounce"
+    COMPLAINT = "complaint"
+    MANUAL = "manual"
+    SOFT_BOUNCE = "soft_bounce"
+
+
+@value
+class NewSuppression:
+    """An address, and why it is not to be written to; ``at`` None: now, ``expires_at`` None: as its reason has it."""
+
+    address: str
+    reason: SuppressionReason
+    at: datetime | None = None
+    expires_at: datetime | None = None
+
+
+@value
+class Suppression:
+    """One reason why an address is not written to; ``address`` None: it was erased, its hash alone is known.
+
+    A soft bounce is merely counted (``bounces``) until it ``is_active``.
+    """
+
+    address: str | None
+    reason: SuppressionReason
+    created_at: datetime
+    expires_at: datetime | None
+    is_active: bool = True
+    bounces: int = 0
 
 
 # --- tenants ----------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ NAMED = {
     "admin-token rotate",
     *(f"template {each}" for each in ("ls", "show", "put", "delete", "preview", "samples")),
     *(f"recipient {each}" for each in ("ls", "show", "delete", "erase")),
+    *(f"suppression {each}" for each in ("ls", "add", "rm")),
     *(f"inbox {each}" for each in ("ls", "show", "open")),
 }
 SERVERS = {"up", "api", "worker"}  # they print a log, not data
@@ -128,6 +129,7 @@ ON_NOTHING = {
     "admin-token": ("admin-token", "rotate"),
     "template": ("template", "ls", "--tenant", "acme"),
     "recipient": ("recipient", "ls", "--tenant", "acme"),
+    "suppression": ("suppression", "ls", "--tenant", "acme"),
     "inbox": ("inbox", "ls"),
 }
 
@@ -175,6 +177,9 @@ OF_A_TENANT = [
     ("recipient", "delete", SOME_ID, "--yes"),
     ("recipient", "erase", SOME_ID, "--yes"),
     ("erase", "--recipient", SOME_ID, "--yes"),
+    ("suppression", "ls"),
+    ("suppression", "add", "ana@example.com"),
+    ("suppression", "rm", "ana@example.com"),
 ]
 ABOUT_A_TENANT = ["show", "set", "disable", "enable", "pause", "resume", "erase"]
 
@@ -233,6 +238,7 @@ def test_every_exit_code_has_a_meaning() -> None:
         ("tenant", "add", "\udcff"),
         ("tenant", "set", "acme", "--name", "\udcff"),
         ("recipient", "ls", "--tenant", "acme", "--email", "\udcff"),
+        ("suppression", "add", "--tenant", "acme", "\udcff@example.com"),
     ],
 )
 def test_what_is_no_utf_8_is_refused(line: CommandLine, arguments: tuple[str, ...]) -> None:

@@ -40,6 +40,7 @@ BODIES: dict[str, Any] = {  # one that would be accepted, by the name of its doc
     "EnqueueQuestion": {"p_template_type": "welcome", "p_recipient_email": "a@example.com"},
     "FairnessDocument": {},
     "NewKey": {},
+    "NewSuppressions": {"emails": ["a@example.com"]},
     "NewTenantDocument": {},
     "PreviewQuestion": {"variables": {}},
     "PurgeQuestion": {"olderThanMs": 0},
@@ -70,7 +71,7 @@ class Requests:
     def under(self, *prefixes: str) -> Iterator[tuple[str, str, dict[str, Any]]]:
         """Method, path and options of each request below one of the prefixes."""
         for path, method, operation in operations_of(self._document):
-            if path.startswith(prefixes):
+            if path.startswith(prefixes) and operation.get("security"):
                 yield method, self._address(path), self._options(operation)
 
     def _address(self, path: str) -> str:
@@ -78,6 +79,12 @@ class Requests:
         return path.format(**self._things[about])
 
     def _options(self, operation: Mapping[str, Any]) -> dict[str, Any]:
+        if needed := [
+            each["name"]
+            for each in operation.get("parameters", ())
+            if each["in"] == "query" and each["required"]
+        ]:
+            return {"params": dict.fromkeys(needed, f"{SECRET}@example.com")}
         for media_type, content in operation.get("requestBody", {}).get("content", {}).items():
             headers = {"Content-Type": media_type}
             if media_type != "application/json":
@@ -102,6 +109,8 @@ async def things_of_acme(post: Carteiro) -> dict[str, dict[str, str]]:
         )
         template = {"subject": SECRET, "text": SECRET}
         answer_in(await client.put("/v1/templates/welcome", json=template))
+        suppressed = {"emails": [f"{SECRET}@example.com"]}
+        answer_in(await client.put("/v1/suppressions", json=suppressed))
     [key] = await post.backend.keys.list(ACME)
     shared = {"tenant": str(ACME), "type": "welcome", "key": str(key.id)}
     return {
@@ -122,6 +131,7 @@ async def snapshot(post: Carteiro, things: dict[str, dict[str, str]]) -> list[An
         await ports.templates.versions(ACME, "welcome"),
         (await ports.dead_letters.find(DeadFilter(tenant=ACME))).rows,
         await ports.tenants.find([ACME]),
+        (await ports.suppressions.list(ACME)).rows,
         [(each.id, each.revoked_at) for each in await ports.keys.list(ACME)],
     ]
 

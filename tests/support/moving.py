@@ -18,9 +18,11 @@ from carteiro.model import (
     MessageFilter,
     MessageId,
     NewRecipient,
+    NewSuppression,
     Revision,
     SendLimit,
     Standing,
+    SuppressionReason,
     TenantId,
 )
 from carteiro.ports import Backend
@@ -84,6 +86,11 @@ async def _people(backend: Backend) -> None:
         await defined(backend, subject=subject)
     await defined(backend, "gone", tenant=BRASA, html=None, text="Tchau")
     await backend.templates.delete(BRASA, "gone")
+    suppressed = [
+        NewSuppression("ana@example.com", SuppressionReason.COMPLAINT),
+        NewSuppression("bia@example.com", SuppressionReason.SOFT_BOUNCE),
+    ]
+    await backend.suppressions.put(suppressed, tenant=ACME)
 
 
 async def _ended(backend: Backend, clock: StoreClock) -> None:
@@ -182,6 +189,7 @@ async def read(backend: Backend) -> dict[str, Any]:
         "groups": await backend.dead_letters.group("code"),
         "sizes": await backend.dead_letters.sizes(top=10),
         "inbox": await backend.inbox.list(),
+        "suppressions": [(await backend.suppressions.list(each)).rows for each in tenants],
     }
 
 

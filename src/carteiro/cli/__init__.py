@@ -4,7 +4,17 @@ from typing import Annotated
 
 import typer
 
-from carteiro.cli import admin_token, config, dead, inbox, key, recipient, template, tenant
+from carteiro.cli import (
+    admin_token,
+    config,
+    dead,
+    inbox,
+    key,
+    recipient,
+    suppression,
+    template,
+    tenant,
+)
 from carteiro.cli.api import api
 from carteiro.cli.backup import backup
 from carteiro.cli.cancel import cancel
@@ -64,6 +74,7 @@ app.add_typer(key.app, name="key", rich_help_panel=_PEOPLE)
 app.add_typer(admin_token.app, name="admin-token", rich_help_panel=_PEOPLE)
 app.add_typer(template.app, name="template", rich_help_panel=_PEOPLE)
 app.add_typer(recipient.app, name="recipient", rich_help_panel=_PEOPLE)
+app.add_typer(suppression.app, name="suppression", rich_help_panel=_PEOPLE)
 app.command(rich_help_panel=_PEOPLE)(erase)
 
 app.command(rich_help_panel=_CARE)(stats)

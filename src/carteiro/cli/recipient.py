@@ -80,7 +80,8 @@ async def delete(
 ) -> None:
     """Delete a recipient: it stays to be seen, and e-mails that name its recipientId are not sent.
 
-    It is no suppression list: an e-mail to the same address that does not name its recipientId is sent.
+    An e-mail to the same address that does not name its recipientId is sent: to keep it from that, suppress the
+    address (carteiro suppression add).
     """
     found = await _known(desk, recipient, tenant)
     confirm(f"Delete recipient {recipient} of tenant {tenant!r}?", yes=yes)

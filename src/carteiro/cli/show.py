@@ -11,6 +11,7 @@ from carteiro.cli.options import MessageArgument, OfTenant
 from carteiro.cli.printing import Column
 from carteiro.intake.http.email_documents import event_view
 from carteiro.model import StoredMessage, TimelineEvent
+from carteiro.policy.feedback import standing
 
 
 def _details(event: TimelineEvent) -> str:
@@ -33,8 +34,9 @@ async def show(desk: Desk, message: MessageArgument, *, tenant: OfTenant = None)
     """Show one message with its timeline."""
     found = await known_message(desk, message, tenant=tenant)
     events = await desk.backend.reading.events(found.id)
-    document = message_document(found) | {"events": events_as_json(events)}
-    desk.out.thing(document, facts_of(found))
+    got_to = standing(events)
+    told = {"deliveryStatus": got_to, "events": events_as_json(events)}
+    desk.out.thing(message_document(found) | told, facts_of(found) | {"delivery": got_to})
     desk.out.beside("Timeline", events, TIMELINE)
 
 

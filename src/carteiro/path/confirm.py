@@ -13,6 +13,7 @@ from carteiro.errors import InvalidMessage
 from carteiro.model import Category, Failure, LeasedJob, Scope, value
 from carteiro.policy.addresses import judge_address
 from carteiro.policy.html import find_danger
+from carteiro.policy.suppression import SUPPRESSED
 
 INTEGRITY = "INTEGRITY"
 OUTBOX = "OUTBOX"
@@ -20,16 +21,18 @@ RECIPIENT = "RECIPIENT"
 TEMPLATE = "TEMPLATE"
 VALIDATIONS = (INTEGRITY, OUTBOX, RECIPIENT, TEMPLATE)
 
+SUPPRESSED_REASON = "the address is on the tenant's suppression list"
 MAX_HTML_BYTES = 512 * 1024
 _LONGEST_UTF8 = 4  # bytes of a character
 
 
 @value
 class Confirmed:
-    """The e-mail may be sent; ``validations`` are those it passed."""
+    """The e-mail may be sent; ``validations`` are those it passed, ``left_out`` the copies that it goes without."""
 
     email: Email
     validations: tuple[str, ...]
+    left_out: tuple[str, ...] = ()
 
 
 @value
@@ -67,7 +70,7 @@ def confirm(job: LeasedJob) -> Confirmation:
 
 def judge_rendered(job: LeasedJob, email: Email) -> Confirmed | Unfit:
     """Judge an e-mail that has its words."""
-    return _judge_recipient(job, email) or _judge_template(email) or Confirmed(email, VALIDATIONS)
+    return _judge_recipient(job, email) or _judge_template(email) or _without_copies(job, email)
 
 
 def unrenderable(error: InvalidMessage) -> Unfit:
@@ -84,7 +87,24 @@ def _judge_recipient(job: LeasedJob, email: Email) -> Unfit | None:
         if any(judge_address(address) is None for address in addresses):
             reason = f"{field}: is not an e-mail address"
             return _unfit(RECIPIENT, "INVALID_EMAIL", reason, Scope.RECIPIENT)
+    if email.to in job.suppressed:
+        return _unfit(RECIPIENT, SUPPRESSED, SUPPRESSED_REASON, Scope.RECIPIENT)
     return None
+
+
+def _without_copies(job: LeasedJob, email: Email) -> Confirmed:
+    """The e-mail without the copies that must not be sent.
+
+    What may be with its provider already goes again as it was: another mail would be no repetition.
+    """
+    left_out = job.suppressed & {*email.cc, *email.bcc} if job.suppressed else ()
+    if not left_out or job.open_attempt or job.in_doubt:
+        return Confirmed(email, VALIDATIONS)
+    kept = {
+        field: tuple(each for each in getattr(email, field) if each not in left_out)
+        for field in ("cc", "bcc")
+    }
+    return Confirmed(email.model_copy(update=kept), VALIDATIONS, tuple(sorted(left_out)))
 
 
 def _recipient_fault(job: LeasedJob, email: Email) -> str | None:

@@ -7,8 +7,9 @@ commit, exactly this message is in doubt; before it, it was merely claimed.
 import time
 from datetime import timedelta
 
-from carteiro.model import ZERO, Event, EventType, LeasedJob, Start
-from carteiro.path.confirm import Confirmed
+from carteiro.model import ZERO, Category, Event, EventType, LeasedJob, Start
+from carteiro.path.confirm import SUPPRESSED_REASON, Confirmed
+from carteiro.policy.suppression import SUPPRESSED
 
 
 def start(
@@ -24,6 +25,7 @@ def start(
     if confirmed is not None:
         validations = {"validations": list(confirmed.validations)}
         events.append(Event(EventType.VALIDATED, validations, ZERO))
+        events += [_left_out(each) for each in confirmed.left_out]
     return Start(job.lease, provider, hold, job.open_attempt, tuple(events))
 
 
@@ -33,6 +35,16 @@ def doubt(job: LeasedJob) -> tuple[Event, ...]:
         return ()
     found = {"attempt": job.attempts, "cause": "an attempt was declared and never settled"}
     return (Event(EventType.IN_DOUBT, found),)
+
+
+def _left_out(address: str) -> Event:
+    told = {
+        "recipient": address,
+        "errorCode": SUPPRESSED,
+        "errorCategory": Category.VALIDATION_ERROR.value,
+        "errorMessage": SUPPRESSED_REASON,
+    }
+    return Event(EventType.RECIPIENT_REFUSED, told)
 
 
 def _since(moment: float) -> timedelta:

@@ -6,7 +6,7 @@ Without a change the entry is as it was and nothing is to be written.
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import NamedTuple, assert_never
@@ -25,10 +25,13 @@ from carteiro.model import (
     Event,
     EventType,
     Failure,
+    Feedback,
     KindName,
     Late,
+    Lease,
     MessageId,
     Metadata,
+    NoteAnswer,
     RedriveAnswer,
     Refused,
     RefusedWhy,
@@ -48,6 +51,10 @@ LONGEST_HOLD = timedelta(
     hours=1
 )  # beyond it a lease or hold is the work of a clock that stepped back
 LONGEST_HOLD_MS = LONGEST_HOLD // MILLISECOND
+
+MOST_GLANCES = 100  # opens and clicks on one timeline: some readers' machines look without end
+_GLANCES = frozenset({EventType.OPENED, EventType.CLICKED})
+_BY_FEEDBACK = ClaimId("feedback")  # whose evidence it is
 
 EXPIRED_UNSENT = Failure(
     code="EXPIRED",
@@ -194,6 +201,27 @@ def expire(entry: Entry, *, leased: bool, now: int) -> Change | None:
     if entry.cancel_requested_at is not None:
         return _cancelled(entry, now)
     return _buried(entry, Dead(DeadReason.EXPIRED, entry.failure or EXPIRED_UNSENT), now)
+
+
+def note(
+    entry: Entry, told: Feedback, *, known: Collection[str], at: int, now: int
+) -> tuple[NoteAnswer, Change | None]:
+    """Note what a provider told later; ``known`` are the ids of what is on the timeline, ``at`` when it happened.
+
+    Whatever it tells, it has the message: that is the evidence of a late *sent*. No state changes but by that.
+    """
+    if entry.attempts == 0:  # of another store with the same ids, perhaps a copy
+        return NoteAnswer.UNKNOWN, None
+    if told.event_id in known or (told.type in _GLANCES and len(known) >= MOST_GLANCES):
+        return NoteAnswer.KNOWN, None
+    was = entry.state
+    change = _by_evidence(entry, told, now)
+    if told.type is not EventType.SENT:
+        change = change or Change()
+        change.events = (*change.events, _feedback(entry, told, min(at, now)))
+    if change is None:
+        return NoteAnswer.KNOWN, None
+    return NoteAnswer.NOTED if entry.state is was else NoteAnswer.RESOLVED, change
 
 
 def is_redriven(entry: Entry) -> bool:
@@ -384,6 +412,30 @@ def _unclaimed(entry: Entry, end: End, now: int) -> tuple[Settled | Late, Change
     change = _sent(entry, verdict, now, late=True)
     change.events = (event, *change.events)
     return Late(entry.state), change
+
+
+def _by_evidence(entry: Entry, told: Feedback, now: int) -> Change | None:
+    """What follows from knowing that the provider has it; None: nothing that was not known."""
+    is_stale = told.revision not in {None, entry.revision}
+    if is_stale or entry.state is State.SENT or _proof(entry) is not None:
+        return None
+    sent = Sent(entry.provider or told.provider, told.provider_id)
+    end = End(Lease(entry.id, _BY_FEEDBACK), sent, revision=told.revision)
+    _, change = _unclaimed(entry, end, now)
+    return change
+
+
+def _feedback(entry: Entry, told: Feedback, at: int) -> Stamped:
+    metadata: dict[str, object] = {"provider": told.provider, "eventId": told.event_id}
+    if told.recipients:
+        metadata["recipients"] = list(told.recipients)
+    if told.bounce is not None:
+        metadata["bounce"] = told.bounce.value
+    if told.detail:
+        metadata["detail"] = told.detail
+    if told.revision not in {None, entry.revision}:
+        metadata["revision"] = told.revision
+    return Stamped(told.type, metadata, at)
 
 
 def _proof(entry: Entry) -> Sent | None:

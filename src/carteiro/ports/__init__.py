@@ -10,8 +10,10 @@ from carteiro.ports.queue import KeptQueue
 from carteiro.ports.reading import Reading
 from carteiro.ports.recipients import Recipients
 from carteiro.ports.store import Store
+from carteiro.ports.suppressions import Suppressions
 from carteiro.ports.templates import Templates
 from carteiro.ports.tenants import Tenants
+from carteiro.ports.tracking import Tracking
 from carteiro.ports.upkeep import Upkeep
 from carteiro.ports.wake import Wake
 
@@ -27,8 +29,10 @@ __all__ = [
     "Reading",
     "Recipients",
     "Store",
+    "Suppressions",
     "Templates",
     "Tenants",
+    "Tracking",
     "Upkeep",
     "Wake",
 ]
@@ -43,6 +47,8 @@ class Backend:
     keys: Keys
     templates: Templates
     recipients: Recipients
+    suppressions: Suppressions
+    tracking: Tracking
     dead_letters: DeadLetters
     reading: Reading
     upkeep: Upkeep

@@ -12,7 +12,7 @@ Place: TypeAlias = list[Any]  # the key of the last row of a page
 CARRIED = (
     *("tenants", "tiers", "access_keys", "recipient_records"),
     *("messages", "entries", "contents", "events", "message_tags", "dead_letters"),
-    *("idempotency_keys", "api_counts", "templates", "inbox", "overrides"),
+    *("idempotency_keys", "api_counts", "templates", "suppressions", "inbox", "overrides"),
     *("ring_clock", "seats", "jobs"),
 )
 

@@ -159,6 +159,12 @@ class Paired:
         await if_it_is_there(self._queue.delay(again))
         await self.show_dead(dead)
 
+    async def forget_sent(self, ids: Sequence[MessageId]) -> None:
+        """Messages turned out to be sent: their jobs leave the queue, and the index of dead letters."""
+        if ids:
+            await if_it_is_there(self._queue.drop(ids))
+            await self.show_dead(ids)
+
     async def show_dead(self, ids: Sequence[MessageId]) -> None:
         """Have the queue's index show those of the messages that are dead letters, and no other of them."""
         if not ids:

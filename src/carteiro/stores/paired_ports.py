@@ -15,10 +15,12 @@ from carteiro.model import (
     Depth,
     Erased,
     Fairness,
+    Feedback,
     IdempotencyKey,
     KindName,
     MessageFilter,
     MessageId,
+    NoteAnswer,
     Page,
     QueuePlace,
     Recipient,
@@ -273,6 +275,26 @@ class PairedReading:
         return await self._reading.states(tenant=tenant)
 
 
+class PairedTracking:
+    """See `carteiro.ports.tracking.Tracking` for what it promises."""
+
+    def __init__(self, ledger: LedgerHalf, store: Paired) -> None:
+        self._tracking = ledger.backend.tracking
+        self._store = store
+
+    async def note(self, told: Sequence[Feedback]) -> builtins.list[NoteAnswer]:
+        """Put feedback on the timelines of its messages; the jobs of what is sent by it leave the queue."""
+        answers = await self._tracking.note(told)
+        await self._store.forget_sent(
+            [
+                each.message
+                for each, answer in zip(told, answers, strict=True)
+                if answer is NoteAnswer.RESOLVED
+            ]
+        )
+        return answers
+
+
 class PairedUpkeep:
     """See `carteiro.ports.upkeep.Upkeep` for what it promises."""
 
@@ -334,6 +356,7 @@ async def open_paired(
             recipients=PairedRecipients(truth, store),
             dead_letters=PairedDeadLetters(truth, turns, store),
             reading=PairedReading(truth, turns),
+            tracking=PairedTracking(truth, store),
             upkeep=PairedUpkeep(truth, store),
             wake=turns.wake,
         )

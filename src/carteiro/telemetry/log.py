@@ -17,7 +17,7 @@ from typing import Any, Protocol
 import orjson
 
 from carteiro.errors import CarteiroError
-from carteiro.model import Dead, Failure, KindName, LeasedJob, Retry, State
+from carteiro.model import Dead, Failure, Feedback, KindName, LeasedJob, Retry, State
 from carteiro.policy.addresses import mask_text
 
 _MILLISECOND = timedelta(milliseconds=1)
@@ -99,6 +99,15 @@ def result_late(job: LeasedJob, *, attempt: int, state: State | None) -> None:
     _log.write("warn", said, "result.late", _of(job, attempt, state))
 
 
+def doubt_resolved(told: Feedback) -> None:
+    """Tell that a provider has what nobody knew of: it is not sent again."""
+    if _level > Level.INFO:
+        return
+    fields = {"outboxId": told.message, "provider": told.provider, "feedback": told.type}
+    said = "Provider has what was in doubt: sent"
+    _log.write("info", said, "doubt.resolved", fields)
+
+
 # --- what happens to a process ----------------------------------------------------------------
 
 
@@ -162,6 +171,13 @@ def provider_healed(provider: str) -> None:
     if _level > Level.INFO:
         return
     _log.write("info", "Provider answers again", "provider.healed", {"provider": provider})
+
+
+def subscription_confirmed(topic: str) -> None:
+    """Tell that a topic sends its events here from now on."""
+    if _level > Level.INFO:
+        return
+    _log.write("info", "Subscription confirmed", "subscription.confirmed", {"topic": topic})
 
 
 def request_failed(request_id: str, error: BaseException, *, status: int) -> None:

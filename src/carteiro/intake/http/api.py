@@ -19,6 +19,8 @@ from carteiro.intake.http.emails import Emails
 from carteiro.intake.http.endpoint import Access, Endpoint, add_endpoint, schemas_of
 from carteiro.intake.http.envelope import Envelope, answer_http_error
 from carteiro.intake.http.express import Express
+from carteiro.intake.http.feedback import FeedbackDesk
+from carteiro.intake.http.fetching import Fetch, fetch
 from carteiro.intake.http.health import HealthChecks
 from carteiro.intake.http.intake import Intake, Office
 from carteiro.intake.http.key_ring import KeyRing
@@ -26,6 +28,7 @@ from carteiro.intake.http.lean import LeanRoute
 from carteiro.intake.http.metrics import MetricsDesk
 from carteiro.intake.http.networks import Networks
 from carteiro.intake.http.recipients import RecipientDesk
+from carteiro.intake.http.suppressions import SuppressionDesk
 from carteiro.intake.http.table_queue import TableQueue
 from carteiro.intake.http.templates import TemplateDesk
 from carteiro.intake.http.whose import AnyTenants, TheirOwn
@@ -36,9 +39,10 @@ _V1 = "/v1"
 _ADMIN_TENANT = "/admin/v1/tenants/{tenant}"
 
 
-def create_api(office: Office, *, works: bool = False) -> FastAPI:
+def create_api(office: Office, *, works: bool = False, fetch: Fetch = fetch) -> FastAPI:
     """The API of one open post office; it commits an e-mail durably before it answers.
 
+    ``fetch`` gets what SNS signs with, and confirms subscriptions.
     ``works``: the process is a worker, too, and says so when it is asked whether it is ready.
     """
     api = _Api(
@@ -56,6 +60,10 @@ def create_api(office: Office, *, works: bool = False) -> FastAPI:
     # On the application itself: a router that is included costs every request about 10 µs more.
     _add_for_tenants(api, office, ring)
     _add_for_administrators(api, office, ring)
+    feedback = FeedbackDesk(
+        office.settings.feedback, office.backend.tracking, office.tally, fetch=fetch
+    )
+    api.offer("feedback", Access.ANYONE, feedback.endpoints())
     roles = (Role.API, Role.WORKER) if works else (Role.API,)
     api.offer("health", Access.ANYONE, HealthChecks(office.backend, roles).endpoints())
     return api
@@ -70,6 +78,8 @@ def _add_for_tenants(api: "_Api", office: Office, ring: KeyRing) -> None:
     api.offer("templates", Access.TENANT, templates.endpoints())
     recipients = RecipientDesk(ports.recipients, whose, prefix=_V1)
     api.offer("recipients", Access.TENANT, recipients.endpoints())
+    suppressions = SuppressionDesk(ports.suppressions, whose, prefix=_V1)
+    api.offer("suppressions", Access.TENANT, suppressions.endpoints())
     api.offer("table queue", Access.TENANT, TableQueue(office, intake, ring).endpoints())
 
 
@@ -83,6 +93,9 @@ def _add_for_administrators(api: "_Api", office: Office, ring: KeyRing) -> None:
         ).endpoints(),
         "recipients of a tenant": RecipientDesk(
             ports.recipients, whose, prefix=_ADMIN_TENANT
+        ).endpoints(),
+        "suppressions of a tenant": SuppressionDesk(
+            ports.suppressions, whose, prefix=_ADMIN_TENANT
         ).endpoints(),
         "messages": MessageDesk(ports, ring).endpoints(),
         "dead letters": DeadLetterDesk(ports, ring).endpoints(),

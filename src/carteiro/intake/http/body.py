@@ -23,6 +23,14 @@ async def read_json(request: Request, *, most: int = MAX_REQUEST_BYTES) -> bytes
 async def read_body(request: Request, media_type: str, *, most: int) -> bytes:
     """The bytes that were sent as this media type; a `Refusal` if not, too many or too slow."""
     _refuse_other_types(request, media_type)
+    return await read_raw(request, most=most)
+
+
+async def read_raw(request: Request, *, most: int = MAX_REQUEST_BYTES) -> bytes:
+    """The bytes that were sent, whatever they are called; a `Refusal` if too many or too slow.
+
+    They are what was signed, where something was.
+    """
     if _declared_bytes(request) > most:
         raise too_large(most)
     patience: timedelta = request.app.state.body_timeout

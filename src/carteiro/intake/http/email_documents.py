@@ -18,6 +18,7 @@ from carteiro.model import (
     StoredMessage,
     TimelineEvent,
 )
+from carteiro.policy.feedback import standing
 
 _MILLISECOND = timedelta(milliseconds=1)
 
@@ -145,8 +146,12 @@ class EmailSummary(Document):
 
 
 class EmailView(EmailSummary):
-    """Where an e-mail stands, and how it got there; events oldest first."""
+    """Where an e-mail stands, and how it got there; events oldest first.
 
+    ``deliveryStatus`` is what its provider told later of where it got to, null while it told nothing.
+    """
+
+    delivery_status: EventType | None
     events: list[EventView]
 
 
@@ -171,7 +176,11 @@ def summary(message: StoredMessage) -> EmailSummary:
 
 def view(message: StoredMessage, events: list[TimelineEvent]) -> EmailView:
     """All that is shown of one."""
-    return EmailView(**_fields(message), events=[event_view(each) for each in events])
+    return EmailView(
+        **_fields(message),
+        delivery_status=standing(events),
+        events=[event_view(each) for each in events],
+    )
 
 
 def event_view(event: TimelineEvent) -> EventView:

@@ -13,6 +13,7 @@ from carteiro.stores.memory.keys import MemoryKeys
 from carteiro.stores.memory.reading import MemoryReading
 from carteiro.stores.memory.recipients import MemoryRecipients
 from carteiro.stores.memory.store import MemoryStore
+from carteiro.stores.memory.suppressions import MemorySuppressions, MemoryTracking
 from carteiro.stores.memory.tables import Tables
 from carteiro.stores.memory.templates import MemoryTemplates
 from carteiro.stores.memory.tenants import MemoryTenants
@@ -44,6 +45,8 @@ async def open_memory(
         keys=MemoryKeys(tables),
         templates=MemoryTemplates(tables),
         recipients=MemoryRecipients(tables),
+        suppressions=MemorySuppressions(tables),
+        tracking=MemoryTracking(tables),
         dead_letters=MemoryDeadLetters(tables),
         reading=MemoryReading(tables),
         upkeep=MemoryUpkeep(tables),

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from carteiro.model import EMAIL, FINISHED, Erased, MessageId, Recipient, TenantId
 from carteiro.policy import lifecycle
+from carteiro.policy.suppression import key_of
 from carteiro.stores.memory.tables import Row, Tables, to_datetime
 
 
@@ -25,8 +26,18 @@ def erase_recipient(tables: Tables, recipient: Recipient, limit: int) -> Erased:
         _blank(tables, row)
     if _of(tables, recipient):
         return Erased(len(ended[:limit]), has_more=True)
+    _forget_address(tables, recipient)
     del tables.recipients[recipient.id]
     return Erased(len(ended[:limit]), recipients=1)
+
+
+def _forget_address(tables: Tables, recipient: Recipient) -> None:
+    """What is suppressed stays so: by the hash of the address alone."""
+    records = tables.suppressions.get(recipient.tenant, {})
+    key = key_of(recipient.tenant, recipient.email)
+    for place, record in records.items():
+        if record.key == key:
+            records[place] = record._replace(address=None)
 
 
 def erase_tenant(tables: Tables, tenant: TenantId, limit: int) -> Erased:
@@ -122,6 +133,7 @@ def _drop_tenant(tables: Tables, tenant: TenantId) -> None:
     tables.requests = {each: kept for each, kept in tables.requests.items() if each[0] != tenant}
     tables.mails[:] = [mail for mail in tables.mails if mail.tenant != tenant]
     tables.api_counts.pop(tenant, None)
+    tables.suppressions.pop(tenant, None)
     tables.next_token_us.pop(tenant, None)
     del tables.tenants[tenant]
 

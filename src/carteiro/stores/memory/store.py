@@ -4,6 +4,7 @@ from collections.abc import Collection, Sequence
 from datetime import timedelta
 
 from carteiro.model import (
+    EMAIL,
     ZERO,
     AcceptAnswer,
     Accepted,
@@ -34,6 +35,7 @@ from carteiro.model import (
 from carteiro.policy import lifecycle
 from carteiro.policy.lifecycle import MILLISECOND, Entry, Stamped
 from carteiro.policy.quota import Tally
+from carteiro.policy.suppression import addresses_of
 from carteiro.stores.memory.claiming import Claiming
 from carteiro.stores.memory.recipients import meet
 from carteiro.stores.memory.tables import (
@@ -167,7 +169,14 @@ class MemoryStore:
             retry_preset=self._preset_of_type(message)
             or self._tables.tenants[job.tenant].retry_preset,
             provider=entry.provider,
+            suppressed=self._suppressed(job, now),
         )
+
+    def _suppressed(self, job: Job, now: int) -> frozenset[str]:
+        if job.kind != EMAIL:
+            return frozenset()
+        addresses = addresses_of(self._tables.contents[job.id])
+        return frozenset(self._tables.suppressed(job.tenant, addresses, now))
 
     def _preset_of_type(self, message: NewMessage) -> str | None:
         """The retry preset of its template type, if that is in use."""

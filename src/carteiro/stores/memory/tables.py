@@ -35,6 +35,7 @@ from carteiro.policy.lifecycle import (
 )
 from carteiro.policy.pacing import Pace
 from carteiro.policy.quota import KEY_LIFE_MS
+from carteiro.policy.suppression import Record, key_of
 from carteiro.stores.bell import Bell
 
 FAR = 1 << 62  # an alarm that never rings
@@ -189,6 +190,7 @@ class Tables:
         ] = {}  # the versions that are kept, oldest first
         self.recipients: dict[RecipientId, Recipient] = {}
         self.mails: list[InboxMail] = []
+        self.suppressions: dict[TenantId, dict[tuple[str, str], Record]] = {}  # by key and reason
         self.leads: dict[str, Lead] = {}
 
         self.jobs: dict[MessageId, Job] = {}
@@ -299,6 +301,12 @@ class Tables:
             self.touch(seat.kind, tenant, now)
 
     # --- ledger -------------------------------------------------------------------------------
+
+    def suppressed(self, tenant: TenantId, addresses: Iterable[str], now: int) -> list[str]:
+        """Those of the addresses that the tenant must not write to now."""
+        records = self.suppressions.get(tenant, {}).values()
+        keys = {each.key for each in records if each.is_active and not each.is_over(now)}
+        return [each for each in addresses if key_of(tenant, each) in keys] if keys else []
 
     def apply(self, row: Row, change: Change, now: int) -> None:
         """Write what a rule left to be written beside the entry."""

@@ -65,13 +65,17 @@ class MemoryUpkeep:
         return Pruned(len(old_bodies), len(old_histories), last, keys, has_more=keys == limit)
 
     def _prune_keys(self, limit: int, now: int) -> int:
-        """Drop idempotency keys that stand for nothing any more, and counts of windows that are over."""
+        """Drop idempotency keys that stand for nothing any more, counts of windows and suppressions that are over."""
         tables = self._tables
         old = [key for key, each in tables.requests.items() if each.created_at + KEY_LIFE_MS <= now]
         for key in sorted(old, key=lambda key: tables.requests[key].created_at)[:limit]:
             del tables.requests[key]
         for tenant, windows in list(tables.api_counts.items()):
             tables.api_counts[tenant] = [each for each in windows if each[1] + each[0] > now]
+        for tenant, records in list(tables.suppressions.items()):
+            tables.suppressions[tenant] = {
+                place: each for place, each in records.items() if not each.is_over(now)
+            }
         return min(len(old), limit)
 
     async def backup(self, target: Path, progress: Callable[[float], None]) -> None:  # noqa: ARG002 - the port's

@@ -18,12 +18,14 @@ from carteiro.model import (
 from carteiro.policy.fairness import READIED_PER_TURN, SUSPECT_CLAIMS
 from carteiro.policy.lifecycle import LONGEST_HOLD_MS, MILLISECOND, Entry
 from carteiro.stores.columns import entry_of, recipient_of
+from carteiro.stores.heeding import asked_of, heeded, places_in
 from carteiro.stores.postgres.changes import Held
 from carteiro.stores.postgres.database import Database
 from carteiro.stores.postgres.ledger import Memory
 
 _DELIVERIES = {each.value: each for each in Delivery}
-_FINISHED_AT, _RECIPIENT = 20, 24  # columns of what is known of a message
+# Columns of what is known of a message.
+_FINISHED_AT, _RECIPIENT, _HAS_SUPPRESSIONS = 20, 24, 27
 _CLOCK_JITTER_MS = 1000  # a clock that is further back than this was stepped back
 
 
@@ -63,7 +65,8 @@ class Claims:
             jobs = [row for row in jobs if row[2] not in stale]
         recipients = await self._recipients({row[_RECIPIENT] for row in known.values()} - {None})
         leased = [self._leased(row, known.get(row[2]), claim_id, now, recipients) for row in jobs]
-        return Claimed(leased, idle_for)
+        tenants = {row[1] for row in known.values() if row[_HAS_SUPPRESSIONS]}
+        return Claimed(await with_suppressed(self._db, leased, tenants, now), idle_for)
 
     async def _known(self, numbers: Sequence[int]) -> Mapping[int, Any]:
         """The messages that the jobs stand for; a queue may know more than the ledger."""
@@ -90,7 +93,7 @@ class Claims:
             return LeasedJob(lease, kind, tenant, claims, *nothing)
         _, ledger_tenant, *columns = message
         entry = entry_of((identity, ledger_tenant, kind, *columns[:19]))
-        version, request_id, delivery, recipient_id, preset, content = columns[19:]
+        version, request_id, delivery, recipient_id, preset, content, _ = columns[19:]
         self._memory.keep(lease, _held(job, entry, version, claim_id))
         return LeasedJob(
             lease,
@@ -113,6 +116,19 @@ class Claims:
             preset or tenant_preset,
             entry.provider,
         )
+
+
+async def with_suppressed(
+    db: Database, jobs: list[LeasedJob], tenants: set[str], now: int
+) -> list[LeasedJob]:
+    """The jobs, told which of their addresses are suppressed; ``tenants`` are those that have suppressions."""
+    asked = asked_of(jobs, tenants) if tenants else {}
+    if not asked:
+        return jobs
+    places = places_in(jobs, asked)
+    keys = [tenant for tenant, _ in places], [key for _, key in places]
+    rows = await db.fetch("suppressions_find", *keys, now)
+    return heeded(jobs, asked, {(tenant, key) for tenant, key in rows})
 
 
 def _held(job: Any, entry: Entry | None, version: int, claim_id: ClaimId) -> Held:  # noqa: ANN401 - a row

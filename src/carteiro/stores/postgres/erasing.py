@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from carteiro.model import Erased, MessageId, Recipient, TenantId
 from carteiro.policy.lifecycle import LONGEST_HOLD_MS
+from carteiro.policy.suppression import key_of
 from carteiro.stores.columns import FAR
 from carteiro.stores.postgres import ledger
 from carteiro.stores.postgres.database import Database, Session
@@ -51,6 +52,8 @@ async def erase_recipient(
         await _blank(session, Messages([row[0] for row in rows], [row[1] for row in rows]))
         if await session.value("erase_left", *whose):
             return Erased(len(rows), has_more=True), has_work
+        key = key_of(recipient.tenant, recipient.email)
+        await session.fetch("suppressions_blank", recipient.tenant, key)
         await session.fetch("recipient_drop", recipient.id)
     return Erased(len(rows), recipients=1), has_work
 

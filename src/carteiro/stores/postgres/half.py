@@ -41,6 +41,7 @@ from carteiro.stores.columns import FAR, entry_of, recipient_of
 from carteiro.stores.cursors import cursor_at, key_of
 from carteiro.stores.postgres.accept import accept
 from carteiro.stores.postgres.changes import Held
+from carteiro.stores.postgres.claim import with_suppressed
 from carteiro.stores.postgres.database import Database
 from carteiro.stores.postgres.ledger import Asked, Judged, Ledger
 from carteiro.stores.postgres.options import PostgresOptions
@@ -77,9 +78,13 @@ class PostgresLedger:
         told = {row[26] for row in rows} - {None}
         people = await self._db.fetch("claim_recipients", sorted(told)) if told else []
         recipients = {recipient.id: recipient for recipient in map(recipient_of, people)}
-        return [
+        opened = [
             self._opened(ticket, found.get(ticket.lease.job), now, recipients) for ticket in tickets
         ]
+        jobs = [each for each in opened if isinstance(each, LeasedJob)]
+        tenants = {row[3] for row in rows if row[29]}
+        heeded = iter(await with_suppressed(self._db, jobs, tenants, now))
+        return [next(heeded) if isinstance(each, LeasedJob) else each for each in opened]
 
     def _opened(
         self,
@@ -96,7 +101,7 @@ class PostgresLedger:
         until = not_yet(entry, due_at=ticket.due_at, now=now)
         if until is not None:
             return Delay(ticket.lease, entry.due_at, until)
-        request_id, delivery, recipient_id, preset, content = row[24:]
+        request_id, delivery, recipient_id, preset, content = row[24:29]
         held = Held(entry.id, row[0], row[1], entry.kind, entry.tenant, entry, is_remembered=True)
         job = LeasedJob(
             lease=ticket.lease,

@@ -18,8 +18,10 @@ from carteiro.stores.postgres.options import PostgresOptions
 from carteiro.stores.postgres.reading import PostgresReading
 from carteiro.stores.postgres.recipients import PostgresRecipients
 from carteiro.stores.postgres.store import PostgresStore
+from carteiro.stores.postgres.suppressions import PostgresSuppressions
 from carteiro.stores.postgres.templates import PostgresTemplates
 from carteiro.stores.postgres.tenants import PostgresTenants
+from carteiro.stores.postgres.tracking import PostgresTracking
 from carteiro.stores.postgres.upkeep import PostgresUpkeep
 from carteiro.stores.postgres.wake import PostgresWake
 
@@ -59,6 +61,8 @@ async def _opened(url: str, options: PostgresOptions) -> AsyncIterator[LedgerHal
             keys=PostgresKeys(db),
             templates=PostgresTemplates(db),
             recipients=recipients,
+            suppressions=PostgresSuppressions(db),
+            tracking=PostgresTracking(db, wake),
             dead_letters=PostgresDeadLetters(db, wake, options),
             reading=PostgresReading(db, options),
             upkeep=PostgresUpkeep(db, wake, options),

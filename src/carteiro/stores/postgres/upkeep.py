@@ -47,6 +47,7 @@ class PostgresUpkeep:
         now = await self._db.now()
         keys: int = await self._db.value("prune_keys", now - KEY_LIFE_MS, limit)
         await self._db.fetch("prune_counts", now)
+        await self._db.fetch("prune_suppressions", now, limit)
         if bodies is None and histories is None:
             return Pruned(0, 0, None, keys, has_more=keys == limit)
         until = _before(now, bodies), _before(now, histories)

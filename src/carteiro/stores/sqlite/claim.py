@@ -31,6 +31,7 @@ from carteiro.policy.fairness import READIED_PER_TURN, SUSPECT_CLAIMS
 from carteiro.policy.lifecycle import LONGEST_HOLD_MS, MILLISECOND
 from carteiro.policy.pacing import Pace
 from carteiro.stores.columns import FAR, recipient_of
+from carteiro.stores.heeding import asked_of, heeded, places_in
 from carteiro.stores.sqlite.ledger import make_ready
 from carteiro.stores.sqlite.rows import as_json, run
 
@@ -451,10 +452,11 @@ class Claim:
         recipients = recipients_of(self._db, told)
         types = {(row[0], row[11]) for row in rows if row[11] is not None}
         presets = presets_of(self._db, types)
-        return [
+        jobs = [
             _leased(row, seat, head, claim_id, self._now, recipients, presets)
             for row, (seat, head) in zip(rows, self._taken, strict=True)
         ]
+        return with_suppressed(self._db, jobs, {row[0] for row in rows if row[14]}, self._now)
 
     def _idle_for(self) -> timedelta | None:
         times = []
@@ -481,6 +483,17 @@ def presets_of(
     """The retry presets of template types, each of its tenant, of those in use."""
     rows = run(db, "claim_presets", types=as_json(sorted(types))) if types else ()
     return {(tenant, type_): preset for tenant, type_, preset in rows}
+
+
+def with_suppressed(
+    db: sqlite3.Connection, jobs: list[LeasedJob], tenants: set[str], now: int
+) -> list[LeasedJob]:
+    """The jobs, told which of their addresses are suppressed; ``tenants`` are those that have suppressions."""
+    asked = asked_of(jobs, tenants) if tenants else {}
+    if not asked:
+        return jobs
+    rows = run(db, "suppressions_find", keys=as_json(places_in(jobs, asked)), now=now).fetchall()
+    return heeded(jobs, asked, set(rows))
 
 
 def _row(seat: _Seat, head: _Head) -> tuple[object, ...]:
@@ -517,6 +530,7 @@ def _leased(  # noqa: PLR0913, PLR0917 - the pieces of one job, put together onc
         template_type,
         provider,
         content,
+        _,
     ) = row
     return LeasedJob(
         lease,

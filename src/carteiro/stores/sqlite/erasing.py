@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from carteiro.model import Erased, MessageId, Recipient, TenantId
 from carteiro.policy.lifecycle import LONGEST_HOLD_MS
+from carteiro.policy.suppression import key_of
 from carteiro.stores.columns import FAR
 from carteiro.stores.sqlite import ledger
 from carteiro.stores.sqlite.rows import as_json, run
@@ -55,6 +56,8 @@ def erase_recipient(
     [is_left] = run(db, "erase_left", **mine).fetchone()
     if is_left:
         return Erased(len(ended), has_more=True), has_work
+    key = key_of(recipient.tenant, recipient.email)
+    run(db, "suppressions_blank", tenant=recipient.tenant, key=key)
     run(db, "recipient_drop", id=recipient.id)
     return Erased(len(ended), recipients=1), has_work
 
@@ -90,6 +93,7 @@ def erase_tenant(
     people = run(db, "erase_recipients", tenant=tenant, limit=limit - gone).rowcount
     run(db, "erase_requests", tenant=tenant, limit=limit)
     run(db, "erase_mails", tenant=tenant, limit=limit)
+    run(db, "erase_suppressions", tenant=tenant, limit=limit)
     _, has_others = run(db, "erase_rest", tenant=tenant).fetchone()
     if not has_others:
         for operation in _WITH_THE_TENANT:

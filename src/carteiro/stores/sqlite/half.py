@@ -35,7 +35,7 @@ from carteiro.ports.queue import Delay, QueueEntry, Share, Ticket
 from carteiro.stores.columns import FAR, entry_of
 from carteiro.stores.cursors import cursor_at, key_of
 from carteiro.stores.sqlite import ledger
-from carteiro.stores.sqlite.claim import presets_of, recipients_of
+from carteiro.stores.sqlite.claim import presets_of, recipients_of, with_suppressed
 from carteiro.stores.sqlite.options import SqliteOptions
 from carteiro.stores.sqlite.reading import Reader
 from carteiro.stores.sqlite.recipients import SqliteRecipients, waiting_for
@@ -260,10 +260,13 @@ def _open(
     people = recipients_of(db, {row[24] for row in rows} - {None})
     types = {(row[1], row[25]) for row in rows if row[25] is not None}
     presets = presets_of(db, types)
-    return [
+    opened = [
         _opened(ticket, row, now, people, presets)
         for ticket, row in zip(tickets, rows, strict=True)
     ]
+    jobs = [each for each in opened if isinstance(each, LeasedJob)]
+    told = iter(with_suppressed(db, jobs, {row[1] for row in rows if row[28]}, now))
+    return [next(told) if isinstance(each, LeasedJob) else each for each in opened]
 
 
 def _opened(
@@ -281,7 +284,7 @@ def _opened(
     until = not_yet(entry, due_at=ticket.due_at, now=now)
     if until is not None:
         return Delay(ticket.lease, entry.due_at, until)
-    request_id, delivery, recipient_id, template_type, preset, content = row[_ENTRY:]
+    request_id, delivery, recipient_id, template_type, preset, content = row[_ENTRY:28]
     return LeasedJob(
         lease=ticket.lease,
         kind=ticket.kind,

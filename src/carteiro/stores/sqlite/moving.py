@@ -44,6 +44,7 @@ _KEYS: Mapping[str, Mapping[str, str | int]] = {
     "idempotency_keys": {"tenant": _BEFORE_TEXT, "key": _BEFORE_TEXT},
     "api_counts": {"tenant": _BEFORE_TEXT, "window_ms": _BEFORE_NUMBER},
     "templates": {"tenant": _BEFORE_TEXT, "type": _BEFORE_TEXT, "version": _BEFORE_NUMBER},
+    "suppressions": {"tenant": _BEFORE_TEXT, "key": _BEFORE_TEXT, "reason": _BEFORE_TEXT},
     "inbox": {"id": _BEFORE_NUMBER},
     "overrides": {"name": _BEFORE_TEXT},
     "ring_clock": {"kind": _BEFORE_TEXT},

@@ -18,8 +18,10 @@ from carteiro.stores.sqlite.options import SqliteOptions, wall_clock_ms
 from carteiro.stores.sqlite.reading import Reader, SqliteReading
 from carteiro.stores.sqlite.recipients import SqliteRecipients
 from carteiro.stores.sqlite.store import SqliteStore
+from carteiro.stores.sqlite.suppressions import SqliteSuppressions
 from carteiro.stores.sqlite.templates import SqliteTemplates
 from carteiro.stores.sqlite.tenants import SqliteTenants
+from carteiro.stores.sqlite.tracking import SqliteTracking
 from carteiro.stores.sqlite.upkeep import SqliteUpkeep
 from carteiro.stores.sqlite.wake import SqliteWake
 from carteiro.stores.sqlite.writer import Writer
@@ -75,6 +77,8 @@ async def _opened(place: Path, options: SqliteOptions) -> AsyncIterator[LedgerHa
             keys=SqliteKeys(writer, reader, clock),
             templates=SqliteTemplates(writer, reader, clock),
             recipients=recipients,
+            suppressions=SqliteSuppressions(writer, reader, clock),
+            tracking=SqliteTracking(writer, wake, options),
             dead_letters=SqliteDeadLetters(writer, reader, wake, options),
             reading=SqliteReading(reader, options),
             upkeep=SqliteUpkeep(writer, wake, place, options),

@@ -62,6 +62,7 @@ class SqliteUpkeep:
         def page(db: sqlite3.Connection) -> Pruned:
             keys = run(db, "prune_keys", before=now - KEY_LIFE_MS, limit=limit).rowcount
             run(db, "prune_counts", now=now)
+            run(db, "prune_suppressions", now=now, limit=limit)
             rows = [] if keeps_all else _aged(db, after=after or "", limit=limit, **before)
             dropped, forgotten = _drop_aged(db, rows)
             end = rows[-1][0] if len(rows) == limit else None

@@ -163,6 +163,19 @@ CLAIM_SECONDS = _histogram("claim_seconds", "One claim, of any number of jobs.",
 DECLARE_SECONDS = _histogram("declare_seconds", "One commit of declared attempts.", buckets=_FAST)
 SETTLE_SECONDS = _histogram("settle_seconds", "One commit of settled attempts.", buckets=_FAST)
 
+# --- feedback ---------------------------------------------------------------------------------
+
+FEEDBACK_EVENTS = _counter(
+    "feedback_events_total",
+    "What providers told later, by what it did: noted, resolved, known or unknown.",
+    "provider",
+    "type",
+    "result",
+)
+SUPPRESSED = _counter(
+    "suppressed_total", "E-mails that were not sent because their address is suppressed."
+)
+
 # --- providers and HTTP -----------------------------------------------------------------------
 
 PROVIDER_LATENCY = _histogram(

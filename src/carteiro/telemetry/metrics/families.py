@@ -101,6 +101,8 @@ class Counted:
             for (method, route, status), count in tally.requests.items()
         ]
         yield _numbers(the.HTTP_REQUESTS, requests)
+        yield _numbers(the.FEEDBACK_EVENTS, tally.feedback.items())
+        yield _numbers(the.SUPPRESSED, [((), tally.suppressed)])
         yield _histograms(the.ACCEPT_SECONDS, [((), tally.accept_seconds)])
         yield _histograms(the.CLAIM_SECONDS, [((), tally.claim_seconds)])
         yield _histograms(the.DECLARE_SECONDS, [((), tally.declare_seconds)])

@@ -7,15 +7,18 @@ from carteiro.model import (
     Dead,
     DeadReason,
     End,
+    EventType,
     Failure,
     LeasedJob,
     MessageId,
+    NoteAnswer,
     Outcome,
     Retry,
     State,
     Taken,
     TenantId,
 )
+from carteiro.policy.suppression import SUPPRESSED
 from carteiro.telemetry.metrics import definitions
 from carteiro.telemetry.metrics.histogram import Histogram
 from carteiro.telemetry.metrics.labels import Codes, method_label
@@ -45,6 +48,8 @@ class Tally:
         self.dead_tenants: Counter[TenantId] = Counter()  # since the last scrape
         self.tenants: Counter[TenantId] = Counter()  # since the last scrape
         self.in_doubt = 0
+        self.suppressed = 0
+        self.feedback: Counter[tuple[str, str, str]] = Counter()
         self.late = 0
         self.lost: Counter[str] = Counter()
         self.calls: defaultdict[str, Histogram] = defaultdict(
@@ -90,7 +95,13 @@ class Tally:
         self.dead_codes[self._codes.label(dead.failure.code)] += 1
         self.dead_tenants[job.tenant] += 1
         if dead.reason is DeadReason.VALIDATION_FAILED:
+            self.suppressed += dead.failure.code == SUPPRESSED
             self.unfit[dead.failure.rule.rpartition(".")[2].upper()] += 1
+
+    def heard(self, provider: str, type: EventType | None, answer: NoteAnswer) -> None:
+        """A provider told something; ``type`` None: it was not about a message of ours."""
+        told = definitions.OTHER if type is None else type.value
+        self.feedback[provider, told, answer.value] += 1
 
     def expired(self, count: int) -> None:
         """So many messages outlived their time in the queue."""

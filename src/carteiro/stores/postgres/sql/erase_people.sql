@@ -1,4 +1,4 @@
--- Drops recipients of a tenant, and idempotency keys and mails of it; how many recipients.
+-- Drops recipients of a tenant, and idempotency keys, mails and suppressions of it; how many recipients.
 -- $1 tenant; $2 limit of recipients; $3 limit of each of the others
 WITH keys AS (
     DELETE FROM carteiro.idempotency_keys
@@ -12,6 +12,12 @@ mails AS (
     DELETE FROM carteiro.inbox
     WHERE id = ANY (ARRAY(
         SELECT i.id FROM carteiro.inbox AS i WHERE i.tenant = $1::text LIMIT $3::bigint
+    ))
+),
+suppressed AS (
+    DELETE FROM carteiro.suppressions
+    WHERE ctid = ANY (ARRAY(
+        SELECT s.ctid FROM carteiro.suppressions AS s WHERE s.tenant = $1::text LIMIT $3::bigint
     ))
 ),
 people AS (

@@ -12,6 +12,7 @@ UNION ALL SELECT 'dead_letters', count(*) FROM carteiro.dead_letters
 UNION ALL SELECT 'idempotency_keys', count(*) FROM carteiro.idempotency_keys
 UNION ALL SELECT 'api_counts', count(*) FROM carteiro.api_counts
 UNION ALL SELECT 'templates', count(*) FROM carteiro.templates
+UNION ALL SELECT 'suppressions', count(*) FROM carteiro.suppressions
 UNION ALL SELECT 'inbox', count(*) FROM carteiro.inbox
 UNION ALL SELECT 'overrides', count(*) FROM carteiro.overrides WHERE name <> 'moved_from'
 UNION ALL SELECT 'ring_clock', count(*) FROM carteiro.ring_clock

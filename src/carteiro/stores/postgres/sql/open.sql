@@ -13,7 +13,8 @@ SELECT
         ) END,
         (SELECT t.retry_preset FROM carteiro.tenants AS t WHERE t.id = m.tenant)
     ),
-    (SELECT c.content FROM carteiro.contents AS c WHERE c.message_no = m.no)
+    (SELECT c.content FROM carteiro.contents AS c WHERE c.message_no = m.no),
+    EXISTS (SELECT FROM carteiro.suppressions AS s WHERE s.tenant = m.tenant)
 FROM unnest($1::text[]) AS i (id)
 CROSS JOIN LATERAL (SELECT * FROM carteiro.messages AS n WHERE n.id = i.id OFFSET 0) AS m
 CROSS JOIN LATERAL (SELECT * FROM carteiro.entries AS n WHERE n.message_no = m.no OFFSET 0) AS e;

@@ -12,6 +12,7 @@ UNION ALL SELECT 'dead_letters', count(*) FROM dead_letters AS d JOIN messages A
 UNION ALL SELECT 'idempotency_keys', count(*) FROM idempotency_keys
 UNION ALL SELECT 'api_counts', count(*) FROM api_counts
 UNION ALL SELECT 'templates', count(*) FROM templates
+UNION ALL SELECT 'suppressions', count(*) FROM suppressions
 UNION ALL SELECT 'inbox', count(*) FROM inbox
 UNION ALL SELECT 'overrides', count(*) FROM overrides WHERE name <> 'moved'
 UNION ALL SELECT 'ring_clock', count(*) FROM ring_clock

@@ -1,0 +1,101 @@
+"""``carteiro suppression``: whom tenants must not write to."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any, TypeAlias
+
+import typer
+
+from carteiro.cli.desk import Desk, at_a_desk
+from carteiro.cli.documents import plain
+from carteiro.cli.exit_codes import NotFound
+from carteiro.cli.options import Limit, TenantName, a_duration
+from carteiro.cli.paging import print_pages
+from carteiro.cli.printing import Column
+from carteiro.model import NewSuppression, Suppression, SuppressionReason
+from carteiro.policy.addresses import judge_address
+
+app = typer.Typer(help="Look at suppressed addresses, add and remove them.", no_args_is_help=True)
+
+Addresses: TypeAlias = Annotated[
+    list[str], typer.Argument(metavar="ADDRESS...", help="E-mail addresses.")
+]
+
+_COLUMNS: tuple[Column[Suppression], ...] = (
+    Column("e-mail", lambda row: row.address or "(erased)", is_whole=True),
+    Column("reason", lambda row: row.reason, is_whole=True),
+    Column("suppressed", lambda row: "yes" if row.is_active else f"{row.bounces} so far"),
+    Column("since", lambda row: row.created_at, is_whole=True),
+    Column("until", lambda row: row.expires_at, is_whole=True),
+)
+
+
+@app.command()
+@at_a_desk
+async def ls(
+    desk: Desk,
+    *,
+    tenant: TenantName,
+    email: Annotated[str | None, typer.Option(help="This address alone.")] = None,
+    limit: Limit = 50,
+) -> None:
+    """List the suppressed addresses of a tenant, newest first, and soft bounces that are merely counted."""
+    known = await desk.known_tenant(tenant)
+    await print_pages(
+        desk,
+        lambda cursor, size: desk.backend.suppressions.list(
+            known.id, email=email, cursor=cursor, limit=size
+        ),
+        limit=limit,
+        columns=_COLUMNS,
+        document=_document,
+    )
+
+
+@app.command()
+@at_a_desk
+async def add(
+    desk: Desk,
+    addresses: Addresses,
+    *,
+    tenant: TenantName,
+    expires_in: Annotated[
+        timedelta | None,
+        typer.Option(parser=a_duration, metavar="DURATION", help="Ends by itself: 90d, 12h."),
+    ] = None,
+) -> None:
+    """Suppress addresses: what is to be sent to them from now on is not, and becomes a dead letter."""
+    known = await desk.known_tenant(tenant)
+    for each in addresses:
+        if judge_address(each) is None:
+            raise typer.BadParameter(f"{each!r} is not an e-mail address")
+    until = None if expires_in is None else datetime.now(UTC) + expires_in
+    manual = SuppressionReason.MANUAL
+    new = [NewSuppression(each, manual, None, until) for each in addresses]
+    count = await desk.backend.suppressions.put(new, tenant=known.id)
+    desk.out.answer(plain({"count": count}), f"Suppressed {count} for tenant {tenant!r}.")
+
+
+@app.command()
+@at_a_desk
+async def rm(desk: Desk, addresses: Addresses, *, tenant: TenantName) -> None:
+    """Write to addresses again, whatever they were suppressed for."""
+    known = await desk.known_tenant(tenant)
+    count = await desk.backend.suppressions.remove(addresses, tenant=known.id)
+    if not count:
+        text = f"tenant {tenant!r} has none of these suppressed: carteiro suppression ls shows them"
+        raise NotFound(text)
+    said = f"Removed; tenant {tenant!r} may write to them again."
+    desk.out.answer(plain({"count": count}), said)
+
+
+def _document(row: Suppression) -> dict[str, Any]:
+    """As the HTTP API shows it."""
+    document = {
+        "email": row.address,
+        "reason": row.reason,
+        "active": row.is_active,
+        "bounces": row.bounces,
+        "createdAt": row.created_at,
+        "expiresAt": row.expires_at,
+    }
+    return {name: plain(each) for name, each in document.items()}

@@ -1,0 +1,133 @@
+"""Which addresses a tenant must not write to, and for how long. Pure: no clock, no I/O.
+
+Each reason of an address is a record of its own, and what a record becomes depends on what it was told
+alone, never on the order: whatever comes late or twice leads to the same.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import timedelta
+from hashlib import sha256
+from typing import Any, NamedTuple
+
+import orjson
+
+from carteiro.model import (
+    BounceKind,
+    EventType,
+    Feedback,
+    NewSuppression,
+    SuppressionReason,
+    TenantId,
+)
+from carteiro.policy.addresses import judge_address
+
+SUPPRESSED = "SUPPRESSED"  # the code of what is not sent for it
+SOFT_BOUNCES = 3  # so many ...
+SOFT_WINDOW = timedelta(days=30)  # ... in this time suppress, for as long again
+_WINDOW_MS = SOFT_WINDOW // timedelta(milliseconds=1)
+
+
+class Record(NamedTuple):
+    """A suppression as it is stored; times are milliseconds since 1970.
+
+    ``address`` None: it was erased. ``expires_at`` None: never; when it has come the record is over.
+    ``bounces`` are the moments of the last soft bounces.
+    """
+
+    key: str
+    reason: SuppressionReason
+    address: str | None
+    created_at: int
+    expires_at: int | None
+    is_active: bool
+    bounces: tuple[int, ...] = ()
+
+    def is_over(self, now: int) -> bool:
+        """Whether it counts no more."""
+        return self.expires_at is not None and self.expires_at <= now
+
+
+class Told(NamedTuple):
+    """A new suppression, its times in milliseconds."""
+
+    key: str
+    reason: SuppressionReason
+    address: str | None
+    at: int
+    expires_at: int | None
+
+
+def key_of(tenant: TenantId, address: str) -> str:
+    """What an address is known by: the same however its letters are cased, and another for each tenant.
+
+    A hash, so that an erased address stays suppressed although nobody knows it any more.
+    """
+    normal = (judge_address(address) or address).casefold()
+    return sha256(f"{tenant}\0{normal}".encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def merged(known: Record | None, told: Told) -> Record:
+    """What a record becomes by what is told."""
+    if told.reason is SuppressionReason.SOFT_BOUNCE:
+        return _counted(known, told)
+    if told.reason is SuppressionReason.MANUAL:  # whoever says it last means it
+        return _active(told, since=told.at, expires_at=told.expires_at)
+    since = told.at if known is None else min(known.created_at, told.at)
+    return _active(told, since=since, expires_at=None)
+
+
+def _active(told: Told, *, since: int, expires_at: int | None) -> Record:
+    return Record(told.key, told.reason, told.address, since, expires_at, is_active=True)
+
+
+def _counted(known: Record | None, told: Told) -> Record:
+    before = () if known is None else known.bounces
+    bounces = tuple(sorted({*before, told.at})[-SOFT_BOUNCES:])
+    is_active = len(bounces) == SOFT_BOUNCES and bounces[-1] - bounces[0] <= _WINDOW_MS
+    ends = bounces[-1] + _WINDOW_MS
+    return Record(told.key, told.reason, told.address, bounces[0], ends, is_active, bounces)
+
+
+def merge_all(known: Mapping[tuple[str, str], Record], told: Iterable[Told]) -> list[Record]:
+    """The records, by key and reason, that many tellings leave to be stored."""
+    found = dict(known)
+    changed: dict[tuple[str, str], Record] = {}
+    for each in told:
+        place = each.key, each.reason.value
+        changed[place] = found[place] = merged(found.get(place), each)
+    return list(changed.values())
+
+
+def addresses_of(content: str | None) -> Sequence[str]:
+    """Whom a stored e-mail is for; nobody, if it is not one that can be read."""
+    try:
+        email: Any = orjson.loads(content or "")
+    except orjson.JSONDecodeError:
+        return ()
+    if not isinstance(email, dict):
+        return ()
+    copies = [email.get(name) for name in ("cc", "bcc")]
+    listed = [
+        email.get("to"),
+        *(each for some in copies if isinstance(some, list) for each in some),
+    ]
+    return [each for each in listed if isinstance(each, str)]
+
+
+def suppressions(told: Feedback) -> list[NewSuppression]:
+    """What follows from feedback: for good from the narrow set alone, else a soft bounce counts."""
+    reason = _reason(told)
+    if reason is None:
+        return []
+    return [NewSuppression(each, reason, told.at) for each in told.recipients]
+
+
+def _reason(told: Feedback) -> SuppressionReason | None:
+    if told.type is EventType.COMPLAINED:
+        return SuppressionReason.COMPLAINT
+    if told.type is not EventType.BOUNCED:
+        return None
+    return {
+        BounceKind.HARD: SuppressionReason.HARD_BOUNCE,
+        BounceKind.SOFT: SuppressionReason.SOFT_BOUNCE,
+    }.get(told.bounce or BounceKind.REJECTED)

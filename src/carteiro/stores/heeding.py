@@ -1,0 +1,42 @@
+"""Which addresses of claimed e-mails are suppressed, the same in every SQL store.
+
+A claim learns with what it loads anyway whether a tenant has any suppressions at all. Where it has, the addresses
+are looked up, all of a claim in one statement; where it has none, nothing is read and nothing is asked.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import TypeAlias
+
+from carteiro.model import EMAIL, LeasedJob, MessageId, TenantId
+from carteiro.policy.suppression import addresses_of, key_of
+
+Asked: TypeAlias = Mapping[MessageId, Mapping[str, str]]  # the keys of the addresses of e-mails
+
+
+def asked_of(jobs: Sequence[LeasedJob], tenants: Collection[str]) -> Asked:
+    """What is to be looked up: the addresses of the e-mails of tenants that have suppressions."""
+    return {
+        job.lease.job: {each: key_of(job.tenant, each) for each in addresses_of(job.content)}
+        for job in jobs
+        if job.tenant in tenants and job.kind == EMAIL
+    }
+
+
+def places_in(jobs: Sequence[LeasedJob], asked: Asked) -> list[tuple[TenantId, str]]:
+    """What is asked for, by tenant and key."""
+    return [(job.tenant, key) for job in jobs for key in set(asked.get(job.lease.job, {}).values())]
+
+
+def heeded(
+    jobs: Sequence[LeasedJob], asked: Asked, suppressed: Collection[tuple[str, str]]
+) -> list[LeasedJob]:
+    """The jobs, told which of their addresses are suppressed."""
+    return [_told(job, asked.get(job.lease.job, {}), suppressed) for job in jobs]
+
+
+def _told(
+    job: LeasedJob, keys: Mapping[str, str], suppressed: Collection[tuple[str, str]]
+) -> LeasedJob:
+    refused = frozenset(each for each, key in keys.items() if (job.tenant, key) in suppressed)
+    return replace(job, suppressed=refused) if refused else job

@@ -1,0 +1,63 @@
+"""Suppressions, counted: soft bounces suppress when there are enough of them in the window."""
+
+from datetime import timedelta
+from itertools import permutations
+
+import pytest
+
+from carteiro.model import NewSuppression, SuppressionReason
+from carteiro.policy.suppression import SOFT_BOUNCES, SOFT_WINDOW
+from carteiro.ports import Backend
+from support.builders import ACME
+from support.clock import StoreClock
+
+ANA = "ana@example.com"
+A_DAY = timedelta(days=1)
+
+
+async def _bounces(backend: Backend, clock: StoreClock, *ago: timedelta) -> bool:
+    """Whether the address is suppressed after soft bounces so long ago, told in this order."""
+    for each in ago:
+        new = NewSuppression(ANA, SuppressionReason.SOFT_BOUNCE, clock.at(-each))
+        await backend.suppressions.put([new], tenant=ACME)
+    return bool(await backend.suppressions.find([ANA], tenant=ACME))
+
+
+async def test_one_less_than_enough_is_merely_counted(backend: Backend, clock: StoreClock) -> None:
+    """It is on record, and suppresses nobody."""
+    is_suppressed = await _bounces(
+        backend, clock, *[A_DAY * each for each in range(SOFT_BOUNCES - 1)]
+    )
+
+    [counted] = (await backend.suppressions.list(ACME)).rows
+    assert not is_suppressed
+    assert (counted.is_active, counted.bounces) == (False, SOFT_BOUNCES - 1)
+
+
+@pytest.mark.parametrize("order", list(permutations(range(3))))
+async def test_enough_suppress_in_any_order(
+    backend: Backend, clock: StoreClock, order: tuple[int, ...]
+) -> None:
+    """Told again they count no more."""
+    times = [A_DAY * 10 * each for each in order]
+
+    is_suppressed = await _bounces(backend, clock, *times, *times)
+
+    [counted] = (await backend.suppressions.list(ACME)).rows
+    assert is_suppressed
+    assert (counted.is_active, counted.bounces) == (True, 3)
+    assert counted.expires_at == clock.at(SOFT_WINDOW)
+
+
+async def test_what_is_too_far_apart_is_not_enough(backend: Backend, clock: StoreClock) -> None:
+    """The window is as long as it is."""
+    assert not await _bounces(backend, clock, SOFT_WINDOW + A_DAY, A_DAY, timedelta(0))
+
+
+async def test_it_ends_by_itself(backend: Backend, clock: StoreClock) -> None:
+    """After as long again as the window."""
+    is_suppressed = await _bounces(backend, clock, 2 * A_DAY, A_DAY, timedelta(0))
+    clock.advance(SOFT_WINDOW)
+
+    assert is_suppressed
+    assert await backend.suppressions.find([ANA], tenant=ACME) == []

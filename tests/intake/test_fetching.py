@@ -1,0 +1,55 @@
+"""Fetching something small: in time, not too much, and from nowhere else."""
+
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from carteiro.intake.http.fetching import MOST_BYTES, fetch
+
+
+class _Answers(BaseHTTPRequestHandler):
+    asked: list[str]
+
+    def do_GET(self) -> None:
+        """Answer as the path says."""
+        self.asked.append(self.path)
+        if self.path == "/redirect":
+            self.send_response(302)
+            self.send_header("Location", "/small")
+            self.end_headers()
+            return
+        self.send_response(404 if self.path == "/missing" else 200)
+        self.end_headers()
+        self.wfile.write(b"x" * (MOST_BYTES + 1 if self.path == "/large" else 3))
+
+    def log_message(self, *_: object) -> None:
+        """Nothing."""
+
+
+@pytest.fixture
+def server() -> Iterator[tuple[str, list[str]]]:
+    """A server on this machine, and what it was asked for."""
+    asked: list[str] = []
+    handler = type("Answers", (_Answers,), {"asked": asked})
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as listening:
+        thread = threading.Thread(target=listening.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{listening.server_port}", asked
+        listening.shutdown()
+        thread.join()
+
+
+async def test_what_is_there_comes(server: tuple[str, list[str]]) -> None:
+    """As it is."""
+    assert await fetch(f"{server[0]}/small") == b"xxx"
+
+
+@pytest.mark.parametrize("path", ["/large", "/missing", "/redirect"])
+async def test_what_cannot_be_had_is_an_error(server: tuple[str, list[str]], path: str) -> None:
+    """Too much, nothing, or somewhere else: nobody follows."""
+    with pytest.raises(OSError):
+        await fetch(f"{server[0]}{path}")
+
+    assert server[1] == [path]

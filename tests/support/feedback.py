@@ -1,0 +1,27 @@
+"""What providers tell, with every field that does not matter filled in."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from carteiro.model import BounceKind, EventType, Feedback, MessageId
+
+AT = datetime.fromtimestamp(1_800_000_000, UTC)  # where the clock of a store under test begins
+
+
+def a_feedback(
+    message: MessageId, type: EventType = EventType.DELIVERED, **changes: Any
+) -> Feedback:
+    """A feedback on a message; ``changes`` are fields of `Feedback`."""
+    fields: dict[str, Any] = {
+        "at": AT,
+        "provider": "ses",
+        "provider_id": "ses-1",
+        "event_id": f"event-{type.value}",
+        "recipients": ("ana@example.com",),
+    }
+    return Feedback(message, type, **(fields | changes))
+
+
+def a_bounce(message: MessageId, kind: BounceKind = BounceKind.HARD, **changes: Any) -> Feedback:
+    """A bounce of a message."""
+    return a_feedback(message, EventType.BOUNCED, bounce=kind, **changes)
