@@ -14,10 +14,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, fields, replace
+from datetime import timedelta
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, cast
 
-from carteiro.kinds import Kind
+from carteiro.kinds import Chain, Kind
 from carteiro.model import LeasedJob, Outcome
 from carteiro.path.confirm import Confirmation
 from carteiro.ports import Backend, Handover, Parcel
@@ -139,6 +140,24 @@ def watched_kind(kind: Kind, points: Points, look: Callable[[LeasedJob], None]) 
             points.running -= 1
 
     return replace(kind, confirm=kind.confirm and confirm, deliver=deliver)
+
+
+def watched_chain(chain: Chain, watched: Callable[[Kind], Kind]) -> Chain:
+    """The same chain, with its kinds watched, whichever it chooses."""
+    return cast("Chain", _WatchedChain(chain, watched))
+
+
+class _WatchedChain:
+    def __init__(self, chain: Chain, watched: Callable[[Kind], Kind]) -> None:
+        self._chain = chain
+        self._watched = watched
+
+    def choose(self, job: LeasedJob) -> Kind | timedelta:
+        chosen = self._chain.choose(job)
+        return chosen if isinstance(chosen, timedelta) else self._watched(chosen)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._chain, name)
 
 
 @contextmanager

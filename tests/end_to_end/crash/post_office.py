@@ -21,7 +21,7 @@ from carteiro.policy.retry import RetryPolicy
 from carteiro.tasks import Task
 from carteiro.upkeep.relay import relay
 from end_to_end.crash.places import Place
-from end_to_end.crash.points import Points, watched_backend, watched_kind
+from end_to_end.crash.points import Points, watched_backend, watched_chain, watched_kind
 from support.ses_servers import secret_file
 from support.ses_twin import KEY_ID, REGION
 
@@ -77,6 +77,11 @@ class PostOffice(Carteiro):
         ]
 
     def _watched(self, kind: Kind) -> Kind:
+        if kind.chain is not None:
+            kind = replace(kind, chain=watched_chain(kind.chain, self._watched_part))
+        return self._watched_part(kind)
+
+    def _watched_part(self, kind: Kind) -> Kind:
         quick = replace(kind, policy=lambda _: QUICK)
         return watched_kind(quick, self.points, self._look)
 

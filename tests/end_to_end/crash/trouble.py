@@ -92,14 +92,18 @@ def silence_of(proxy: CutProxy) -> Trouble:
     return silence
 
 
+def _lines(place: Place) -> list[dict[str, Any]]:
+    """What the processes logged; what a library says to whoever reads along is none of it."""
+    lines = place.log.read_text().splitlines()
+    return [json.loads(line) for line in lines if line.startswith("{")]
+
+
 def waits(place: Place) -> list[tuple[str, int]]:
     """Which operation each complaint in the log is about, and how long it waits until the next try."""
-    lines = [json.loads(line) for line in place.log.read_text().splitlines()]
-    told = [line for line in lines if line["event"] == "store.failed"]
+    told = [line for line in _lines(place) if line["event"] == "store.failed"]
     return [(line["operation"], line["nextRetryDelay"]) for line in told]
 
 
 def queue_waits(place: Place) -> list[int]:
     """How long each process that found the queue away waits before it looks again."""
-    lines = [json.loads(line) for line in place.log.read_text().splitlines()]
-    return [line["nextRetryDelay"] for line in lines if line["event"] == "queue.away"]
+    return [line["nextRetryDelay"] for line in _lines(place) if line["event"] == "queue.away"]
