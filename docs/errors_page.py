@@ -9,7 +9,7 @@ from carteiro.model import Category, DeadReason
 _STATUSES: Mapping[int, str] = {
     400: "The body or the query is malformed or incomplete; `details` names the fields.",
     401: "No key, or one that speaks for nobody: unknown, revoked, expired, of a disabled tenant.",
-    403: "The key fits, but not from this address: the tenant has a list of networks.",
+    403: "The key fits, but not from this address: the tenant has a list of networks; or feedback is not taken.",
     404: "There is none, or it is another tenant's: the two are not told apart.",
     405: "The address is known, the method is not.",
     408: "The request did not arrive in time; what came is thrown away.",
@@ -38,6 +38,7 @@ OWN_CODES: Mapping[str, str] = {
     "REGION_MISSING": "no region is set, and none was found",
     "SENDER_MISSING": "no `from`, and no default for it",
     "SMTPUTF8_MISSING": "an address is not ASCII, and the relay or provider cannot take that",
+    "SUPPRESSED": "the address is on the tenant's suppression list",
     "TASK_ERROR": "a task raised an exception",
     "TLS_ERROR": "the relay offers no encryption, or a certificate is not to be trusted",
     "UNKNOWN": "no rule knows it: tried again",

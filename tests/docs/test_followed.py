@@ -76,6 +76,7 @@ PREPARED: Mapping[str, Callable[[CommandLine], None]] = {
     "docs/how-to/find-a-message.md": a_message_that_waits,
     "docs/how-to/forget-somebody.md": people,
     "docs/how-to/judge-answers-yourself.md": letters,
+    "docs/how-to/hear-from-providers.md": a_tenant,
     "docs/how-to/limit-a-tenant.md": a_tenant,
     "docs/how-to/redrive-dead-letters.md": letters,
     "docs/how-to/rotate-keys.md": a_key,

@@ -30,6 +30,7 @@ from carteiro.model import (
     TenantId,
 )
 from carteiro.telemetry import log
+from support.feedback import a_feedback
 
 
 @pytest.fixture(autouse=True)
@@ -163,6 +164,8 @@ def write_all() -> None:
     log.message_died(job, Dead(DeadReason.PERMANENT_ERROR, failure), attempt=1, state=State.FAILED)
     log.attempt_in_doubt(job, failure, attempt=1)
     log.result_late(job, attempt=1, state=None)
+    log.doubt_resolved(a_feedback(job.lease.job))
+    log.subscription_confirmed("arn:aws:sns:sa-east-1:123456789012:mails")
     log.worker_started(kinds=[EMAIL], slots=5)
     log.worker_stopping(in_flight=3, grace=timedelta(seconds=40))
     log.worker_stopped(released=2)

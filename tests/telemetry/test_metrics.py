@@ -8,9 +8,11 @@ from carteiro.model import (
     ClaimId,
     DeadReason,
     End,
+    EventType,
     Late,
     Lease,
     MessageId,
+    NoteAnswer,
     State,
     TenantId,
 )
@@ -54,6 +56,8 @@ NAMES = {
     "carteiro_in_flight": ("gauge", {"kind"}),
     "carteiro_leases_lost_total": ("counter", {"operation"}),
     "carteiro_in_doubt_total": ("counter", set()),
+    "carteiro_feedback_events_total": ("counter", {"provider", "type", "result"}),
+    "carteiro_suppressed_total": ("counter", set()),
     "carteiro_late_results_total": ("counter", set()),
     "carteiro_provider_latency_seconds": ("histogram", {"provider"}),
     "carteiro_provider_errors_total": ("counter", {"provider", "outcome"}),
@@ -90,6 +94,7 @@ async def test_a_scrape_is_well_formed_and_has_every_metric() -> None:
         tally, metrics = await worked(office)
         tally.answered("GET", "/health/live", 200)
         tally.lost["extend"] += 1
+        tally.heard("ses", EventType.DELIVERED, NoteAnswer.NOTED)
         page = await scraped(metrics)
 
     assert {_full_name(each.name, each.type): each.type for each in page.families} == {

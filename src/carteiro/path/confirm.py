@@ -21,7 +21,6 @@ RECIPIENT = "RECIPIENT"
 TEMPLATE = "TEMPLATE"
 VALIDATIONS = (INTEGRITY, OUTBOX, RECIPIENT, TEMPLATE)
 
-SUPPRESSED_REASON = "the address is on the tenant's suppression list"
 MAX_HTML_BYTES = 512 * 1024
 _LONGEST_UTF8 = 4  # bytes of a character
 
@@ -88,7 +87,7 @@ def _judge_recipient(job: LeasedJob, email: Email) -> Unfit | None:
             reason = f"{field}: is not an e-mail address"
             return _unfit(RECIPIENT, "INVALID_EMAIL", reason, Scope.RECIPIENT)
     if email.to in job.suppressed:
-        return _unfit(RECIPIENT, SUPPRESSED, SUPPRESSED_REASON, Scope.RECIPIENT)
+        return Unfit(RECIPIENT, SUPPRESSED)
     return None
 
 

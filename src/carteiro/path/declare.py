@@ -7,8 +7,8 @@ commit, exactly this message is in doubt; before it, it was merely claimed.
 import time
 from datetime import timedelta
 
-from carteiro.model import ZERO, Category, Event, EventType, LeasedJob, Start
-from carteiro.path.confirm import SUPPRESSED_REASON, Confirmed
+from carteiro.model import ZERO, Event, EventType, Failure, LeasedJob, Start
+from carteiro.path.confirm import Confirmed
 from carteiro.policy.suppression import SUPPRESSED
 
 
@@ -25,7 +25,7 @@ def start(
     if confirmed is not None:
         validations = {"validations": list(confirmed.validations)}
         events.append(Event(EventType.VALIDATED, validations, ZERO))
-        events += [_left_out(each) for each in confirmed.left_out]
+        events += [refusal(each, SUPPRESSED) for each in confirmed.left_out]
     return Start(job.lease, provider, hold, job.open_attempt, tuple(events))
 
 
@@ -37,12 +37,14 @@ def doubt(job: LeasedJob) -> tuple[Event, ...]:
     return (Event(EventType.IN_DOUBT, found),)
 
 
-def _left_out(address: str) -> Event:
+def refusal(address: str, failure: Failure) -> Event:
+    """A copy that is not sent, or was not taken; the mail goes to the others, and is not repeated for it."""
     told = {
         "recipient": address,
-        "errorCode": SUPPRESSED,
-        "errorCategory": Category.VALIDATION_ERROR.value,
-        "errorMessage": SUPPRESSED_REASON,
+        "errorCode": failure.code,
+        "errorCategory": failure.category.value,
+        "errorMessage": failure.reason,
+        "originalCode": failure.original_code,
     }
     return Event(EventType.RECIPIENT_REFUSED, told)
 

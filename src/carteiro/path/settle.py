@@ -26,7 +26,7 @@ from carteiro.model import (
     Verdict,
 )
 from carteiro.path.confirm import Unfit
-from carteiro.path.declare import doubt
+from carteiro.path.declare import doubt, refusal
 from carteiro.policy.lifecycle import EXPIRED_UNSENT
 
 _NOT_MADE = Failure(
@@ -48,20 +48,8 @@ def ended(
         events: tuple[Event, ...] = (Event(EventType.IN_DOUBT, told),)
         return End(job.lease, verdict, events, duration, 1, not declared, job.revision)
     refused = outcome.refused if isinstance(outcome, Taken) else ()
-    events = tuple(_refusal(address, failure) for address, failure in refused)
+    events = tuple(refusal(address, failure) for address, failure in refused)
     return End(job.lease, verdict, events, duration, 0, not declared, job.revision)
-
-
-def _refusal(address: str, failure: Failure) -> Event:
-    """A copy that was not taken; the mail went to the others and is not repeated for it."""
-    told = {
-        "recipient": address,
-        "errorCode": failure.code,
-        "errorCategory": failure.category.value,
-        "errorMessage": failure.reason,
-        "originalCode": failure.original_code,
-    }
-    return Event(EventType.RECIPIENT_REFUSED, told)
 
 
 def unfit(job: LeasedJob, found: Unfit, *, duration: timedelta) -> End:

@@ -13,15 +13,25 @@ import orjson
 
 from carteiro.model import (
     BounceKind,
+    Category,
     EventType,
+    Failure,
     Feedback,
     NewSuppression,
+    Scope,
     SuppressionReason,
     TenantId,
 )
 from carteiro.policy.addresses import judge_address
 
-SUPPRESSED = "SUPPRESSED"  # the code of what is not sent for it
+SUPPRESSED = Failure(
+    code="SUPPRESSED",
+    category=Category.VALIDATION_ERROR,
+    retryable=False,
+    scope=Scope.RECIPIENT,
+    reason="the address is on the tenant's suppression list",
+    rule="validation.recipient",
+)
 SOFT_BOUNCES = 3  # so many ...
 SOFT_WINDOW = timedelta(days=30)  # ... in this time suppress, for as long again
 _WINDOW_MS = SOFT_WINDOW // timedelta(milliseconds=1)

@@ -95,7 +95,7 @@ class Tally:
         self.dead_codes[self._codes.label(dead.failure.code)] += 1
         self.dead_tenants[job.tenant] += 1
         if dead.reason is DeadReason.VALIDATION_FAILED:
-            self.suppressed += dead.failure.code == SUPPRESSED
+            self.suppressed += dead.failure.code == SUPPRESSED.code
             self.unfit[dead.failure.rule.rpartition(".")[2].upper()] += 1
 
     def heard(self, provider: str, type: EventType | None, answer: NoteAnswer) -> None:
