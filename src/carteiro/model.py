@@ -755,6 +755,29 @@ class SendLimit:
 
 
 @value
+class Drawn:
+    """What a process may call of a provider now; ``rate`` is what all may together, None: as fast as they can.
+
+    ``wait``: so long there is no other call to be had. ``processes`` share it, whoever drew among them.
+    """
+
+    granted: int
+    rate: float | None
+    wait: timedelta
+    processes: int
+
+
+@value
+class ProviderRate:
+    """How fast a provider is called, as people see it: per second, by all processes together; None: no limit."""
+
+    provider: str
+    rate: float | None
+    ceiling: float | None
+    processes: int
+
+
+@value
 class Standing:
     """How a tenant fares among the others, for one kind."""
 

@@ -35,6 +35,7 @@ from carteiro.policy.lifecycle import (
 )
 from carteiro.policy.pacing import Pace
 from carteiro.policy.quota import KEY_LIFE_MS
+from carteiro.policy.rates import Rate
 from carteiro.stores.bell import Bell
 
 FAR = 1 << 62  # an alarm that never rings
@@ -203,6 +204,7 @@ class Tables:
         self.limits: dict[KindName, SendLimit] = {}
         self.next_token_us: dict[TenantId, int] = {}
         self.next_send_us: dict[KindName, int] = {}
+        self.rates: dict[str, Rate] = {}  # by provider
 
     # --- requests -----------------------------------------------------------------------------
 
