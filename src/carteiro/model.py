@@ -768,6 +768,16 @@ class Drawn:
 
 
 @value
+class ProviderStanding:
+    """What one process knows of a provider: whether it is left alone, its rate, how often calls were held back."""
+
+    provider: str
+    is_open: bool
+    rate: float | None
+    held_back: int
+
+
+@value
 class ProviderRate:
     """How fast a provider is called, as people see it: per second, by all processes together; None: no limit."""
 
