@@ -78,7 +78,9 @@ class Link:
         return ProviderStanding(self.name, self.is_open, rate, held_back)
 
     def take(self) -> None:
-        """It was chosen for a call."""
+        """It was chosen for a call; if that is a trial, nobody else has it chosen before it is made."""
+        if self.is_open:
+            self._breaker.begin(self._clock())
         if self._pacer is not None:
             self._pacer.take()
 
