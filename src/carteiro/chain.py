@@ -6,7 +6,7 @@ message. So a message fails over by its next attempt, which comes at once if ano
 
 import random
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
 
 import orjson
@@ -146,7 +146,11 @@ class Chain:
 
     def held_for(self) -> timedelta:
         """How long nobody at all can be called."""
-        waits = [link.health().wait for link in self._links.values()]
+        waits = []
+        for link in self._links.values():
+            waits.append(link.health().wait)
+            if not waits[-1]:  # the others need not look for calls to be made
+                break
         return timedelta(seconds=min(waits))
 
     @property
@@ -160,9 +164,9 @@ class Chain:
         """What is known of each provider, for people."""
         return [link.standing() for link in self._links.values()]
 
-    def _route(self, job: LeasedJob) -> list[Health]:
+    def _route(self, job: LeasedJob) -> Iterator[Health]:
         type_ = _template_type(job.content) if self._routes.by_type else None
-        return [self._links[name].health() for name in self._routes.of(job.tenant, type_)]
+        return (self._links[name].health() for name in self._routes.of(job.tenant, type_))
 
 
 def _is_throttled(failure: Failure) -> bool:

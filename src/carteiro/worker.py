@@ -27,6 +27,7 @@ from carteiro.model import (
     Refused,
     Settled,
     Start,
+    Taken,
     made_at,
     value,
 )
@@ -275,7 +276,6 @@ class Worker:
         self._calls[job.lease] = handover
         called = time.monotonic()
         outcome = await deliver(kind, parcel, handover)
-        has_other = kind.chain is not None and kind.chain.has_other(job, than=kind.provider)
         self._tally.called(kind.provider, outcome, time.monotonic() - called)
         verdict = judge(
             outcome,
@@ -287,7 +287,7 @@ class Worker:
             expires_in=job.expires_in - (duration := _since(received)),
             chance=self._chance.random(),
             replays_in=_replays_in(kind, job),
-            has_other=has_other,
+            has_other=not isinstance(outcome, Taken) and _has_other(kind, job),
         )
         end = settle.ended(job, verdict, outcome, duration=duration, declared=kind.declares)
         await self._end(kind, job, end, parcel.attempt)
@@ -377,6 +377,10 @@ async def _rendered(kind: Kind, job: LeasedJob, email: Email) -> Confirmed | Unf
 def _parcel(job: LeasedJob, confirmed: Confirmed | None, attempt: int) -> Parcel:
     content = confirmed.email if confirmed is not None else job.content
     return Parcel(job.lease.job, job.tenant, content, attempt, job.revision, job.request_id)
+
+
+def _has_other(kind: Kind, job: LeasedJob) -> bool:
+    return kind.chain is not None and kind.chain.has_other(job, than=kind.provider)
 
 
 def _replays_in(kind: Kind, job: LeasedJob) -> timedelta:
