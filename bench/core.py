@@ -11,6 +11,7 @@ import signal
 from collections.abc import Callable
 
 import any_store
+import chain
 import http_api
 import mime
 import postgres
@@ -94,6 +95,7 @@ def main() -> None:
         "classify": verdicts.measure,
         "smtp": lambda: smtp.measure(max(1000, asked.jobs // 5), asked.pairs),
         "resend": lambda: resend.measure(max(1000, asked.jobs // 20), asked.pairs),
+        "chain": lambda: chain.measure(max(1000, asked.jobs // 5), asked.pairs),
         "ses": lambda: ses.measure(max(1000, asked.jobs // 20), asked.pairs),
         "postgres": lambda: postgres.measure(postgres.PARTS, asked.jobs, asked.waiting),
         "redis": lambda: redis_queue.measure(redis_queue.PARTS, asked.jobs),

@@ -15,7 +15,7 @@ _CONNECTIONS = 20
 
 
 @contextmanager
-def _sink() -> Iterator[int]:
+def a_sink() -> Iterator[int]:
     """The port of a running sink."""
     command = [sys.executable, "-m", "smtp_sink"]
     pipe = subprocess.PIPE
@@ -31,7 +31,7 @@ def _sink() -> Iterator[int]:
 def measure(mails: int, pairs: int) -> None:
     """Print the table."""
     last: dict[str, Figure] = {}
-    with _sink() as port:
+    with a_sink() as port:
         options = ("--port", port, "--mails", mails, "--connections", _CONNECTIONS)
 
         def ours() -> float:

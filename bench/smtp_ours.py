@@ -14,11 +14,11 @@ from ours.shared import drain, opened, run, tenant
 from smtp_mails import HTML, SENDER, SUBJECT, TEXT, to
 from smtp_sink import HOST
 
-_LIST = 1000
-_SLOTS = 200  # more than connections: while some mails are sent, others are declared and settled in long lists
+LIST = 1000
+SLOTS = 200  # more than connections: while some mails are sent, others are declared and settled in long lists
 
 
-class _CountingProvider(SmtpProvider):
+class CountingProvider(SmtpProvider):
     """Says when the last mail has begun, so that nobody looks before."""
 
     left = 0
@@ -26,33 +26,34 @@ class _CountingProvider(SmtpProvider):
 
     async def deliver(self, parcel: Parcel, handover: Handover) -> Outcome:
         """Count it, and hand it over."""
-        _CountingProvider.left -= 1
-        if not _CountingProvider.left:
+        CountingProvider.left -= 1
+        if not CountingProvider.left:
             self.begun.set()
         return await super().deliver(parcel, handover)
 
 
 async def _pass_through(folder: Path, port: int, mails: int, connections: int) -> None:
-    carriers.SmtpProvider = _CountingProvider  # type: ignore[attr-defined]
+    carriers.SmtpProvider = CountingProvider  # type: ignore[attr-defined]
     relay = {"host": HOST, "port": port, "tls": "none", "default_from": SENDER}
     settings = {
         "provider": "smtp",
         "smtp": relay | {"connections": connections, "messages_per_connection": 10_000},
-        "workers": {"email_slots": _SLOTS},
+        "workers": {"email_slots": SLOTS},
     }
     async with opened(folder, **settings) as post:
-        _CountingProvider.left = mails
+        CountingProvider.left = mails
         with measured("accept to sent", mails) as whole:
             with measured("accept", mails) as accepted:
-                for first in range(0, mails, _LIST):
-                    await post.send_many([_mail(first + index) for index in range(_LIST)])
+                for first in range(0, mails, LIST):
+                    await post.send_many([a_mail(first + index) for index in range(LIST)])
             with measured("claim to sent", mails) as sent:
-                await drain(post, EMAIL, begun=_CountingProvider.begun)
+                await drain(post, EMAIL, begun=CountingProvider.begun)
     for figure in (whole, accepted, sent):
         report(figure)
 
 
-def _mail(number: int) -> dict[str, str]:
+def a_mail(number: int) -> dict[str, str]:
+    """One of the mails."""
     return {
         "tenant": tenant(number),
         "to": to(number),

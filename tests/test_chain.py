@@ -198,6 +198,24 @@ async def test_it_is_tried_with_one_message_and_trusted_again_when_that_goes_wel
         assert await sent_by(office, last) == ("first", 1)
 
 
+async def test_one_that_still_fails_costs_one_message_an_attempt() -> None:
+    """However many are chosen for at the same moment: the others go to the next one."""
+    async with an_office() as office:
+        clock = Clock()
+        first, second = Played("first", [AWAY] * 100), Played("second")
+        kind = through(office, first, second, clock=clock)
+        await posted(office, TRIPS_AFTER)
+        await worked(office, kind)
+
+        clock.now += FIRST_PAUSE_S
+        messages = await posted(office, 10)
+        await worked(office, kind, slots=10)
+
+        assert len(first.asked) == TRIPS_AFTER + 1
+        attempts = [(await sent_by(office, each))[1] for each in messages]
+        assert sorted(attempts) == [1] * 9 + [2]
+
+
 async def test_to_be_told_to_be_slower_is_no_failure() -> None:
     """The breaker stays closed, however often: the same one is asked again, later."""
     async with an_office() as office:

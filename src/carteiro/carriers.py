@@ -2,14 +2,17 @@
 
 from importlib import import_module
 
-from carteiro.config import Settings, secret
+from carteiro.config import ResendSettings, SesSettings, Settings, SmtpSettings, secret
 from carteiro.errors import ConfigError
+from carteiro.pacer import Limits
 from carteiro.ports import Backend, Provider
+from carteiro.ports.provider import QuotaProvider
 from carteiro.providers.noop import NoopProvider
 from carteiro.providers.sandbox import SandboxProvider
 from carteiro.providers.smtp import SmtpOptions, SmtpProvider, Tls
 
 _THIS_MACHINE = frozenset({"localhost", "127.0.0.1", "::1"})
+_PACE = {"rate_per_second", "concurrency"}  # what a provider itself knows nothing of
 
 
 def make_provider(name: str, settings: Settings, backend: Backend) -> Provider:
@@ -26,6 +29,21 @@ def make_provider(name: str, settings: Settings, backend: Backend) -> Provider:
             return _resend(settings)
         case _:
             return NoopProvider()
+
+
+def limits_of(provider: Provider, settings: Settings) -> Limits | None:
+    """How fast a provider may be called; None: there is nothing that could be too fast."""
+    match provider.name:
+        case "smtp":
+            asked: SmtpSettings | SesSettings | ResendSettings = settings.smtp
+        case "ses":
+            asked = settings.ses
+        case "resend":
+            asked = settings.resend
+        case _:
+            return None
+    quota = provider.quota if isinstance(provider, QuotaProvider) else None
+    return Limits(asked.rate_per_second, asked.concurrency, quota)
 
 
 def _secret(settings: Settings, key: str, reference: str) -> str:
@@ -50,7 +68,7 @@ def _resend(settings: Settings) -> Provider:
     if not (key.isascii() and key.isprintable() and key.strip()):
         origin = settings.origin("resend.api_key")
         raise ConfigError(f"resend.api_key (from {origin}) does not lead to a key")
-    told = asked.model_dump() | {"api_key": key.strip()}
+    told = asked.model_dump(exclude=_PACE) | {"api_key": key.strip()}
     provider: Provider = resend.ResendProvider(resend.ResendOptions(**told))
     return provider
 
@@ -62,7 +80,7 @@ def _smtp(settings: Settings) -> SmtpProvider:
         text = f"smtp.tls = 'none' (from {origin}) would send the password in clear: use starttls or implicit"
         raise ConfigError(text)
     password = _secret(settings, "smtp.password", asked.password)
-    told = asked.model_dump() | {"tls": Tls(asked.tls), "password": password}
+    told = asked.model_dump(exclude=_PACE) | {"tls": Tls(asked.tls), "password": password}
     try:
         return SmtpProvider(SmtpOptions(**told))
     except OSError as error:
@@ -89,7 +107,7 @@ def _ses(settings: Settings, region: str) -> Provider:
             f"Amazon SES needs {error.name}: from a clone, pip install -c constraints.txt '.[ses]'"
         )
         raise ConfigError(text) from error
-    told = asked.model_dump() | {
+    told = asked.model_dump(exclude=_PACE) | {
         "secret_access_key": _secret(settings, "ses.secret_access_key", asked.secret_access_key),
         "call_limit": settings.delivery.call_limit,
         "region": region or asked.region,

@@ -6,13 +6,14 @@ message. So a message fails over by its next attempt, which comes at once if ano
 
 import random
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
 
 import orjson
 
 from carteiro.kinds import Kind
-from carteiro.model import Failure, LeasedJob, NotMade, Outcome, Taken
+from carteiro.model import Failure, LeasedJob, NotMade, Outcome, ProviderStanding, Taken
+from carteiro.pacer import Pacer
 from carteiro.policy.breaker import Breaker, Round
 from carteiro.policy.consequences import may_open_breaker, throttles
 from carteiro.policy.routing import Health, Routes, choose
@@ -24,13 +25,21 @@ _NOT_AT_ONCE = timedelta(
 
 
 class Link:
-    """One provider of a chain, and what this process knows of its health.
+    """One provider of a chain, and what this process knows of its health and its pace.
 
-    The life of a call: `begin` before it, `heard` with what came of it.
+    The life of a call: `take` when it is chosen, then `unused`, or `begin` before it and `heard` with what
+    came of it. Without a pacer it is called as fast as there is mail.
     """
 
-    def __init__(self, name: str, clock: Callable[[], float], chance: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        name: str,
+        pacer: Pacer | None,
+        clock: Callable[[], float],
+        chance: Callable[[], float],
+    ) -> None:
         self.name = name
+        self._pacer = pacer
         self._clock = clock
         self._chance = chance
         self._breaker = Breaker()
@@ -42,7 +51,35 @@ class Link:
 
     def health(self) -> Health:
         """When it may be called, and how the last call went."""
-        return Health(self.name, self._breaker.wait(self._clock()), self._breaker.is_suspect)
+        wait = self._breaker.wait(self._clock())
+        if self._pacer is not None and not wait:
+            wait = self._pacer.wait()
+        return Health(self.name, wait, self._breaker.is_suspect)
+
+    def room(self) -> int | None:
+        """How many calls can be begun now: one trial if it is open; None: any number."""
+        if self.is_open:
+            return 1
+        return None if self._pacer is None else self._pacer.room()
+
+    def standing(self) -> ProviderStanding:
+        """What is known of it, for people."""
+        rate, held_back = (
+            (None, 0) if self._pacer is None else (self._pacer.rate, self._pacer.held_back)
+        )
+        return ProviderStanding(self.name, self.is_open, rate, held_back)
+
+    def take(self) -> None:
+        """It was chosen for a call; if that is a trial, nobody else has it chosen before it is made."""
+        if self.is_open:
+            self._breaker.begin(self._clock())
+        if self._pacer is not None:
+            self._pacer.take()
+
+    def unused(self) -> None:
+        """The call that it was chosen for is not made."""
+        if self._pacer is not None:
+            self._pacer.unused()
 
     def begin(self) -> Round:
         """A call is made."""
@@ -51,6 +88,10 @@ class Link:
     def heard(self, began: Round, outcome: Outcome) -> None:
         """Learn from a call: only what the provider itself is to blame for speaks against it."""
         failure = None if isinstance(outcome, Taken) else outcome.failure
+        if self._pacer is not None:
+            self._pacer.ended()
+            if failure is not None and throttles(failure):
+                self._pacer.throttled()
         if isinstance(outcome, NotMade) or (failure and _says_nothing(failure)):
             return
         if failure is None or not may_open_breaker(failure):
@@ -69,18 +110,24 @@ class Chain:
         kinds: Mapping[str, Kind],
         routes: Routes,
         *,
+        pacers: Mapping[str, Pacer] | None = None,
         clock: Callable[[], float] = time.monotonic,
         chance: Callable[[], float] = random.random,
     ) -> None:
-        self._links = {name: Link(name, clock, chance) for name in kinds}
+        paced = pacers or {}
+        self._links = {name: Link(name, paced.get(name), clock, chance) for name in kinds}
         self._kinds = {name: kind.through(self._links[name], self) for name, kind in kinds.items()}
         self._routes = routes
 
     def choose(self, job: LeasedJob) -> Kind | timedelta:
-        """The kind whose provider the next attempt goes to, or how long none of its route can be called."""
+        """The kind whose provider the next attempt goes to, or how long none of its route can be called.
+
+        Of the one that is chosen a call is taken: its link hears of it, or that it is `unused`.
+        """
         in_doubt = bool(job.in_doubt or job.open_attempt)
         chosen = choose(self._route(job), last=job.provider, in_doubt=in_doubt)
         if isinstance(chosen, str):
+            self._links[chosen].take()
             return self._kinds[chosen]
         return max(_NOT_AT_ONCE, timedelta(seconds=chosen))
 
@@ -90,18 +137,27 @@ class Chain:
 
     def held_for(self) -> timedelta:
         """How long nobody at all can be called."""
-        waits = [link.health().wait for link in self._links.values()]
+        waits = []
+        for link in self._links.values():
+            waits.append(link.health().wait)
+            if not waits[-1]:  # the others need not look for calls to be made
+                break
         return timedelta(seconds=min(waits))
 
     @property
     def most_at_once(self) -> int | None:
-        """How many calls there can be when all are open: one trial each; None: no matter how many."""
-        links = self._links.values()
-        return len(links) if all(link.is_open for link in links) else None
+        """How many calls can be begun now, at least one; None: no matter how many."""
+        rooms = [link.room() for link in self._links.values()]
+        known = [room for room in rooms if room is not None]
+        return max(1, sum(known)) if len(known) == len(rooms) else None
 
-    def _route(self, job: LeasedJob) -> list[Health]:
+    def standings(self) -> list[ProviderStanding]:
+        """What is known of each provider, for people."""
+        return [link.standing() for link in self._links.values()]
+
+    def _route(self, job: LeasedJob) -> Iterator[Health]:
         type_ = _template_type(job.content) if self._routes.by_type else None
-        return [self._links[name].health() for name in self._routes.of(job.tenant, type_)]
+        return (self._links[name].health() for name in self._routes.of(job.tenant, type_))
 
 
 def _says_nothing(failure: Failure) -> bool:

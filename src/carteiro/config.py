@@ -204,6 +204,7 @@ AddressOrNone: TypeAlias = Annotated[str, BeforeValidator(_address_or_none)]
 ApiUrl: TypeAlias = Annotated[str, AfterValidator(_api_url)]
 UrlOrNone: TypeAlias = Annotated[str, AfterValidator(lambda raw: raw and _api_url(raw))]
 Topics: TypeAlias = Annotated[str, AfterValidator(_topics)]
+RatePerSecond: TypeAlias = Annotated[float, Field(ge=0, le=100_000, allow_inf_nan=False)]
 Weight: TypeAlias = Annotated[float, Field(ge=LIGHTEST, le=HEAVIEST, allow_inf_nan=False)]
 
 
@@ -349,6 +350,8 @@ class SmtpSettings(_Section):
     connect_limit: SomeDuration = Field(alias="connect_limit_ms")
     command_limit: SomeDuration = Field(alias="command_limit_ms")
     reply_limit: SomeDuration = Field(alias="reply_limit_ms")
+    rate_per_second: RatePerSecond
+    concurrency: Count
 
 
 class ResendSettings(_Section):
@@ -358,6 +361,8 @@ class ResendSettings(_Section):
     url: ApiUrl
     default_from: AddressOrNone
     connections: SomeCount
+    rate_per_second: RatePerSecond
+    concurrency: Count
 
 
 class SesSettings(_Section):
@@ -371,6 +376,8 @@ class SesSettings(_Section):
     endpoint_url: Annotated[str, Field(pattern=r"^(https?://[^/?#@\s]+/?)?$")]
     connections: SomeCount
     connect_limit: SomeDuration = Field(alias="connect_limit_ms")
+    rate_per_second: RatePerSecond
+    concurrency: Count
 
 
 def _written_as_tables(raw: object) -> object:

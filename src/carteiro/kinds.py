@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Protocol, TypeAlias
 
 from carteiro.email import Email
-from carteiro.model import KindName, LeasedJob, Outcome, TenantId, value
+from carteiro.model import KindName, LeasedJob, Outcome, ProviderStanding, TenantId, value
 from carteiro.path.confirm import Confirmation
 from carteiro.policy.retry import RetryPolicy
 from carteiro.ports.provider import Handover, Parcel
@@ -25,6 +25,10 @@ class Render(Protocol):
 
 class Link(Protocol):
     """The provider of a kind as one among several: it learns from its calls."""
+
+    def unused(self) -> None:
+        """The call that it was chosen for is not made."""
+        ...
 
     def begin(self) -> int:
         """A call is made; what is returned goes with what came of it."""
@@ -53,6 +57,10 @@ class Chain(Protocol):
     @property
     def most_at_once(self) -> int | None:
         """How many calls there can be now; None: no matter how many."""
+        ...
+
+    def standings(self) -> list[ProviderStanding]:
+        """What is known of each provider, for people."""
         ...
 
 

@@ -839,6 +839,39 @@ class SendLimit:
 
 
 @value
+class Drawn:
+    """What a process may call of a provider now; ``rate`` is what all may together, None: as fast as they can.
+
+    ``wait``: so long there is no other call to be had. ``processes`` share it, whoever drew among them.
+    """
+
+    granted: int
+    rate: float | None
+    wait: timedelta
+    processes: int
+
+
+@value
+class ProviderStanding:
+    """What one process knows of a provider: whether it is left alone, its rate, how often calls were held back."""
+
+    provider: str
+    is_open: bool
+    rate: float | None
+    held_back: int
+
+
+@value
+class ProviderRate:
+    """How fast a provider is called, as people see it: per second, by all processes together; None: no limit."""
+
+    provider: str
+    rate: float | None
+    ceiling: float | None
+    processes: int
+
+
+@value
 class Standing:
     """How a tenant fares among the others, for one kind."""
 

@@ -5,12 +5,13 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import partial
 
-from carteiro.carriers import make_provider
+from carteiro.carriers import limits_of, make_provider
 from carteiro.chain import Chain
 from carteiro.config import Settings, provider_names
 from carteiro.email import max_retries_of
 from carteiro.kinds import Deliver, Kind
 from carteiro.model import EMAIL, LeasedJob, Outcome, TenantId, value
+from carteiro.pacer import Pacer
 from carteiro.path.confirm import confirm
 from carteiro.policy.own_rules import overruled_outcome
 from carteiro.policy.retry import PRESETS, RetryPolicy
@@ -32,7 +33,9 @@ def email_kind(settings: Settings, backend: Backend) -> tuple[Kind, bool]:
     is_remote = any(each.features.is_remote for each in providers.values())
     if len(kinds) == 1 and not is_remote:
         return usual, is_remote
-    return replace(usual, chain=Chain(kinds, routes), close=_all_closed(kinds)), is_remote
+    pacers = _pacers(providers, settings, backend)
+    chain = Chain(kinds, routes, pacers=pacers)
+    return replace(usual, chain=chain, close=_all_closed(kinds, pacers)), is_remote
 
 
 def routes_of(settings: Settings) -> Routes:
@@ -105,10 +108,20 @@ def answering_host(provider: str, settings: Settings) -> str:
     return settings.smtp.host if provider == "smtp" else ""
 
 
-def _all_closed(kinds: dict[str, Kind]) -> Callable[[], Awaitable[None]]:
+def _pacers(
+    providers: dict[str, Provider], settings: Settings, backend: Backend
+) -> dict[str, Pacer]:
+    limits = {name: limits_of(each, settings) for name, each in providers.items()}
+    return {
+        name: Pacer(name, backend.rates, each) for name, each in limits.items() if each is not None
+    }
+
+
+def _all_closed(kinds: dict[str, Kind], pacers: dict[str, Pacer]) -> Callable[[], Awaitable[None]]:
     closes = [kind.close for kind in kinds.values() if kind.close is not None]
 
     async def close() -> None:
+        await asyncio.gather(*(each.close() for each in pacers.values()))
         await asyncio.gather(*(each() for each in closes))
 
     return close

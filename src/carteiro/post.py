@@ -239,6 +239,8 @@ class Carteiro:
     def _pools(self) -> list[Pool]:
         workers = self.settings.workers
         email, is_network = email_kind(self.settings, self.backend)
+        if email.chain is not None:
+            self.tally.providers = email.chain.standings
         asynchronous = tuple(t.kind(self._threads) for t in self._tasks.values() if t.is_async)
         synchronous = tuple(t.kind(self._threads) for t in self._tasks.values() if not t.is_async)
         return [

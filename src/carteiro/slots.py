@@ -32,8 +32,14 @@ class Slots:
         limits = [self.slots if chain is None else chain.most_at_once for chain in chains]
         return min(self.free, sum(self.slots if limit is None else limit for limit in limits))
 
+    @property
+    def is_limited(self) -> bool:
+        """Whether there can be fewer calls than there are slots."""
+        chains = [kind.chain for kind in self.kinds.values()]
+        return any(chain is not None and chain.most_at_once is not None for chain in chains)
+
     def held_for(self) -> timedelta:
-        """How long nothing of this can be attempted: everybody who could be called is left alone."""
+        """How long nothing of this can be attempted: nobody can be called."""
         chains = [kind.chain for kind in self.kinds.values()]
         return min(ZERO if chain is None else chain.held_for() for chain in chains)
 

@@ -27,6 +27,7 @@ from carteiro.model import (
     Refused,
     Settled,
     Start,
+    Taken,
     made_at,
     value,
 )
@@ -183,6 +184,8 @@ class Worker:
             self._jobs.add(task)
             task.add_done_callback(self._jobs.discard)
         await self._give_back(refused)
+        if claimed.jobs and pool.is_limited:
+            await asyncio.sleep(0)  # what they take is to be seen before more is claimed
         return claimed
 
     async def _nap(self, idle_for: timedelta | None, rings: int) -> None:
@@ -230,15 +233,27 @@ class Worker:
         if isinstance(chosen, timedelta):
             await self._give_back([job.lease], wait=chosen)
             return
-        kind = chosen
+        declared: tuple[Parcel, Handover] | None = None
+        try:
+            declared = await self._prepare(chosen, job, received)
+        finally:
+            if declared is None and chosen.link is not None:
+                chosen.link.unused()
+        if declared is not None:
+            await self._attempt(chosen, job, received, *declared)
+
+    async def _prepare(
+        self, kind: Kind, job: LeasedJob, received: float
+    ) -> tuple[Parcel, Handover] | None:
+        """Judge the claim, confirm and declare; None if there is no call to be made."""
         policy = kind.policy(job)
         if job.cancel_requested and not kind.declares:  # asked while a worker had it that is gone
             await self._end(kind, job, settle.not_made(job))
-            return
+            return None
         doomed = judge_claim(job, policy, replays_in=_replays_in(kind, job))
         if doomed is not None:
             await self._end(kind, job, settle.unrun(job, doomed))
-            return
+            return None
         confirmed = kind.confirm(job) if kind.confirm is not None else None
         if isinstance(confirmed, Unrendered):
             try:
@@ -246,19 +261,21 @@ class Worker:
             except StoreError as error:
                 log.store_failed("render", error, wait=self._lengths.lease)
                 await self._give_back([job.lease], wait=self._lengths.lease)
-                return
+                return None
         if isinstance(confirmed, Unfit):
             await self._end(kind, job, settle.unfit(job, confirmed, duration=_since(received)))
-            return
+            return None
         handover = Handover(kind.call_limit or _UNLIMITED)
         attempt = await self._begin(kind, job, confirmed, received)
-        if attempt is None:
-            return
-        parcel = _parcel(job, confirmed, attempt)
+        return None if attempt is None else (_parcel(job, confirmed, attempt), handover)
+
+    async def _attempt(
+        self, kind: Kind, job: LeasedJob, received: float, parcel: Parcel, handover: Handover
+    ) -> None:
+        """Deliver, judge, settle and track."""
         self._calls[job.lease] = handover
         called = time.monotonic()
         outcome = await deliver(kind, parcel, handover)
-        has_other = kind.chain is not None and kind.chain.has_other(job, than=kind.provider)
         self._tally.called(kind.provider, outcome, time.monotonic() - called)
         verdict = judge(
             outcome,
@@ -266,14 +283,14 @@ class Worker:
             charged_before=job.charged,
             in_doubt_before=doubts(job),
             delivery=job.delivery,
-            policy=policy,
+            policy=kind.policy(job),
             expires_in=job.expires_in - (duration := _since(received)),
             chance=self._chance.random(),
             replays_in=_replays_in(kind, job),
-            has_other=has_other,
+            has_other=not isinstance(outcome, Taken) and _has_other(kind, job),
         )
         end = settle.ended(job, verdict, outcome, duration=duration, declared=kind.declares)
-        await self._end(kind, job, end, attempt)
+        await self._end(kind, job, end, parcel.attempt)
 
     async def _begin(
         self, kind: Kind, job: LeasedJob, confirmed: Confirmed | None, received: float
@@ -360,6 +377,10 @@ async def _rendered(kind: Kind, job: LeasedJob, email: Email) -> Confirmed | Unf
 def _parcel(job: LeasedJob, confirmed: Confirmed | None, attempt: int) -> Parcel:
     content = confirmed.email if confirmed is not None else job.content
     return Parcel(job.lease.job, job.tenant, content, attempt, job.revision, job.request_id)
+
+
+def _has_other(kind: Kind, job: LeasedJob) -> bool:
+    return kind.chain is not None and kind.chain.has_other(job, than=kind.provider)
 
 
 def _replays_in(kind: Kind, job: LeasedJob) -> timedelta:

@@ -111,6 +111,7 @@ def test_stats_count_what_there_is(line: CommandLine) -> None:
         "byCompany": [{"companyId": "acme", "count": 1}],
     }
     assert (mine["states"], mine["deadLetters"]["total"]) == ({"FAILED": 1}, 1)
+    assert whole["providers"] == mine["providers"] == []
 
 
 def test_it_is_explained_why_a_message_waits(line: CommandLine) -> None:

@@ -5,7 +5,7 @@ from carteiro.cli.documents import plain
 from carteiro.cli.options import OfTenant
 from carteiro.cli.printing import Column, note
 from carteiro.errors import QueueAway
-from carteiro.model import DeadFilter, DeadGroup, Depth
+from carteiro.model import DeadFilter, DeadGroup, Depth, ProviderRate
 
 _MOST_NAMED = 5
 _DEPTHS: tuple[Column[Depth], ...] = (
@@ -20,15 +20,22 @@ _GROUPS: tuple[Column[DeadGroup], ...] = (
     Column("oldest", lambda row: row.oldest, is_whole=True),
     Column("newest", lambda row: row.newest, is_whole=True),
 )
+_RATES: tuple[Column[ProviderRate], ...] = (
+    Column("provider", lambda row: row.provider, is_whole=True),
+    Column("a second", lambda row: row.rate),
+    Column("at most", lambda row: row.ceiling),
+    Column("processes", lambda row: row.processes),
+)
 
 
 @at_a_desk
 async def stats(desk: Desk, *, tenant: OfTenant = None) -> None:
-    """Count messages by state, the queue by kind, and dead letters by reason."""
+    """Count messages by state, the queue by kind, and dead letters by reason; how fast providers are called."""
     restricted = await desk.tenant_asked_for(tenant)
     states = dict(await desk.backend.reading.states(tenant=restricted))
     depths = await _depths(desk) if restricted is None else []
     groups = await desk.backend.dead_letters.group("reason", DeadFilter(tenant=restricted))
+    rates = await desk.backend.rates.show() if restricted is None else []
     total, fullest = (
         await desk.backend.dead_letters.sizes(top=_MOST_NAMED)
         if restricted is None
@@ -43,6 +50,7 @@ async def stats(desk: Desk, *, tenant: OfTenant = None) -> None:
             "byReason": {group.key: group.count for group in groups},
             "byCompany": [{"companyId": name, "count": count} for name, count in fullest],
         },
+        "providers": rates,
     }
     facts = {f"messages {name}": count for name, count in states.items()}
     desk.out.thing(plain(document), facts | {"dead letters": total})
@@ -50,6 +58,7 @@ async def stats(desk: Desk, *, tenant: OfTenant = None) -> None:
         note("The queue is away: how much is in it is not known until it is back.")
     desk.out.beside("Queue", depths or [], _DEPTHS)
     desk.out.beside("Dead letters", groups, _GROUPS)
+    desk.out.beside("Providers", rates, _RATES)
 
 
 async def _depths(desk: Desk) -> list[Depth] | None:

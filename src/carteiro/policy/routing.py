@@ -3,7 +3,7 @@
 Pure: what is known of the providers' health comes from the caller.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 from carteiro.model import TenantId, value
 
@@ -38,17 +38,24 @@ class Health:
     is_suspect: bool = False
 
 
-def choose(route: Sequence[Health], *, last: str | None, in_doubt: bool) -> str | float:
+def choose(route: Iterable[Health], *, last: str | None, in_doubt: bool) -> str | float:
     """The provider of the next attempt, or in how many seconds one of the route may be called.
+
+    Those after the chosen one are not looked at: to look may cost something.
 
     ``last`` made the last attempt. What is in doubt with it stays with it: no other can tell what became of
     the message. Otherwise the first that may be called is chosen; one that failed with this very message and
     was not heard of since comes after the others.
     """
     if in_doubt:
+        route = list(route)
         route = [each for each in route if each.name == last] or route
-    free = [each for each in route if not each.wait]
-    if not free:
-        return min(each.wait for each in route)
-    fresh = (each for each in free if not (each.name == last and each.is_suspect))
-    return next(fresh, free[0]).name
+    waits, spare = [], None
+    for each in route:
+        if each.wait:
+            waits.append(each.wait)
+        elif each.name == last and each.is_suspect:
+            spare = each.name
+        else:
+            return each.name
+    return spare or min(waits)

@@ -7,6 +7,7 @@ from carteiro.ports.joining import Joining
 from carteiro.ports.keys import Keys
 from carteiro.ports.provider import Features, Handover, Parcel, Provider
 from carteiro.ports.queue import KeptQueue
+from carteiro.ports.rates import Rates
 from carteiro.ports.reading import Reading
 from carteiro.ports.recipients import Recipients
 from carteiro.ports.store import Store
@@ -26,6 +27,7 @@ __all__ = [
     "Keys",
     "Parcel",
     "Provider",
+    "Rates",
     "Reading",
     "Recipients",
     "Store",
@@ -49,6 +51,7 @@ class Backend:
     recipients: Recipients
     suppressions: Suppressions
     tracking: Tracking
+    rates: Rates
     dead_letters: DeadLetters
     reading: Reading
     upkeep: Upkeep

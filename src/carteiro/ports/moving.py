@@ -8,7 +8,7 @@ from carteiro.model import value
 
 Place: TypeAlias = list[Any]  # the key of the last row of a page
 
-# In this order: a job is made from its message.
+# In this order: a job is made from its message. Rates of providers stay behind: calling finds them again.
 CARRIED = (
     *("tenants", "tiers", "access_keys", "recipient_records"),
     *("messages", "entries", "contents", "events", "message_tags", "dead_letters"),

@@ -117,3 +117,12 @@ class RemoteProvider(Provider, Protocol):
     async def close(self) -> None:
         """Take leave of it."""
         ...
+
+
+@runtime_checkable
+class QuotaProvider(Provider, Protocol):
+    """A provider that can be asked how fast it may be called; ``tests/contract/provider`` for the rest."""
+
+    async def quota(self) -> Quota | None:
+        """What the account may send; None if it cannot be asked, or does not say."""
+        ...

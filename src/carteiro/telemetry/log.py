@@ -180,6 +180,16 @@ def subscription_confirmed(topic: str) -> None:
     _log.write("info", "Subscription confirmed", "subscription.confirmed", {"topic": topic})
 
 
+def rates_away(provider: str, error: BaseException) -> None:
+    """Tell that the shared rate of a provider cannot be asked for, and how its mail goes on."""
+    if _level > Level.WARN:
+        return
+    said = (
+        "Shared rate of a provider cannot be read: this process goes on at its part of the last one"
+    )
+    _log.write("warn", said, "rates.away", {"provider": provider} | _of_error(error))
+
+
 def request_failed(request_id: str, error: BaseException, *, status: int) -> None:
     """Tell why a request was answered with an error of ours; the client knows it by the same id."""
     if _level > Level.ERROR:

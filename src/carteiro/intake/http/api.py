@@ -101,7 +101,7 @@ def _add_for_administrators(api: "_Api", office: Office, ring: KeyRing) -> None:
         "dead letters": DeadLetterDesk(ports, ring).endpoints(),
         "fairness": FairnessDesk(ports.tenants, ring).endpoints(),
         "metrics": MetricsDesk(office.metrics, ring).endpoints(),
-        "stats": StatsDesk(ports.reading, ports.dead_letters, ring).endpoints(),
+        "stats": StatsDesk(ports, ring).endpoints(),
     }.items():
         api.offer(tag, Access.ADMINISTRATOR, endpoints)
 

@@ -10,6 +10,7 @@ from carteiro.ports import Backend
 from carteiro.stores.memory.dead_letters import MemoryDeadLetters
 from carteiro.stores.memory.inbox import MemoryInbox
 from carteiro.stores.memory.keys import MemoryKeys
+from carteiro.stores.memory.rates import MemoryRates
 from carteiro.stores.memory.reading import MemoryReading
 from carteiro.stores.memory.recipients import MemoryRecipients
 from carteiro.stores.memory.store import MemoryStore
@@ -47,6 +48,7 @@ async def open_memory(
         recipients=MemoryRecipients(tables),
         suppressions=MemorySuppressions(tables),
         tracking=MemoryTracking(tables),
+        rates=MemoryRates(tables),
         dead_letters=MemoryDeadLetters(tables),
         reading=MemoryReading(tables),
         upkeep=MemoryUpkeep(tables),

@@ -35,6 +35,7 @@ from carteiro.policy.lifecycle import (
 )
 from carteiro.policy.pacing import Pace
 from carteiro.policy.quota import KEY_LIFE_MS
+from carteiro.policy.rates import Rate
 from carteiro.policy.suppression import Record, key_of
 from carteiro.stores.bell import Bell
 
@@ -205,6 +206,7 @@ class Tables:
         self.limits: dict[KindName, SendLimit] = {}
         self.next_token_us: dict[TenantId, int] = {}
         self.next_send_us: dict[KindName, int] = {}
+        self.rates: dict[str, Rate] = {}  # by provider
 
     # --- requests -----------------------------------------------------------------------------
 

@@ -15,6 +15,7 @@ from carteiro.stores.postgres.keeping import keep_jobs
 from carteiro.stores.postgres.keys import PostgresKeys
 from carteiro.stores.postgres.migrating import migrate
 from carteiro.stores.postgres.options import PostgresOptions
+from carteiro.stores.postgres.rates import PostgresRates
 from carteiro.stores.postgres.reading import PostgresReading
 from carteiro.stores.postgres.recipients import PostgresRecipients
 from carteiro.stores.postgres.store import PostgresStore
@@ -63,6 +64,7 @@ async def _opened(url: str, options: PostgresOptions) -> AsyncIterator[LedgerHal
             recipients=recipients,
             suppressions=PostgresSuppressions(db),
             tracking=PostgresTracking(db, wake),
+            rates=PostgresRates(db),
             dead_letters=PostgresDeadLetters(db, wake, options),
             reading=PostgresReading(db, options),
             upkeep=PostgresUpkeep(db, wake, options),

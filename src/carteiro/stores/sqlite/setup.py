@@ -15,6 +15,7 @@ from carteiro.stores.sqlite.inbox import SqliteInbox
 from carteiro.stores.sqlite.keeping import changes_hands, keep_jobs
 from carteiro.stores.sqlite.keys import SqliteKeys
 from carteiro.stores.sqlite.options import SqliteOptions, wall_clock_ms
+from carteiro.stores.sqlite.rates import SqliteRates
 from carteiro.stores.sqlite.reading import Reader, SqliteReading
 from carteiro.stores.sqlite.recipients import SqliteRecipients
 from carteiro.stores.sqlite.store import SqliteStore
@@ -79,6 +80,7 @@ async def _opened(place: Path, options: SqliteOptions) -> AsyncIterator[LedgerHa
             recipients=recipients,
             suppressions=SqliteSuppressions(writer, reader, clock),
             tracking=SqliteTracking(writer, wake, options),
+            rates=SqliteRates(writer, reader, clock),
             dead_letters=SqliteDeadLetters(writer, reader, wake, options),
             reading=SqliteReading(reader, options),
             upkeep=SqliteUpkeep(writer, wake, place, options),

@@ -187,6 +187,21 @@ PROVIDER_ERRORS = _counter(
     "provider",
     "outcome",
 )
+PROVIDER_OPEN = _gauge(
+    "provider_open",
+    "1: it kept failing, so this process leaves it alone or tries it with one call at a time; 0: it is well.",
+    "provider",
+)
+PROVIDER_RATE = _gauge(
+    "provider_rate",
+    "Calls a second that all processes together may make, as this one last heard; nothing without a limit.",
+    "provider",
+)
+PROVIDER_HELD_BACK = _counter(
+    "provider_held_back_total",
+    "How often calls were held back, as the rate or the concurrency of the provider was used up.",
+    "provider",
+)
 HTTP_REQUESTS = _counter(
     "http_requests_total",
     "Requests that were answered; a route is an address with its parameters' names.",

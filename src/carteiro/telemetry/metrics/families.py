@@ -96,6 +96,15 @@ class Counted:
             for (provider, outcome), count in tally.refusals.items()
         ]
         yield _numbers(the.PROVIDER_ERRORS, refusals)
+        known = tally.providers()
+        yield _numbers(
+            the.PROVIDER_OPEN, _one_label((each.provider, each.is_open) for each in known)
+        )
+        rates = [((each.provider,), each.rate) for each in known if each.rate is not None]
+        yield _numbers(the.PROVIDER_RATE, rates)
+        yield _numbers(
+            the.PROVIDER_HELD_BACK, _one_label((each.provider, each.held_back) for each in known)
+        )
         requests = [
             ((method, route, str(status)), count)
             for (method, route, status), count in tally.requests.items()

@@ -1,6 +1,7 @@
 """What one post office counts while it works: plain numbers, made into metrics only when they are asked for."""
 
 from collections import Counter, OrderedDict, defaultdict
+from collections.abc import Callable
 from time import monotonic
 
 from carteiro.model import (
@@ -13,6 +14,7 @@ from carteiro.model import (
     MessageId,
     NoteAnswer,
     Outcome,
+    ProviderStanding,
     Retry,
     State,
     Taken,
@@ -56,6 +58,7 @@ class Tally:
             lambda: Histogram(definitions.PROVIDER_LATENCY.buckets)
         )
         self.refusals: Counter[tuple[str, str]] = Counter()
+        self.providers: Callable[[], list[ProviderStanding]] = list  # those of a chain, as they are
         self.requests: Counter[tuple[str, str, int]] = Counter()
         self.accept_seconds = Histogram(definitions.ACCEPT_SECONDS.buckets)
         self.claim_seconds = Histogram(definitions.CLAIM_SECONDS.buckets)

@@ -1,4 +1,4 @@
-"""The endpoint of figures: states, depths, dead letters."""
+"""The endpoint of figures: states, depths, dead letters, providers."""
 
 from collections.abc import Iterable
 
@@ -11,8 +11,8 @@ from carteiro.intake.http.documents import Document, Moment
 from carteiro.intake.http.endpoint import Endpoint
 from carteiro.intake.http.key_ring import KeyRing
 from carteiro.intake.http.reading import Question, read_query
-from carteiro.model import DeadFilter, Depth, State
-from carteiro.ports import DeadLetters, Reading
+from carteiro.model import DeadFilter, Depth, ProviderRate, State
+from carteiro.ports import Backend
 
 
 class DepthView(Document):
@@ -39,12 +39,22 @@ class DeadLetterSizes(Document):
     by_company: list[TenantCount]
 
 
+class RateView(Document):
+    """How many calls a second all processes may make of a provider, now and at most; null: any number."""
+
+    provider: str
+    rate: float | None
+    ceiling: float | None
+    processes: int
+
+
 class Stats(Document):
     """Figures of the whole store; ``depths`` null: the queue is away, and only it knows them."""
 
     states: dict[State, int]
     depths: list[DepthView] | None
     dead_letters: DeadLetterSizes
+    providers: list[RateView]
 
 
 class StatsQuestion(Question):
@@ -56,9 +66,10 @@ class StatsQuestion(Question):
 class StatsDesk:
     """What administrators can see of the whole."""
 
-    def __init__(self, reading: Reading, dead_letters: DeadLetters, keys: KeyRing) -> None:
-        self._reading = reading
-        self._dead_letters = dead_letters
+    def __init__(self, ports: Backend, keys: KeyRing) -> None:
+        self._reading = ports.reading
+        self._dead_letters = ports.dead_letters
+        self._rates = ports.rates
         self._keys = keys
 
     def endpoints(self) -> Iterable[Endpoint]:
@@ -79,6 +90,7 @@ class StatsDesk:
             states=dict(await self._reading.states()),
             depths=await self._depths(),
             dead_letters=DeadLetterSizes(total=total, by_reason=by_reason, by_company=by_company),
+            providers=[_rate(each) for each in await self._rates.show()],
         )
         return stats.as_response(nulls=True)
 
@@ -87,6 +99,12 @@ class StatsDesk:
             return [_depth(each) for each in await self._reading.depths()]
         except QueueAway:
             return None
+
+
+def _rate(rate: ProviderRate) -> RateView:
+    return RateView(
+        provider=rate.provider, rate=rate.rate, ceiling=rate.ceiling, processes=rate.processes
+    )
 
 
 def _depth(depth: Depth) -> DepthView:

@@ -1,0 +1,49 @@
+"""A chain whose first provider is dead, beside its second one alone, to the same raw sink, in turns.
+
+python bench/chain.py --mails 5000 --pairs 3: a quick look.
+"""
+
+import argparse
+
+from figures import Figure, figures_of, in_pairs, print_table, row
+from smtp import a_sink
+
+_CONNECTIONS = 20
+
+
+def measure(mails: int, pairs: int) -> None:
+    """Print the table."""
+    last: dict[str, Figure] = {}
+    with a_sink() as port:
+        options = ("--port", port, "--mails", mails, "--connections", _CONNECTIONS)
+
+        def sent(name: str, *more: str) -> float:
+            figure = figures_of("chain_ours", *options, *more)["sent"]
+            last[name] = Figure(name, figure.count, figure.seconds, figure.cpu_seconds)
+            return figure.per_second
+
+        compared = in_pairs(
+            "dead, then smtp / smtp alone",
+            lambda: sent("a dead one, then smtp", "--dead-first"),
+            lambda: sent("smtp alone"),
+            rounds=pairs,
+        )
+    print(
+        f"\nA dead provider before smtp to a raw sink, accept to sent, its breaker open, {mails:,} mails\n"
+    )
+    rows = [row(each, last["smtp alone"]) for each in last.values()]
+    print_table(["what, last pair", "per second", "CPU us each", "x alone"], rows)
+    print(f"\nWith a dead first provider / alone: {compared} (median, spread)")
+
+
+def main() -> None:
+    """Measure, as much as asked."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--mails", type=int, default=20_000)
+    parser.add_argument("--pairs", type=int, default=5)
+    asked = parser.parse_args()
+    measure(asked.mails, asked.pairs)
+
+
+if __name__ == "__main__":
+    main()

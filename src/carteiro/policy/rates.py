@@ -1,0 +1,135 @@
+"""How fast a provider is called by all processes together: slower at once when it says so, faster again bit by bit.
+
+Pure. One record a provider, in whole microseconds of the store's clock. Additive increase, multiplicative
+decrease: the rate is halved when the provider throttles and climbs by a twentieth each second, up to its
+ceiling. Without a ceiling it is lifted when it has climbed to twice as fast as where the provider throttled.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import timedelta
+from math import ceil, inf
+
+from carteiro.model import Drawn, ProviderRate, value
+from carteiro.policy.pacing import Pace
+
+ANY = inf  # a ceiling that is none
+SLOWEST = 0.1  # a second; below it nobody would find out that the provider is well again
+CUT_EVERY_US = 1_000_000  # throttled answers come in bursts: those of a second are one
+LONGEST_STAY = timedelta(seconds=10)
+
+_MICROSECOND = timedelta(microseconds=1)
+_SECOND_US = 1_000_000
+_CUT = 0.5
+_CLIMB = 0.05
+_LIFTED_AT = 2.0
+
+
+@value
+class Rate:
+    """What is known of a provider's pace.
+
+    ``ceiling`` is as fast as it may ever be called, None: nobody knows. ``cut_to`` is how fast it was called
+    after it throttled last, ``peak`` before, None: it is well. ``next_us`` is as in `Pace`. ``stays``: until
+    when each process that calls it counts.
+    """
+
+    provider: str
+    stays: Mapping[str, int]
+    ceiling: float | None = None
+    cut_to: float | None = None
+    peak: float = 0.0
+    cut_at_us: int = 0
+    next_us: int = 0
+
+
+def fresh(provider: str) -> Rate:
+    """The record of a provider that nobody called yet."""
+    return Rate(provider, stays={})
+
+
+def rate_at(record: Rate, now_us: int) -> float | None:
+    """How many calls a second may be made; None: as many as anybody likes."""
+    if record.cut_to is None:
+        return record.ceiling
+    seconds = max(0, now_us - record.cut_at_us) // _SECOND_US
+    risen = record.cut_to + seconds * _CLIMB * (record.ceiling or record.peak)
+    if record.ceiling is not None:
+        return min(risen, record.ceiling)
+    return risen if risen < _LIFTED_AT * record.peak else None
+
+
+def draw(  # noqa: PLR0913 - who draws, how much, and when
+    record: Rate,
+    count: int,
+    now_us: int,
+    *,
+    process: str,
+    stay: timedelta,
+    ceiling: float | None = None,
+) -> tuple[Drawn, Rate]:
+    """Draw up to ``count`` calls, no more than a fair share of a second's worth; the process counts for its stay.
+
+    ``ceiling`` is what the process knows of one: `ANY` if there is none, None if it does not know.
+    """
+    record = _announced(_righted(record, now_us), now_us, process, stay // _MICROSECOND)
+    if ceiling is not None:
+        record = replace(record, ceiling=None if ceiling == ANY else ceiling)
+    rate = rate_at(record, now_us)
+    processes = len(record.stays)
+    if rate is None:
+        return Drawn(count, None, timedelta(0), processes), record
+    pace = Pace.per_second(rate)
+    fair = max(1, ceil(rate / max(1, processes)))
+    granted = min(count, fair, pace.tokens(record.next_us, now_us))
+    if granted:
+        record = replace(record, next_us=pace.drawn(record.next_us, now_us, granted))
+    has_more = pace.tokens(record.next_us, now_us) > 0
+    wait_us = 0 if has_more else pace.wakes_at_us(record.next_us) - now_us
+    return Drawn(granted, rate, wait_us * _MICROSECOND, processes), record
+
+
+def throttled(record: Rate, now_us: int, *, going: float) -> Rate:
+    """The provider said that it is called too fast; ``going``: how fast it was, where no rate says so.
+
+    Nothing is left to be drawn at this moment. Told again within a second, nothing changes.
+    """
+    record = _righted(record, now_us)
+    if record.cut_to is not None and now_us - record.cut_at_us < CUT_EVERY_US:
+        return record
+    peak = rate_at(record, now_us) or max(going, SLOWEST)
+    cut_to = max(_CUT * peak, min(SLOWEST, peak))
+    pace = Pace.per_second(cut_to)
+    next_us = now_us + pace.burst_us + pace.interval_us
+    return replace(record, cut_to=cut_to, peak=peak, cut_at_us=now_us, next_us=next_us)
+
+
+def shown(record: Rate, now_us: int) -> ProviderRate:
+    """The record as people see it."""
+    live = _live(record, now_us)
+    return ProviderRate(record.provider, rate_at(record, now_us), record.ceiling, len(live))
+
+
+def _announced(record: Rate, now_us: int, process: str, stay_us: int) -> Rate:
+    """The process counts from now on; what a ceiling was is forgotten once nobody is left who knew it."""
+    live = _live(record, now_us)
+    ceiling = record.ceiling if live else None
+    live.pop(process, None)
+    if stay_us:
+        live[process] = now_us + stay_us
+    return replace(record, stays=live, ceiling=ceiling)
+
+
+def _live(record: Rate, now_us: int) -> dict[str, int]:
+    """Who counts now; an end that no stay can have is a clock's step back."""
+    latest = now_us + LONGEST_STAY // _MICROSECOND
+    return {name: until for name, until in record.stays.items() if now_us < until <= latest}
+
+
+def _righted(record: Rate, now_us: int) -> Rate:
+    """A cut that lies ahead is a clock's step back: it was now. One that was made good for is over."""
+    if record.cut_to is None:
+        return record
+    if rate_at(record, now_us) == record.ceiling:
+        return replace(record, cut_to=None)
+    return replace(record, cut_at_us=min(record.cut_at_us, now_us))

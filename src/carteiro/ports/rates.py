@@ -1,0 +1,43 @@
+"""How fast providers are called, by all processes together."""
+
+from datetime import timedelta
+from typing import Protocol
+
+from carteiro.model import Drawn, ProviderRate
+
+
+class Rates(Protocol):
+    """The shared pace of each provider. What is lost of it in a crash is found again by calling.
+
+    Promises, one module each in ``tests/contract/rates``:
+
+    paced     What all processes draw together stays within the rate, a second's worth ahead at most.
+    adaptive  A provider that throttles is called half as fast by all, once a second at most, and bit by bit
+              as fast as before.
+    shared    A process counts from its draw until its stay ends, or it leaves; none draws more than its share
+              of a second's worth at once.
+    steady    A clock that steps back delays nothing for long and lifts no limit.
+    """
+
+    async def draw(
+        self,
+        provider: str,
+        count: int,
+        *,
+        process: str,
+        stay: timedelta,
+        ceiling: float | None = None,
+    ) -> Drawn:
+        """Draw up to ``count`` calls; ``process`` counts among those that share for its ``stay``, zero: no more.
+
+        ``ceiling``: calls a second as this process knows them; infinite: there is none; None: as others know.
+        """
+        ...
+
+    async def slow_down(self, provider: str, *, going: float) -> None:
+        """The provider throttles; ``going`` calls a second were made, where no rate says how many."""
+        ...
+
+    async def show(self) -> list[ProviderRate]:
+        """The pace of every provider that has a record, by name."""
+        ...

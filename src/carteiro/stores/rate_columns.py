@@ -1,0 +1,35 @@
+"""The pace of a provider as stores keep it: the columns of a row."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import orjson
+
+from carteiro.policy.rates import Rate
+
+
+def rate_of(row: Sequence[Any]) -> Rate:
+    """The record in a row."""
+    provider, ceiling, cut_to, peak, cut_at_us, next_us, stays = row
+    return Rate(
+        provider=provider,
+        ceiling=ceiling,
+        cut_to=cut_to,
+        peak=peak,
+        cut_at_us=cut_at_us,
+        next_us=next_us,
+        stays=orjson.loads(stays),
+    )
+
+
+def columns_of(record: Rate) -> dict[str, object]:
+    """The row of a record, by column."""
+    return {
+        "provider": record.provider,
+        "ceiling": record.ceiling,
+        "cut_to": record.cut_to,
+        "peak": record.peak,
+        "cut_at_us": record.cut_at_us,
+        "next_us": record.next_us,
+        "stays": orjson.dumps(record.stays).decode(),
+    }
