@@ -6,13 +6,14 @@ from datetime import timedelta
 from typing import Protocol, TypeAlias
 
 from carteiro.email import Email
-from carteiro.model import KindName, LeasedJob, Outcome, ProviderStanding, TenantId, value
+from carteiro.model import KindName, LeasedJob, Outcome, ProviderStanding, TenantId, Verdict, value
 from carteiro.path.confirm import Confirmation
 from carteiro.policy.retry import RetryPolicy
 from carteiro.ports.provider import Handover, Parcel
 
 Confirm: TypeAlias = Callable[[LeasedJob], Confirmation]
 Deliver: TypeAlias = Callable[[Parcel, Handover], Awaitable[Outcome]]
+Learn: TypeAlias = Callable[[Parcel, Outcome, Verdict], Awaitable[None]]
 
 
 class Render(Protocol):
@@ -73,6 +74,7 @@ class Kind:
     ``call_limit`` None: it may take as long as it likes.
     ``replays_for``: so long its provider knows a call again (`Features`).
     ``chain``: before each attempt it says which kind is meant, one that has a ``link``.
+    ``learn`` is told what came of each attempt once that is settled.
     ``close`` is called once, when its worker has ended its last job.
     """
 
@@ -85,6 +87,7 @@ class Kind:
     call_limit: timedelta | None
     render: Render | None = None
     replays_for: timedelta | None = None
+    learn: Learn | None = None
     close: Callable[[], Awaitable[None]] | None = None
     chain: Chain | None = None
     link: Link | None = None

@@ -9,7 +9,7 @@ from carteiro.carriers import limits_of, make_provider
 from carteiro.chain import Chain
 from carteiro.config import Settings, provider_names
 from carteiro.email import max_retries_of
-from carteiro.kinds import Deliver, Kind
+from carteiro.kinds import Deliver, Kind, Learn
 from carteiro.model import EMAIL, LeasedJob, Outcome, TenantId, value
 from carteiro.pacer import Pacer
 from carteiro.path.confirm import confirm
@@ -18,6 +18,7 @@ from carteiro.policy.retry import PRESETS, RetryPolicy
 from carteiro.policy.routing import Routes
 from carteiro.ports import Backend
 from carteiro.ports.provider import Handover, Parcel, Provider, RemoteProvider
+from carteiro.refusals import learn_refusals
 from carteiro.rendering import render_email
 
 
@@ -85,8 +86,14 @@ def _kind(name: str, provider: Provider, settings: Settings, backend: Backend) -
         declares=True,
         call_limit=settings.delivery.call_limit,
         replays_for=provider.features.replays_for,
+        learn=_learn(backend) if provider.features.is_remote else None,
         close=provider.close if isinstance(provider, RemoteProvider) else None,
     )
+
+
+def _learn(backend: Backend) -> Learn:
+    """Only from a real world: an error that is played says nothing of an address."""
+    return partial(learn_refusals, suppressions=backend.suppressions)
 
 
 def _as_ruled(name: str, provider: Provider, settings: Settings) -> Deliver:

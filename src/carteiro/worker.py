@@ -291,6 +291,8 @@ class Worker:
         )
         end = settle.ended(job, verdict, outcome, duration=duration, declared=kind.declares)
         await self._end(kind, job, end, parcel.attempt)
+        if kind.learn is not None:
+            await kind.learn(parcel, outcome, verdict)
 
     async def _begin(
         self, kind: Kind, job: LeasedJob, confirmed: Confirmed | None, received: float

@@ -1,0 +1,108 @@
+"""What providers answer suppresses addresses: those that are not there, and no other."""
+
+from functools import partial
+from typing import Any
+
+import pytest
+
+from carteiro.errors import StoreUnavailable
+from carteiro.kinds import Pool
+from carteiro.model import (
+    Deferred,
+    MessageId,
+    Outcome,
+    Rejected,
+    State,
+    SuppressionReason,
+    Taken,
+    TenantId,
+)
+from carteiro.policy.classify import classify_smtp
+from carteiro.policy.retry import RetryPolicy
+from carteiro.policy.stage import Stage
+from carteiro.ports import Handover, Parcel
+from carteiro.refusals import learn_refusals
+from support.builders import ACME, BRASA
+from support.working import Office, always, an_office
+
+NOBODY = classify_smtp("550 5.1.1 No such user", stage=Stage.RCPT)
+FULL = classify_smtp("552 5.2.2 Mailbox full", stage=Stage.RCPT)
+SPAM = classify_smtp("550 5.7.1 Message looks like spam", stage=Stage.DOT)
+ONCE = RetryPolicy(max_attempts=1)
+
+
+async def sent(office: Office, outcome: Outcome, **fields: Any) -> MessageId:
+    """A message of which this came."""
+
+    async def deliver(_parcel: Parcel, handover: Handover) -> Outcome:
+        handover.begin()
+        return outcome
+
+    learn = partial(learn_refusals, suppressions=office.backend.suppressions)
+    kind = office.email_kind(deliver=deliver, learn=learn, policy=always(ONCE))
+    message = await office.post("ana@example.com", **fields)
+    await office.work(Pool("email", 1, (kind,)))
+    return message
+
+
+async def reasons(
+    office: Office, tenant: str = ACME
+) -> list[tuple[str | None, SuppressionReason, bool]]:
+    """What is on record."""
+    page = await office.backend.suppressions.list(TenantId(tenant))
+    return [(each.address, each.reason, each.is_active) for each in page.rows]
+
+
+async def test_whoever_is_not_there_is_not_written_to_again() -> None:
+    """By that tenant; the next message ends before it is sent."""
+    async with an_office() as office:
+        await sent(office, Rejected(NOBODY))
+        again = await sent(office, Taken("1"))
+
+        assert await reasons(office) == [("ana@example.com", SuppressionReason.HARD_BOUNCE, True)]
+        assert await reasons(office, BRASA) == []
+        assert await office.state(again) is State.FAILED
+        assert (await office.letter(again)).failure.code == "SUPPRESSED"
+
+
+async def test_a_full_mailbox_is_counted_when_the_message_is_given_up() -> None:
+    """Not at each attempt."""
+    async with an_office() as office:
+        await sent(office, Deferred(FULL))
+
+        assert await reasons(office) == [("ana@example.com", SuppressionReason.SOFT_BOUNCE, False)]
+
+
+@pytest.mark.parametrize("outcome", [Rejected(SPAM), Taken("1")])
+async def test_what_is_no_fault_of_the_recipient_is_not_held_against_it(outcome: Outcome) -> None:
+    """Nothing is noted."""
+    async with an_office() as office:
+        await sent(office, outcome)
+
+        assert await reasons(office) == []
+
+
+async def test_a_copy_that_was_refused_is_suppressed_alone() -> None:
+    """The mail went to the others."""
+    async with an_office() as office:
+        message = await sent(
+            office, Taken("1", (("bia@example.com", NOBODY),)), cc=["bia@example.com"]
+        )
+
+        assert await office.state(message) is State.SENT
+        assert await reasons(office) == [("bia@example.com", SuppressionReason.HARD_BOUNCE, True)]
+
+
+async def test_a_store_that_is_away_keeps_nobody_from_working(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The message is settled by then; the next one to that address is answered the same."""
+    async with an_office() as office:
+
+        async def away(*_: object, **__: object) -> int:
+            raise StoreUnavailable("away")
+
+        monkeypatch.setattr(office.backend.suppressions, "put", away)
+        message = await sent(office, Rejected(NOBODY))
+
+        assert await office.state(message) is State.FAILED
