@@ -186,3 +186,42 @@ def test_text_alone_is_enough() -> None:
 def test_a_reason_repeats_no_content(changes: dict[str, Any]) -> None:
     """Reasons are stored and logged, so they hold no address and no body."""
     assert "secret" not in unfit(a_job(a_content(**changes))).failure.reason
+
+
+def test_a_suppressed_recipient_is_refused_for_good() -> None:
+    """Also when it was sent to before, and nobody knows whether that came through."""
+    for changes in ({}, {"open_attempt": True, "attempts": 1}):
+        job = a_job(a_content(), suppressed=frozenset({"ana@example.com"}), **changes)
+
+        found = unfit(job)
+
+        assert (found.validation, found.failure.code) == ("RECIPIENT", "SUPPRESSED")
+        assert (found.failure.category, found.failure.retryable) == (
+            Category.VALIDATION_ERROR,
+            False,
+        )
+        assert found.failure.scope is Scope.RECIPIENT
+
+
+def test_suppressed_copies_are_left_out() -> None:
+    """From both lists; what else is suppressed does not matter."""
+    content = a_content(cc=["bia@example.com", "caio@example.com"], bcc=["bia@example.com"])
+    job = a_job(content, suppressed=frozenset({"bia@example.com", "zoe@example.com"}))
+
+    confirmed = confirm(job)
+
+    assert isinstance(confirmed, Confirmed)
+    assert (confirmed.email.cc, confirmed.email.bcc) == (("caio@example.com",), ())
+    assert (confirmed.left_out, confirmed.validations) == (("bia@example.com",), VALIDATIONS)
+
+
+@pytest.mark.parametrize("changes", [{"open_attempt": True}, {"in_doubt": 1}])
+def test_what_may_be_with_its_provider_goes_again_as_it_was(changes: dict[str, Any]) -> None:
+    """Other bytes under the same key would be another mail."""
+    content = a_content(cc=["bia@example.com"])
+    job = a_job(content, suppressed=frozenset({"bia@example.com"}), attempts=1, **changes)
+
+    confirmed = confirm(job)
+
+    assert isinstance(confirmed, Confirmed)
+    assert (confirmed.email.cc, confirmed.left_out) == (("bia@example.com",), ())

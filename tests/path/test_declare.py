@@ -1,6 +1,7 @@
 """What is committed before an attempt is made."""
 
 import time
+from dataclasses import replace
 from datetime import timedelta
 
 from carteiro.email import make_email
@@ -72,3 +73,17 @@ def test_an_open_attempt_is_told_first_and_repeated_to_the_ledger() -> None:
 def test_without_an_open_attempt_there_is_no_doubt() -> None:
     """An event of its own is for what nobody knows, and nothing else."""
     assert doubt(a_job()) == ()
+
+
+def test_copies_that_are_left_out_are_told() -> None:
+    """With the attempt that goes without them."""
+    confirmed = replace(a_confirmed(), left_out=("bia@example.com",))
+
+    declared = start(a_job(), provider="ses", hold=HOLD, received=0.0, confirmed=confirmed)
+
+    told = declared.events[-1]
+    assert told.type is EventType.RECIPIENT_REFUSED
+    assert (told.metadata["recipient"], told.metadata["errorCode"]) == (
+        "bia@example.com",
+        "SUPPRESSED",
+    )
