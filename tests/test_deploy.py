@@ -217,7 +217,7 @@ def test_the_image_has_what_it_needs() -> None:
 
     assert [name for name in copied if not (REPOSITORY / name).exists()] == []
     assert {"constraints.txt", "src"} <= set(copied)
-    assert ".[postgres,redis,resend,ses]" in text
+    assert ".[feedback,postgres,redis,resend,ses]" in text
     for name in OURS:
         context = (DEPLOY / SERVICES[name]["build"]["context"]).resolve()
         assert context / SERVICES[name]["build"]["dockerfile"] == DEPLOY / "Dockerfile"
