@@ -324,10 +324,33 @@ async def test_a_quota_that_is_not_told_limits_nothing() -> None:
         denied, silent = bench.pacer(Limits(quota=refused)), bench.pacer(Limits(quota=never))
         waits = [denied.wait() > 0, silent.wait() > 0]
         await bench.pass_by(SECOND)
+        denied.wait()
+        await bench.pass_by()
 
         assert waits == [True, True]
         assert called(denied) == called(silent) == 1000
-        assert bench.shared.draws == 0
+        await bench.pass_by(30 * SECOND)
+        assert called(denied) == called(silent) == 1000
+        assert bench.shared.draws == 1, "once, whether others know"
+
+
+async def test_a_quota_that_others_were_told_is_kept() -> None:
+    """Of processes that start together, only the first may be answered."""
+    async with a_bench() as bench:
+        answers = [Quota(14.0, None, 0), None]
+
+        async def quota() -> Quota | None:
+            return answers.pop(0)
+
+        for _ in range(2):
+            pacer = bench.pacer(Limits(quota=quota))
+            pacer.wait()
+            await bench.pass_by()
+            pacer.wait()
+            await bench.pass_by()
+
+        assert [each.rate for each in bench.pacers] == [14.0, 14.0]
+        assert answers == []
 
 
 async def test_a_set_rate_goes_before_a_quota() -> None:
@@ -351,8 +374,9 @@ async def test_a_quota_that_breaks_is_told_and_limits_nothing() -> None:
 
         with logged() as lines:
             pacer = bench.pacer(Limits(quota=broken))
-            pacer.wait()
-            await bench.pass_by()
+            for _ in range(2):
+                pacer.wait()
+                await bench.pass_by()
 
             assert called(pacer) == 1000
 

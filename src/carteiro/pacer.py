@@ -32,6 +32,7 @@ _DRY_S = 0.2  # between draws while there is less than is asked for
 _A_MOMENT_S = 0.005  # as long as an answer of the store or the end of a call is waited for
 _PATIENCE_S = 2.0  # with the store
 _QUOTA_EVERY_S = 600.0
+_QUOTA_AGAIN_S = 60.0  # when it was not told: whoever asks too often is not answered
 _QUOTA_PATIENCE_S = 1.0  # the first call waits so long for the first answer
 _CUT_EVERY_S = rates.CUT_EVERY_US / 1_000_000
 
@@ -297,13 +298,17 @@ class Pacer:
         quota = await self._quota()
         if quota is not None and quota.per_second > 0:
             self._ceiling = quota.per_second
-            self._is_limited = True
 
     def _heard_quota(self, asking: "asyncio.Task[None]") -> None:
+        """Where it was not told, others may have heard it: they tell with the next draw."""
         self._asking = None
         self._answer_by = -inf
         if not asking.cancelled() and (error := asking.exception()) is not None:
             log.unexpected("quota", error)
+        if self._ceiling is None:
+            self._ask_from = self._clock() + _QUOTA_AGAIN_S
+        if not self._is_limited:
+            self._is_limited, self._good_until = True, -inf
 
     def _begun(
         self,
