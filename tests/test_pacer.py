@@ -242,6 +242,23 @@ async def test_throttling_limits_what_had_no_limit_until_it_is_well_again() -> N
         assert (pacer.rate, bench.shared.draws) == (None, draws)
 
 
+async def test_what_one_is_told_limits_another_that_had_no_rate() -> None:
+    """It hears of it when it next says that it is there, and whatever number it could call before is over."""
+    async with a_bench() as bench:
+        hit, other = [await bench.ready(Limits(concurrency=100)) for _ in range(2)]
+        called(hit, 40)
+        hit.throttled()
+        await bench.pass_by()
+        before = called(other)
+        await bench.pass_by(SECOND)
+        called(other, 1)
+        await bench.pass_by()
+
+        assert before == 1000
+        assert called(other) < 40
+        assert other.rate == 22.0
+
+
 async def test_without_the_store_it_goes_on_at_its_part_of_the_last_rate() -> None:
     """Mail is not stopped by a record that cannot be read; that is told once."""
     async with a_bench() as bench:
