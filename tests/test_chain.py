@@ -20,13 +20,14 @@ from carteiro.model import (
     TenantId,
     Unknown,
 )
+from carteiro.pacer import Limits, Pacer
 from carteiro.policy import classify
 from carteiro.policy.breaker import FIRST_PAUSE_S, TRIPS_AFTER
 from carteiro.policy.routing import Routes
 from carteiro.ports import Handover, Parcel
 from carteiro.worker import Worker
 from support.builders import ACME, BRASA
-from support.working import Office, an_office
+from support.working import Gate, Office, an_office
 
 AWAY: Outcome = Deferred(classify.network("connection refused"))
 SUSPENDED: Outcome = Rejected(
@@ -270,3 +271,42 @@ async def test_a_worker_that_waits_for_a_provider_stops_at_once() -> None:
                 await asyncio.sleep(0.001)
             worker.stop()
             await running
+
+
+async def test_no_more_is_called_at_once_than_all_processes_may() -> None:
+    """Slots or not; what waits for a place is neither declared nor charged."""
+    async with an_office() as office:
+        gate = Gate()
+        pacer = Pacer("only", office.backend.rates, Limits(concurrency=2))
+        only = office.email_kind(provider="only", deliver=gate.deliver)
+        chain = Chain({"only": only}, Routes(("only",), {}, {}), pacers={"only": pacer})
+        messages = await posted(office, 6)
+        pool = Pool("email", 10, (office.email_kind(chain=chain),))
+        working = asyncio.create_task(office.work(pool))
+        async with asyncio.timeout(10):
+            while gate.inside < 2:
+                await asyncio.sleep(0.001)
+            waiting = [await office.row(each) for each in messages]
+            gate.open.set()
+            await working
+        await pacer.close()
+
+        assert gate.most_inside == 2
+        assert sorted(row.attempts for row in waiting) == [0] * 4 + [1] * 2
+        assert {await sent_by(office, each) for each in messages} == {("only", 1)}
+
+
+async def test_a_message_that_is_not_sent_keeps_no_place() -> None:
+    """What must not be sent is found out after its provider was chosen."""
+    async with an_office() as office:
+        pacer = Pacer("only", office.backend.rates, Limits(concurrency=1))
+        only = Played("only")
+        unfit = [await office.post_raw("{}") for _ in range(3)]
+        [message] = await posted(office, 1)
+
+        await worked(office, through(office, only, pacers={"only": pacer}), slots=5)
+        await pacer.close()
+
+        assert {await office.state(each) for each in unfit} == {State.FAILED}
+        assert await sent_by(office, message) == ("only", 1)
+        assert only.asked == [message]

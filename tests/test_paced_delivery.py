@@ -115,10 +115,10 @@ async def test_whoever_may_not_ask_for_the_quota_sends_without_one() -> None:
         a_kind(twin, backend) as kind,
     ):
         taken = await called(kind, clock)
-        shown = await backend.rates.show()
+        [shown] = await backend.rates.show()
 
     assert isinstance(taken, Taken)
-    assert shown == []
+    assert (shown.rate, shown.ceiling) == (None, None)
 
 
 async def test_what_is_held_back_is_not_charged() -> None:

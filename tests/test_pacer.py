@@ -242,6 +242,23 @@ async def test_throttling_limits_what_had_no_limit_until_it_is_well_again() -> N
         assert (pacer.rate, bench.shared.draws) == (None, draws)
 
 
+async def test_what_one_is_told_limits_another_that_had_no_rate() -> None:
+    """It hears of it when it next says that it is there, and whatever number it could call before is over."""
+    async with a_bench() as bench:
+        hit, other = [await bench.ready(Limits(concurrency=100)) for _ in range(2)]
+        called(hit, 40)
+        hit.throttled()
+        await bench.pass_by()
+        before = called(other)
+        await bench.pass_by(SECOND)
+        called(other, 1)
+        await bench.pass_by()
+
+        assert before == 1000
+        assert called(other) < 40
+        assert other.rate == 22.0
+
+
 async def test_without_the_store_it_goes_on_at_its_part_of_the_last_rate() -> None:
     """Mail is not stopped by a record that cannot be read; that is told once."""
     async with a_bench() as bench:
@@ -324,10 +341,33 @@ async def test_a_quota_that_is_not_told_limits_nothing() -> None:
         denied, silent = bench.pacer(Limits(quota=refused)), bench.pacer(Limits(quota=never))
         waits = [denied.wait() > 0, silent.wait() > 0]
         await bench.pass_by(SECOND)
+        denied.wait()
+        await bench.pass_by()
 
         assert waits == [True, True]
         assert called(denied) == called(silent) == 1000
-        assert bench.shared.draws == 0
+        await bench.pass_by(30 * SECOND)
+        assert called(denied) == called(silent) == 1000
+        assert bench.shared.draws == 1, "once, whether others know"
+
+
+async def test_a_quota_that_others_were_told_is_kept() -> None:
+    """Of processes that start together, only the first may be answered."""
+    async with a_bench() as bench:
+        answers = [Quota(14.0, None, 0), None]
+
+        async def quota() -> Quota | None:
+            return answers.pop(0)
+
+        for _ in range(2):
+            pacer = bench.pacer(Limits(quota=quota))
+            pacer.wait()
+            await bench.pass_by()
+            pacer.wait()
+            await bench.pass_by()
+
+        assert [each.rate for each in bench.pacers] == [14.0, 14.0]
+        assert answers == []
 
 
 async def test_a_set_rate_goes_before_a_quota() -> None:
@@ -351,8 +391,9 @@ async def test_a_quota_that_breaks_is_told_and_limits_nothing() -> None:
 
         with logged() as lines:
             pacer = bench.pacer(Limits(quota=broken))
-            pacer.wait()
-            await bench.pass_by()
+            for _ in range(2):
+                pacer.wait()
+                await bench.pass_by()
 
             assert called(pacer) == 1000
 

@@ -32,6 +32,7 @@ _DRY_S = 0.2  # between draws while there is less than is asked for
 _A_MOMENT_S = 0.005  # as long as an answer of the store or the end of a call is waited for
 _PATIENCE_S = 2.0  # with the store
 _QUOTA_EVERY_S = 600.0
+_QUOTA_AGAIN_S = 60.0  # when it was not told: whoever asks too often is not answered
 _QUOTA_PATIENCE_S = 1.0  # the first call waits so long for the first answer
 _CUT_EVERY_S = rates.CUT_EVERY_US / 1_000_000
 
@@ -114,9 +115,10 @@ class Pacer:
         if self._free(now):
             return 0.0
         self._refresh(now)
-        if now < self._draw_from or not self._has_places:
+        has_places = self._places > 0
+        if now < self._draw_from or not has_places:
             self._hold_back()
-        return max(_A_MOMENT_S, self._draw_from - now if self._has_places else 0.0)
+        return max(_A_MOMENT_S, self._draw_from - now if has_places else 0.0)
 
     def room(self) -> int | None:
         """How many calls can be begun now; None: any number."""
@@ -171,20 +173,21 @@ class Pacer:
         if self._is_announced:
             self._is_announced = False
             with suppress(Exception):  # then it ends by itself
-                await self._asked(0, stay=ZERO)
+                async with asyncio.timeout(_PATIENCE_S):
+                    await self._asked(0, stay=ZERO)
 
     @property
-    def _has_places(self) -> bool:
-        return not self._concurrency or self._taken < max(1, self._concurrency // self._processes)
+    def _places(self) -> float:
+        """How many more calls there can be at once; infinite: any number."""
+        if not self._concurrency:
+            return inf
+        return max(1, self._concurrency // self._processes) - self._taken
 
     def _free(self, now: float) -> float:
         """How many calls there are: as many as were drawn and are still good, and places for them."""
-        if now >= self._good_until or not self._has_places:
+        if now >= self._good_until:
             return 0.0
-        if not self._concurrency:
-            return max(0.0, self._tokens)
-        places = max(1, self._concurrency // self._processes) - self._taken
-        return max(0.0, min(self._tokens, places))
+        return max(0.0, min(self._tokens, self._places))
 
     def _hold_back(self) -> None:
         self.held_back += not self._is_held
@@ -262,7 +265,8 @@ class Pacer:
         return drawn
 
     def _apply(self, drawn: Drawn, now: float) -> None:
-        left = max(0.0, self._tokens) if now < self._good_until else 0.0
+        is_left = now < self._good_until and self._tokens < inf
+        left = max(0.0, self._tokens) if is_left else 0.0
         self._tokens = inf if drawn.rate is None else left + drawn.granted
         self._drawn = self._tokens
         good_for = STAY.total_seconds() if drawn.rate is None else max(_GOOD_FOR_S, 1 / drawn.rate)
@@ -297,13 +301,17 @@ class Pacer:
         quota = await self._quota()
         if quota is not None and quota.per_second > 0:
             self._ceiling = quota.per_second
-            self._is_limited = True
 
     def _heard_quota(self, asking: "asyncio.Task[None]") -> None:
+        """Where it was not told, others may have heard it: they tell with the next draw."""
         self._asking = None
         self._answer_by = -inf
         if not asking.cancelled() and (error := asking.exception()) is not None:
             log.unexpected("quota", error)
+        if self._ceiling is None:
+            self._ask_from = self._clock() + _QUOTA_AGAIN_S
+        if not self._is_limited:
+            self._is_limited, self._good_until = True, -inf
 
     def _begun(
         self,
