@@ -165,6 +165,20 @@ async def test_what_is_in_doubt_stays_with_the_one_that_may_have_it() -> None:
         assert EventType.IN_DOUBT in await office.story(message)
 
 
+async def test_what_is_in_doubt_waits_when_the_one_that_may_have_it_has_trouble() -> None:
+    """As long as anything else would: it does not go round and round."""
+    async with an_office() as office:
+        first, second = Played("first", [SILENT, AWAY]), Played("second")
+        [message] = await posted(office, 1)
+        before = office.clock()
+
+        await worked(office, through(office, first, second))
+
+        assert await sent_by(office, message) == ("first", 3)
+        assert second.asked == []
+        assert office.clock() - before > 1_300, "one wait alone is shorter"
+
+
 async def test_one_that_keeps_failing_is_not_asked_any_more() -> None:
     """Once its breaker is open, messages go to the next one without a failed attempt first."""
     async with an_office() as office:

@@ -124,15 +124,16 @@ class Chain:
 
         Of the one that is chosen a call is taken: its link hears of it, or that it is `unused`.
         """
-        in_doubt = bool(job.in_doubt or job.open_attempt)
-        chosen = choose(self._route(job), last=job.provider, in_doubt=in_doubt)
+        chosen = choose(self._route(job), last=job.provider, in_doubt=_is_in_doubt(job))
         if isinstance(chosen, str):
             self._links[chosen].take()
             return self._kinds[chosen]
         return max(_NOT_AT_ONCE, timedelta(seconds=chosen))
 
     def has_other(self, job: LeasedJob, than: str) -> bool:
-        """Whether another provider of the message's route can be called now."""
+        """Whether another provider of the message's route can be called now, and may have the message."""
+        if _is_in_doubt(job):
+            return False
         return any(each.name != than and not each.wait for each in self._route(job))
 
     def held_for(self) -> timedelta:
@@ -158,6 +159,11 @@ class Chain:
     def _route(self, job: LeasedJob) -> Iterator[Health]:
         type_ = _template_type(job.content) if self._routes.by_type else None
         return (self._links[name].health() for name in self._routes.of(job.tenant, type_))
+
+
+def _is_in_doubt(job: LeasedJob) -> bool:
+    """Whether somebody may have it: then it goes to nobody else, whatever that one says later."""
+    return bool(job.in_doubt or job.open_attempt)
 
 
 def _says_nothing(failure: Failure) -> bool:
