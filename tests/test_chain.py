@@ -1,7 +1,8 @@
 """A chain of providers: a message goes to the next one on proof alone, and nobody is asked who keeps failing."""
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from typing import Any
 
 from carteiro.chain import Chain
@@ -11,7 +12,9 @@ from carteiro.model import (
     Deferred,
     EventType,
     Failure,
+    LeasedJob,
     MessageId,
+    NotMade,
     Outcome,
     Rejected,
     Scope,
@@ -27,6 +30,7 @@ from carteiro.policy.routing import Routes
 from carteiro.ports import Handover, Parcel
 from carteiro.worker import Worker
 from support.builders import ACME, BRASA
+from support.steps import claimed_alone
 from support.working import Gate, Office, an_office
 
 AWAY: Outcome = Deferred(classify.network("connection refused"))
@@ -128,6 +132,68 @@ async def test_an_account_that_is_closed_is_no_reason_to_give_a_message_up() -> 
         assert await sent_by(office, message) == ("second", 2)
 
 
+async def test_each_is_tried_before_anything_is_given_up_or_waited_for() -> None:
+    """In order, at once, and uncharged: the message has not failed as long as somebody is left."""
+    async with an_office() as office:
+        first, second, third = Played("first", [AWAY]), Played("second", [AWAY]), Played("third")
+        [message] = await posted(office, 1)
+        before = office.clock()
+
+        await worked(office, through(office, first, second, third))
+
+        assert await sent_by(office, message) == ("third", 3)
+        assert (office.clock(), (await office.row(message)).charged) == (before, 0)
+
+
+async def test_when_all_are_away_a_message_waits_as_with_one_alone() -> None:
+    """Each round of all of them counts once, and is followed by the wait of the policy."""
+    async with an_office() as office:
+        first, second = Played("first", [AWAY] * 3), Played("second", [AWAY] * 2)
+        [message] = await posted(office, 1)
+        before = office.clock()
+
+        await worked(office, through(office, first, second))
+
+        assert await sent_by(office, message) == ("second", 6)
+        assert (await office.row(message)).charged == 2
+        assert office.clock() - before > 2_000, "one second, then two, a quarter more or less"
+
+
+async def test_an_account_that_is_closed_buries_nothing_while_another_is_busy() -> None:
+    """The message waits for it."""
+    async with an_office() as office:
+        clock = Clock()
+        first, second = Played("first", [SUSPENDED] * 100), Played("second", [AWAY] * TRIPS_AFTER)
+        kind = through(office, second, first, clock=clock)
+        await posted(office, 1)
+        assert kind.chain is not None
+        job = await claimed_alone(office.backend.store)
+        chosen = kind.chain.choose(job)
+        assert isinstance(chosen, Kind)
+        assert chosen.link is not None
+        for _ in range(TRIPS_AFTER):
+            chosen.link.heard(chosen.link.begin(), AWAY)
+
+        busy = kind.chain.elsewhere(job, SUSPENDED, "first")
+        later = kind.chain.elsewhere(job, AWAY, "first")
+
+        assert busy is not None
+        assert busy.total_seconds() == FIRST_PAUSE_S
+        assert later is None, "what may pass is tried again as the policy says"
+
+
+async def test_a_call_that_was_not_made_is_made_elsewhere() -> None:
+    """A provider that asks for an hour's wait holds up nothing that another can take."""
+    async with an_office() as office:
+        unmade = NotMade(classify.timeout("first"), timedelta(hours=1))
+        first, second = Played("first", [unmade]), Played("second")
+        [message] = await posted(office, 1)
+
+        await worked(office, through(office, first, second))
+
+        assert await sent_by(office, message) == ("second", 2)
+
+
 async def test_without_another_it_is_as_it_was() -> None:
     """A closed account ends a message that has nowhere else to go."""
     async with an_office() as office:
@@ -177,6 +243,27 @@ async def test_what_is_in_doubt_waits_when_the_one_that_may_have_it_has_trouble(
         assert await sent_by(office, message) == ("first", 3)
         assert second.asked == []
         assert office.clock() - before > 1_300, "one wait alone is shorter"
+
+
+async def test_what_is_in_doubt_stays_when_its_route_is_changed() -> None:
+    """As long as the provider that may have it is there at all; when it is gone, others are asked."""
+    async with an_office() as office:
+        routes = Routes(("second",), {}, {TenantId(BRASA): ("first",)})
+        kind = through(office, Played("first"), Played("second"), routes=routes)
+        await posted(office, 1)
+        job = await claimed_alone(office.backend.store)
+
+        assert chosen_for(kind, replace(job, in_doubt=1, provider="first")) == "first"
+        assert chosen_for(kind, replace(job, in_doubt=1, provider="gone")) == "second"
+        assert chosen_for(kind, replace(job, provider="first")) == "second"
+
+
+def chosen_for(kind: Kind, job: LeasedJob) -> str:
+    """Whom a message goes to."""
+    assert kind.chain is not None
+    chosen = kind.chain.choose(job)
+    assert isinstance(chosen, Kind)
+    return chosen.provider
 
 
 async def test_one_that_keeps_failing_is_not_asked_any_more() -> None:

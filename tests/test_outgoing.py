@@ -11,19 +11,19 @@ TWO_REGIONS = "ses:eu-west-1, ses:us-east-1"
 
 def test_a_list_of_providers_is_a_route() -> None:
     """In the order in which they are written."""
-    routes = routes_of(load(environ={}, overrides={"provider": "smtp,ses:eu-west-1 , noop"}))
+    routes = routes_of(load(environ={}, overrides={"provider": "smtp,ses:eu-west-1 , resend"}))
 
-    assert routes.default == ("smtp", "ses:eu-west-1", "noop")
+    assert routes.default == ("smtp", "ses:eu-west-1", "resend")
 
 
 def test_tenants_and_template_types_have_routes_of_their_own() -> None:
     """Written as tables, or as variables."""
-    environ = {"CARTEIRO_TENANT_ROUTES_ACME": "noop", "CARTEIRO_TYPE_ROUTES_INVOICE": "smtp, noop"}
+    environ = {"CARTEIRO_TENANT_ROUTES_ACME": "noop", "CARTEIRO_TYPE_ROUTES_INVOICE": "smtp, ses"}
     routes = routes_of(load(environ=environ))
 
     assert routes.by_tenant == {"acme": ("noop",)}
-    assert routes.by_type == {"invoice": ("smtp", "noop")}
-    assert routes.names == ("sandbox", "smtp", "noop")
+    assert routes.by_type == {"invoice": ("smtp", "ses")}
+    assert routes.names == ("sandbox", "smtp", "ses", "noop")
 
 
 async def test_what_stays_on_this_machine_has_no_breaker() -> None:
@@ -34,7 +34,7 @@ async def test_what_stays_on_this_machine_has_no_breaker() -> None:
     assert (kind.chain, is_network) == (None, False)
 
 
-@pytest.mark.parametrize("provider", ["smtp", TWO_REGIONS, "smtp, noop"])
+@pytest.mark.parametrize("provider", ["smtp", TWO_REGIONS, "smtp, ses"])
 async def test_what_goes_across_a_network_is_a_chain(provider: str) -> None:
     """Be it of one: a provider that is away is left alone."""
     async with open_memory() as backend:

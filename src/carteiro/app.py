@@ -28,8 +28,6 @@ from carteiro.upkeep.relay import Relay, RelayedQueue, relay
 _SQLITE = "sqlite:///"
 _POSTGRES = ("postgresql://", "postgres://")
 _MEMORY = "memory://"
-_ACROSS_A_NETWORK = frozenset({"smtp", "ses"})
-_THIS_MACHINE = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 @asynccontextmanager

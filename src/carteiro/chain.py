@@ -12,13 +12,24 @@ from datetime import timedelta
 import orjson
 
 from carteiro.kinds import Kind
-from carteiro.model import Failure, LeasedJob, NotMade, Outcome, ProviderStanding, Taken
+from carteiro.model import (
+    Deferred,
+    Failure,
+    LeasedJob,
+    MessageId,
+    NotMade,
+    Outcome,
+    ProviderStanding,
+    Rejected,
+    Taken,
+)
 from carteiro.pacer import Pacer
 from carteiro.policy.breaker import Breaker, Round
 from carteiro.policy.consequences import may_open_breaker, throttles
-from carteiro.policy.routing import Health, Routes, choose
+from carteiro.policy.routing import Health, Routes, choose, wait_for_another
 from carteiro.telemetry import log
 
+_MOST_REMEMBERED = 10_000  # messages; of what is forgotten, some provider is asked twice
 _NOT_AT_ONCE = timedelta(
     milliseconds=1
 )  # a wait that is none would be claimed again in the same moment
@@ -78,6 +89,7 @@ class Link:
 
     def unused(self) -> None:
         """The call that it was chosen for is not made."""
+        self._breaker.unused(self._clock())
         if self._pacer is not None:
             self._pacer.unused()
 
@@ -90,9 +102,11 @@ class Link:
         failure = None if isinstance(outcome, Taken) else outcome.failure
         if self._pacer is not None:
             self._pacer.ended()
-            if failure is not None and throttles(failure):
-                self._pacer.throttled()
-        if isinstance(outcome, NotMade) or (failure and _says_nothing(failure)):
+        if isinstance(outcome, NotMade):
+            return
+        if self._pacer is not None and failure is not None and throttles(failure):
+            self._pacer.throttled()
+        if failure is not None and _says_nothing(failure) and not self.is_open:
             return
         if failure is None or not may_open_breaker(failure):
             if self._breaker.succeeded(began):
@@ -118,23 +132,39 @@ class Chain:
         self._links = {name: Link(name, paced.get(name), clock, chance) for name in kinds}
         self._kinds = {name: kind.through(self._links[name], self) for name, kind in kinds.items()}
         self._routes = routes
+        self._tried: dict[MessageId, tuple[str, ...]] = {}  # since the message last waited
 
     def choose(self, job: LeasedJob) -> Kind | timedelta:
         """The kind whose provider the next attempt goes to, or how long none of its route can be called.
 
         Of the one that is chosen a call is taken: its link hears of it, or that it is `unused`.
         """
-        chosen = choose(self._route(job), last=job.provider, in_doubt=_is_in_doubt(job))
+        tried = self._tried.get(job.lease.job, ())
+        chosen = choose(self._route(job), last=job.provider, tried=tried)
         if isinstance(chosen, str):
             self._links[chosen].take()
             return self._kinds[chosen]
         return max(_NOT_AT_ONCE, timedelta(seconds=chosen))
 
-    def has_other(self, job: LeasedJob, than: str) -> bool:
-        """Whether another provider of the message's route can be called now, and may have the message."""
-        if _is_in_doubt(job):
-            return False
-        return any(each.name != than and not each.wait for each in self._route(job))
+    def elsewhere(self, job: LeasedJob, outcome: Outcome, by: str) -> timedelta | None:
+        """How long until another provider can have the message, after this came of an attempt; None: it stays.
+
+        Each is tried once before the message waits as its policy says. What a provider refuses for good, by a
+        fault of its own, waits for another however long that takes; everything else goes on at once or not.
+        """
+        tried = (*self._tried.pop(job.lease.job, ()), by)
+        if not _leaves_it_to_others(outcome) or _is_in_doubt(job):
+            return None
+        wait = wait_for_another(self._route(job), tried)
+        if wait is None or (wait and not isinstance(outcome, Rejected)):
+            return None
+        self._remember(job.lease.job, tried)
+        return timedelta(seconds=wait)
+
+    def _remember(self, message: MessageId, tried: tuple[str, ...]) -> None:
+        self._tried[message] = tried
+        if len(self._tried) > _MOST_REMEMBERED:
+            self._tried.pop(next(iter(self._tried)))
 
     def held_for(self) -> timedelta:
         """How long nobody at all can be called."""
@@ -157,6 +187,9 @@ class Chain:
         return [link.standing() for link in self._links.values()]
 
     def _route(self, job: LeasedJob) -> Iterator[Health]:
+        """The providers of a message in order; of one in doubt, the one that may have it, whatever its route is now."""
+        if _is_in_doubt(job) and job.provider in self._links:
+            return iter([self._links[job.provider].health()])
         type_ = _template_type(job.content) if self._routes.by_type else None
         return (self._links[name].health() for name in self._routes.of(job.tenant, type_))
 
@@ -166,8 +199,15 @@ def _is_in_doubt(job: LeasedJob) -> bool:
     return bool(job.in_doubt or job.open_attempt)
 
 
+def _leaves_it_to_others(outcome: Outcome) -> bool:
+    """Whether it is proven that nothing was handed over, and it was not the message's fault."""
+    if isinstance(outcome, NotMade):
+        return True
+    return isinstance(outcome, Rejected | Deferred) and may_open_breaker(outcome.failure)
+
+
 def _says_nothing(failure: Failure) -> bool:
-    """Told to be slower: that says neither that it is well nor that it is not."""
+    """Told to be slower: that says no more of its health than that it is there."""
     return throttles(failure) and not may_open_breaker(failure)
 
 

@@ -71,6 +71,7 @@ _SLOTS_WITHOUT = 200
 _SERVICE_LINK = re.compile(r"_SERVICE_(HOST|PORT)|_PORT_\d+_(TCP|UDP)")
 _SERVICE_LINK_VALUES = ("tcp://", "udp://")
 
+_REAL = frozenset({"smtp", "ses", "resend"})
 _PROVIDER = re.compile(rf"{'|'.join(PROVIDERS)}|ses:[a-z]{{2}}(-[a-z]+)+-[0-9]+", re.ASCII)
 _SECRETS = frozenset(
     {"smtp.password", "resend.api_key", "ses.secret_access_key", "feedback.resend_secret"}
@@ -129,6 +130,10 @@ def _route(raw: str) -> str:
     if not all(_PROVIDER.fullmatch(name) for name in names):
         raise ValueError(
             f"should be {', '.join(PROVIDERS)} or ses:REGION, or several of them parted by commas"
+        )
+    if len(names) > 1 and not _REAL.issuperset(name.partition(":")[0] for name in names):
+        raise ValueError(
+            "should have sandbox and noop alone: they take what others cannot, and deliver it to nobody"
         )
     if len(set(names)) < len(names):
         raise ValueError("should name no provider twice")

@@ -47,8 +47,8 @@ class Chain(Protocol):
         """The kind whose provider the next attempt goes to, or how long none can be called."""
         ...
 
-    def has_other(self, job: LeasedJob, than: str) -> bool:
-        """Whether another provider could take the message now."""
+    def elsewhere(self, job: LeasedJob, outcome: Outcome, by: str) -> timedelta | None:
+        """After this came of an attempt: how long until another provider can have the message; None: it stays."""
         ...
 
     def held_for(self) -> timedelta:

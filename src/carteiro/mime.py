@@ -42,6 +42,9 @@ _ASCII = "".join(map(chr, range(0x20, 0x7F)))
 
 # What a mail is known and judged by is never the sender's to choose, whatever let the header through.
 _HEADER_NAME = re.compile(r"(?!content-)[A-Za-z0-9_-]{1,76}", re.ASCII | re.IGNORECASE)
+_OF_THE_RELAY = (
+    "x-ses-"  # by them a mail would choose its configuration set, tags and identity itself
+)
 _NOT_GIVEN = frozenset(
     {
         *("authentication-results", "bcc", "cc", "date", "dkim-signature", "from", "message-id"),
@@ -88,7 +91,8 @@ def message_id(sender: str, message: MessageId, revision: int) -> str:
 
 def given_header(name: str, text: str) -> str:
     """The text of a header that the sender asked for; ValueError if it is not the sender's to set."""
-    if not _HEADER_NAME.fullmatch(name) or name.lower() in _NOT_GIVEN:
+    is_relays = name.lower().startswith(_OF_THE_RELAY)
+    if not _HEADER_NAME.fullmatch(name) or name.lower() in _NOT_GIVEN or is_relays:
         raise ValueError("a header is not the sender's to set")
     if _CONTROL.search(text):
         raise ValueError("a header must not contain control characters")
@@ -179,7 +183,8 @@ def _cut(text: bytes, size: int) -> Iterator[bytes]:
 
 
 def _date(message: MessageId) -> str:
-    at = time.gmtime(made_at(message))
+    made = made_at(message)
+    at = time.gmtime(time.time() if made is None else made)
     return (
         f"{_DAYS[at.tm_wday]}, {at.tm_mday:02} {_MONTHS[at.tm_mon - 1]} {at.tm_year}"
         f" {at.tm_hour:02}:{at.tm_min:02}:{at.tm_sec:02} +0000"

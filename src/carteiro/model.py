@@ -45,9 +45,12 @@ else:
     value = dataclass(slots=True, unsafe_hash=True)
 
 
-def made_at(message: MessageId) -> float:
-    """When the message got its id, in seconds since 1970: a UUIDv7 starts with the milliseconds."""
-    return int(message[:8] + message[9:13], 16) / 1000
+def made_at(message: MessageId) -> float | None:
+    """When the message got its id, in seconds since 1970: a UUIDv7 starts with the milliseconds.
+
+    None: whoever gave it one, by SQL, took another kind.
+    """
+    return int(message[:8] + message[9:13], 16) / 1000 if message[14:15] == "7" else None
 
 
 @dataclass(slots=True)

@@ -29,7 +29,8 @@ _ANNOUNCED_FOR_S = 1.0  # then it says again that it is there
 _FEWEST = 5  # calls drawn at once by a process that made none lately
 _GOOD_FOR_S = 1.0  # what was drawn and not used by then is another's
 _DRY_S = 0.2  # between draws while there is less than is asked for
-_A_MOMENT_S = 0.005  # as long as an answer of the store or the end of a call is waited for
+_A_MOMENT_S = 0.005  # as long as an answer of the store is waited for
+_FULL_S = 0.25  # while all places are taken: a call takes about as long, and to look costs a claim
 _PATIENCE_S = 2.0  # with the store
 _QUOTA_EVERY_S = 600.0
 _QUOTA_AGAIN_S = 60.0  # when it was not told: whoever asks too often is not answered
@@ -114,11 +115,15 @@ class Pacer:
             return 0.0
         if self._free(now):
             return 0.0
-        self._refresh(now)
-        has_places = self._places > 0
-        if now < self._draw_from or not has_places:
+        if self._places <= 0:
             self._hold_back()
-        return max(_A_MOMENT_S, self._draw_from - now if has_places else 0.0)
+            if now >= self._announce_from:
+                self._refresh(now)
+            return _FULL_S
+        self._refresh(now)
+        if now < self._draw_from:
+            self._hold_back()
+        return max(_A_MOMENT_S, self._draw_from - now)
 
     def room(self) -> int | None:
         """How many calls can be begun now; None: any number."""

@@ -24,10 +24,10 @@ from carteiro.model import (
     Late,
     Lease,
     LeasedJob,
+    Outcome,
     Refused,
     Settled,
     Start,
-    Taken,
     made_at,
     value,
 )
@@ -250,7 +250,8 @@ class Worker:
         if job.cancel_requested and not kind.declares:  # asked while a worker had it that is gone
             await self._end(kind, job, settle.not_made(job))
             return None
-        doomed = judge_claim(job, policy, replays_in=_replays_in(kind, job))
+        replays_in = _replays_in(kind, job, last=job.provider)
+        doomed = judge_claim(job, policy, replays_in=replays_in)
         if doomed is not None:
             await self._end(kind, job, settle.unrun(job, doomed))
             return None
@@ -286,8 +287,8 @@ class Worker:
             policy=kind.policy(job),
             expires_in=job.expires_in - (duration := _since(received)),
             chance=self._chance.random(),
-            replays_in=_replays_in(kind, job),
-            has_other=not isinstance(outcome, Taken) and _has_other(kind, job),
+            replays_in=_replays_in(kind, job, last=job.provider if doubts(job) else kind.provider),
+            elsewhere=_elsewhere(kind, job, outcome),
         )
         end = settle.ended(job, verdict, outcome, duration=duration, declared=kind.declares)
         await self._end(kind, job, end, parcel.attempt)
@@ -381,19 +382,20 @@ def _parcel(job: LeasedJob, confirmed: Confirmed | None, attempt: int) -> Parcel
     return Parcel(job.lease.job, job.tenant, content, attempt, job.revision, job.request_id)
 
 
-def _has_other(kind: Kind, job: LeasedJob) -> bool:
-    return kind.chain is not None and kind.chain.has_other(job, than=kind.provider)
+def _elsewhere(kind: Kind, job: LeasedJob, outcome: Outcome) -> timedelta | None:
+    return None if kind.chain is None else kind.chain.elsewhere(job, outcome, kind.provider)
 
 
-def _replays_in(kind: Kind, job: LeasedJob) -> timedelta:
+def _replays_in(kind: Kind, job: LeasedJob, *, last: str | None) -> timedelta:
     """How much longer a call for this message is surely one that the provider knows again.
 
-    Reckoned from the message's id, which is older than its first call; what was tried last with
+    Reckoned from the message's id, which is older than its first call; what was tried ``last`` with
     another provider is known to that one alone.
     """
-    if kind.replays_for is None or job.provider not in {None, kind.provider}:
+    made = made_at(job.lease.job)
+    if kind.replays_for is None or made is None or last not in {None, kind.provider}:
         return ZERO
-    return kind.replays_for - timedelta(seconds=time.time() - made_at(job.lease.job))
+    return kind.replays_for - timedelta(seconds=time.time() - made)
 
 
 def _since(moment: float) -> timedelta:

@@ -106,6 +106,17 @@ def test_a_trial_of_which_nothing_is_heard_gives_way_to_another() -> None:
     assert breaker.wait(2 * FIRST_PAUSE_S) == 0
 
 
+def test_a_trial_that_is_not_made_makes_room_for_another() -> None:
+    """At once: nothing was learnt."""
+    breaker = opened()
+    breaker.begin(FIRST_PAUSE_S)
+    breaker.unused(FIRST_PAUSE_S)
+
+    assert breaker.wait(FIRST_PAUSE_S) == 0
+    breaker.unused(0)
+    assert not Breaker().is_open
+
+
 @given(st.lists(st.tuples(st.booleans(), st.floats(0, 10), st.floats(0, 1, exclude_max=True))))
 def test_it_always_lets_a_call_through_again(calls: list[tuple[bool, float, float]]) -> None:
     """Whatever happened, within the longest pause and its jitter."""

@@ -1,7 +1,7 @@
 """Routing: the first provider in health, others only when nothing is in doubt."""
 
 from carteiro.model import TenantId
-from carteiro.policy.routing import Health, Routes, choose
+from carteiro.policy.routing import Health, Routes, choose, wait_for_another
 
 ROUTES = Routes(
     ("first", "second"),
@@ -26,45 +26,51 @@ def test_the_first_is_chosen_while_it_may_be_called() -> None:
     """Order decides."""
     route = [Health("first"), Health("second")]
 
-    assert choose(route, last=None, in_doubt=False) == "first"
+    assert choose(route, last=None) == "first"
 
 
 def test_what_is_left_alone_is_passed_over() -> None:
     """The next one in order takes its place."""
     route = [Health("first", wait=3), Health("second")]
 
-    assert choose(route, last=None, in_doubt=False) == "second"
+    assert choose(route, last=None) == "second"
 
 
 def test_when_none_may_be_called_the_soonest_is_waited_for() -> None:
     """Nothing is charged for that."""
     route = [Health("first", wait=3), Health("second", wait=2)]
 
-    assert choose(route, last=None, in_doubt=False) == 2
+    assert choose(route, last=None) == 2
 
 
 def test_a_message_does_not_go_back_to_the_one_that_just_failed() -> None:
     """Others are asked first; where there is no other, it is tried again."""
     first, second = Health("first", is_suspect=True), Health("second")
 
-    assert choose([first, second], last="first", in_doubt=False) == "second"
-    assert choose([first, second], last=None, in_doubt=False) == "first"
-    assert choose([first], last="first", in_doubt=False) == "first"
+    assert choose([first, second], last="first") == "second"
+    assert choose([first, second], last=None) == "first"
+    assert choose([first], last="first") == "first"
 
 
 def test_a_message_that_its_recipient_deferred_stays_where_it_was() -> None:
     """The provider is well: a greylist wants to see the same one again."""
     route = [Health("first"), Health("second")]
 
-    assert choose(route, last="first", in_doubt=False) == "first"
+    assert choose(route, last="first") == "first"
 
 
-def test_what_is_in_doubt_goes_to_nobody_else() -> None:
-    """It waits for the one that may have it."""
-    assert choose([Health("first", wait=3), Health("second")], last="first", in_doubt=True) == 3
-    assert choose([Health("first"), Health("second")], last="second", in_doubt=True) == "second"
+def test_those_that_were_tried_come_after_the_others() -> None:
+    """Each has its turn before any has a second one."""
+    route = [Health("first"), Health("second"), Health("third")]
+
+    assert choose(route, last="second", tried=("first", "second")) == "third"
+    assert choose(route[:2], last="second", tried=("first", "second")) == "first"
 
 
-def test_what_is_in_doubt_with_one_that_is_no_longer_there_goes_on() -> None:
-    """As an attempt of anybody: whether it may be sent again was judged before."""
-    assert choose([Health("first")], last="gone", in_doubt=True) == "first"
+def test_another_is_one_that_was_not_tried() -> None:
+    """The soonest of them; None where all were."""
+    route = [Health("first"), Health("second", wait=5), Health("third", wait=3)]
+
+    assert wait_for_another(route, tried=("first",)) == 3
+    assert wait_for_another(route, tried=("second", "third")) == 0
+    assert wait_for_another(route, tried=("first", "second", "third")) is None

@@ -25,10 +25,10 @@ from carteiro.model import (
     Verdict,
 )
 from carteiro.policy import classify
-from carteiro.policy.consequences import may_open_breaker
 from carteiro.policy.lifecycle import EXPIRED_UNSENT
 from carteiro.policy.retry import RetryPolicy
 
+_LONGEST_UNMADE = timedelta(minutes=1)
 MOST_CLAIMS = 5  # so many workers may die over a message before it is left alone
 
 
@@ -43,16 +43,17 @@ def judge(  # noqa: PLR0911, PLR0913 - a return an outcome, and each fact decide
     expires_in: timedelta,
     chance: float,
     replays_in: timedelta = ZERO,
-    has_other: bool = False,
+    elsewhere: timedelta | None = None,
 ) -> Verdict:
     """Turn the outcome of an attempt into a verdict.
 
     ``charged_before`` and ``in_doubt_before`` (see `doubts`) do not count this outcome.
     ``replays_in``: for so long the provider will know the call again by its key.
-    ``has_other``: another provider could take it now, so that this one's own trouble delays it no longer.
+    ``elsewhere``: after so long another provider can have it, so that this one's own trouble ends nothing and
+    is not charged: each is tried once before the policy has its wait.
     """
-    if has_other and isinstance(outcome, Rejected | Deferred) and may_open_breaker(outcome.failure):
-        return _elsewhere(outcome.failure, charged_before, policy, expires_in)
+    if elsewhere is not None and isinstance(outcome, Rejected | Deferred | NotMade):
+        return _retry(elsewhere, outcome.failure, charged=False, expires_in=expires_in)
     match outcome:
         case Taken(provider_id):
             return Sent(provider, classify.one_line(provider_id))
@@ -61,7 +62,8 @@ def judge(  # noqa: PLR0911, PLR0913 - a return an outcome, and each fact decide
         case Deferred():
             return _deferred(outcome, charged_before, policy, expires_in, chance)
         case NotMade(failure, wait):
-            return _retry(wait, failure, charged=False, expires_in=expires_in)
+            soon = min(wait, _LONGEST_UNMADE)  # nobody knows better than by asking again
+            return _retry(soon, failure, charged=False, expires_in=expires_in)
         case Unknown(failure):
             in_doubt = in_doubt_before + 1
             wait = policy.delay(charged_before + in_doubt_before, chance)
@@ -109,16 +111,6 @@ def _deferred(
         return Dead(DeadReason.MAX_ATTEMPTS_EXCEEDED, outcome.failure, charged=charged)
     wait = max(policy.delay(failed, chance), outcome.retry_after)
     return _retry(wait, outcome.failure, charged=charged, expires_in=expires_in)
-
-
-def _elsewhere(
-    failure: Failure, charged_before: int, policy: RetryPolicy, expires_in: timedelta
-) -> Retry | Dead:
-    """What was proven not to be taken goes to another at once."""
-    charged = policy.charges(failure)
-    if charged_before + charged >= policy.max_attempts:
-        return Dead(DeadReason.MAX_ATTEMPTS_EXCEEDED, failure, charged=charged)
-    return _retry(ZERO, failure, charged=charged, expires_in=expires_in)
 
 
 def _may_send_again(

@@ -47,6 +47,11 @@ class Breaker:
             self._blocked_until = now + self._pause
         return self._round
 
+    def unused(self, now: float) -> None:
+        """A call that was begun is not made: another may be tried at once."""
+        if self.is_open:
+            self._blocked_until = min(self._blocked_until, now)
+
     def succeeded(self, began: Round) -> bool:
         """The provider answered, be it to refuse the message; return whether that closed it."""
         if began != self._round:

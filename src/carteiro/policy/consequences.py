@@ -52,7 +52,12 @@ def suppression(failure: Failure) -> Suppression:
     """
     if failure.scope is not Scope.RECIPIENT:
         return Suppression.NONE
-    ruling = RULINGS.get(rule_name(failure))
+    name = rule_name(failure)
+    ruling = RULINGS.get(name)
+    if ruling is None and not name.startswith(
+        "own."
+    ):  # found out by ourselves: no mailbox was asked
+        return Suppression.NONE
     if ruling is None or ruling.retryable != failure.retryable:  # an operator's own, or softened
         return Suppression.NONE if failure.retryable else Suppression.SOFT
     if ruling.suppress is Suppression.HARD and is_class_conflict(failure):

@@ -15,6 +15,7 @@ from carteiro.policy.classify import one_line
 
 SES, RESEND = "ses", "resend"
 
+_LONGEST_NUMBER = 9  # digits
 _OUR_MESSAGE_ID = re.compile(
     r"<([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.([1-9][0-9]{0,8})@[^<>\s]+>"
 )
@@ -205,7 +206,7 @@ def _ours(mail: Mapping[str, Any]) -> _Ours | None:
     tags = _tags(mail.get("tags"))
     if tags.get("carteiro_message"):
         revision = tags.get("carteiro_revision", "")
-        is_number = revision.isascii() and revision.isdecimal()
+        is_number = len(revision) <= _LONGEST_NUMBER and revision.isascii() and revision.isdecimal()
         return _Ours(MessageId(tags["carteiro_message"]), int(revision) if is_number else None)
     found = _OUR_MESSAGE_ID.search(_message_id(mail))
     return None if found is None else _Ours(MessageId(found[1]), int(found[2]))

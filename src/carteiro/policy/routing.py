@@ -3,7 +3,7 @@
 Pure: what is known of the providers' health comes from the caller.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from carteiro.model import TenantId, value
 
@@ -38,24 +38,26 @@ class Health:
     is_suspect: bool = False
 
 
-def choose(route: Iterable[Health], *, last: str | None, in_doubt: bool) -> str | float:
+def choose(
+    route: Iterable[Health], *, last: str | None, tried: Collection[str] = ()
+) -> str | float:
     """The provider of the next attempt, or in how many seconds one of the route may be called.
 
-    Those after the chosen one are not looked at: to look may cost something.
-
-    ``last`` made the last attempt. What is in doubt with it stays with it: no other can tell what became of
-    the message. Otherwise the first that may be called is chosen; one that failed with this very message and
-    was not heard of since comes after the others.
+    The first that may be called is chosen; those after it are not looked at: to look may cost something.
+    Those that were ``tried`` with this message since it last waited come after the others, and so does the
+    ``last`` one if it failed then and was not heard of since.
     """
-    if in_doubt:
-        route = list(route)
-        route = [each for each in route if each.name == last] or route
     waits, spare = [], None
     for each in route:
         if each.wait:
             waits.append(each.wait)
-        elif each.name == last and each.is_suspect:
-            spare = each.name
+        elif each.name in tried or (each.name == last and each.is_suspect):
+            spare = spare or each.name
         else:
             return each.name
     return spare or min(waits)
+
+
+def wait_for_another(route: Iterable[Health], tried: Collection[str]) -> float | None:
+    """In how many seconds a provider can be called that was not tried yet; None: there is none."""
+    return min((each.wait for each in route if each.name not in tried), default=None)

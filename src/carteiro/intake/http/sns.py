@@ -10,6 +10,7 @@ import binascii
 import re
 from collections.abc import Collection
 from datetime import UTC, datetime
+from http.client import HTTPException
 from urllib.parse import urlencode, urlsplit
 
 from cryptography import x509
@@ -21,6 +22,7 @@ from carteiro.intake.http.fetching import Fetch
 from carteiro.intake.http.refusal import Refusal
 from carteiro.intake.http.sns_message import SnsMessage
 
+_CERTIFICATE = re.compile(r"/[A-Za-z0-9._-]{1,200}\.pem", re.ASCII)
 _HOST = re.compile(r"sns\.([a-z0-9-]{3,})\.amazonaws\.com(\.cn)?", re.ASCII)
 _MOST_CERTIFICATES = 16
 _AT_ONCE = 2
@@ -89,7 +91,7 @@ class Sns:
         try:
             async with self._fetching:
                 return x509.load_pem_x509_certificate(await self._fetch(url))
-        except (OSError, ValueError):
+        except (OSError, ValueError, HTTPException):
             raise Refusal(503, "The certificate of SNS cannot be had: try again") from None
 
 
@@ -104,7 +106,8 @@ def _is_of_sns(url: str, region: str) -> bool:
     except ValueError:
         return False
     is_there = host is not None and host[1] == region
-    return is_there and parts.scheme == "https" and parts.path.endswith(".pem") and not parts.query
+    is_file = _CERTIFICATE.fullmatch(parts.path) is not None
+    return is_there and parts.scheme == "https" and is_file and not parts.query
 
 
 def _is_signed(message: SnsMessage, certificate: x509.Certificate) -> bool:

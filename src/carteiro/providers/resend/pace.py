@@ -13,6 +13,8 @@ from http import HTTPStatus
 from carteiro.model import ZERO
 
 _NUMBER = re.compile(r"[0-9]{1,7}(?:\.[0-9]{1,6})?", re.ASCII)
+_LONGEST_S = 60.0  # whoever says longer is asked again by then
+_LONGEST_ASKED = timedelta(days=1)  # of a message: a day's quota is new by then
 _WINDOW = 1.0  # seconds; limits are so many a second, and answers tell how much of it is left
 
 
@@ -45,10 +47,11 @@ class Pace:
             first = self._limit is None
             self._limit = max(1.0, limit)
             self._left = left if first else min(self._left, left)
-            self._ends_at = max(self._ends_at, now + reset)
+            self._ends_at = max(self._ends_at, now + min(reset, _LONGEST_S))
         if status == HTTPStatus.TOO_MANY_REQUESTS:
             self._left = 0.0
-            self._ends_at = max(self._ends_at, now + asked_wait(headers).total_seconds())
+            asked = asked_wait(headers).total_seconds()
+            self._ends_at = max(self._ends_at, now + min(asked, _LONGEST_S))
 
 
 def asked_wait(headers: Mapping[str, str]) -> timedelta:
@@ -56,10 +59,10 @@ def asked_wait(headers: Mapping[str, str]) -> timedelta:
     given = headers.get("retry-after", "")
     seconds = _number(headers, "retry-after")
     if seconds is None and given:
-        return _until(given)
+        return min(_until(given), _LONGEST_ASKED)
     if seconds is None:
         seconds = _number(headers, "ratelimit-reset") or 0.0
-    return timedelta(seconds=seconds)
+    return min(timedelta(seconds=seconds), _LONGEST_ASKED)
 
 
 def _until(date: str) -> timedelta:

@@ -35,9 +35,6 @@ from carteiro.providers.ses.tags import tags_of
 
 _SERVICE = "sesv2"
 _USER_AGENT = f"Carteiro aiobotocore/{aiobotocore.__version__} botocore/{botocore.__version__}"
-_OWN_HEADERS = (
-    "x-ses-"  # by them a mail would choose its configuration set, tags and identity itself
-)
 
 
 class SesProvider:
@@ -121,8 +118,6 @@ class SesProvider:
 
     def _request(self, parcel: Parcel, email: Email, sender: str) -> dict[str, Any] | None:
         """The send call's arguments, each recipient once; None: an address is not one for SES."""
-        if any(name.lower().startswith(_OWN_HEADERS) for name in email.headers):
-            raise ValueError("a header X-SES-… is not the sender's to set")
         to = mail_address(email.to)
         known = {to}
         cc, bcc = _copies(email.cc, known), _copies(email.bcc, known)

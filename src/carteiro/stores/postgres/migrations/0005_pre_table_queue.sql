@@ -30,6 +30,20 @@ CREATE TABLE carteiro.queue_changes (
     reason text                           -- of fail
 );
 
+-- An id as all messages have it, a UUIDv7: it begins with the milliseconds since 1970. Of a random one the first six bytes
+-- and the version are replaced.
+CREATE FUNCTION carteiro.new_id() RETURNS uuid
+LANGUAGE sql VOLATILE
+AS $$
+    SELECT encode(
+        set_bit(set_bit(
+            overlay(uuid_send(gen_random_uuid()) PLACING substring(int8send(carteiro.now_ms()) FROM 3) FROM 1 FOR 6),
+            52, 1
+        ), 53, 1),
+        'hex'
+    )::uuid
+$$;
+
 -- --- who asks ----------------------------------------------------------------------------------
 
 -- The role that is logged in, or that it has set: also inside functions that run with the rights of another.
@@ -205,7 +219,7 @@ BEGIN
             USING ERRCODE = 'check_violation',
             HINT = 'Insert user_id, template_type, recipient_email, payload, and if you like id, max_retries, next_retry_at.';
     END IF;
-    NEW.id := coalesce(NEW.id, gen_random_uuid());
+    NEW.id := coalesce(NEW.id, carteiro.new_id());
     NEW.payload := coalesce(NEW.payload, '{}');
     NEW.status := 'pending';
     NEW.retries := 0;
@@ -498,7 +512,7 @@ CREATE FUNCTION carteiro.enqueue_email(
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-    v_id uuid := gen_random_uuid();
+    v_id uuid := carteiro.new_id();
 BEGIN
     PERFORM carteiro.put_row(v_id, p_user_id, p_template_type, p_recipient_email, p_payload, 3, 0);
     RETURN v_id;
