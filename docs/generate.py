@@ -233,7 +233,7 @@ _FEATURES: Mapping[str, str] = {
     "refuses_copies": "may refuse a copy and take the rest",
     "replays_for": "knows a repeated call by its key, and delivers once: so a [doubt](../explanation/in-doubt.md) ends",
     "gives_evidence": "tells later what it took, so that a doubt can end without a call",
-    "tells_rate": "tells in its answers how many calls are left, and is not asked for more",
+    "tells_rate": "tells how many calls it allows, and is not asked for more",
     "has_regions": "can be called in several regions",
 }
 

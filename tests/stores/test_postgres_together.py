@@ -12,7 +12,7 @@ import psycopg
 import pytest
 
 from carteiro.errors import SchemaMismatch, StoreUnavailable
-from carteiro.model import EMAIL, Begun, Late, MessageId, Refused, Settled
+from carteiro.model import EMAIL, Begun, BounceKind, Late, MessageId, NoteAnswer, Refused, Settled
 from carteiro.ports import Backend
 from carteiro.stores.postgres import PostgresOptions, database, migrate, open_postgres
 from carteiro.stores.postgres.accept import accept_within
@@ -20,8 +20,18 @@ from carteiro.stores.postgres.database import Session
 from carteiro.stores.postgres.migrating import newest_version
 from support.builders import ACME, BRASA, a_claim_id, a_message, messages, sent, tenants_named
 from support.clock import StoreClock
+from support.feedback import a_bounce
 from support.shared_servers import shared_postgres
-from support.steps import accepted, claim, claimed, claimed_alone, claimed_ids, declare, settled
+from support.steps import (
+    accepted,
+    attempted,
+    claim,
+    claimed,
+    claimed_alone,
+    claimed_ids,
+    declare,
+    settled,
+)
 
 PATIENCE_S = 20.0  # far more than anything here takes
 _EXTEND = "SELECT * FROM carteiro.extend($1, $2, $3)"
@@ -240,6 +250,29 @@ async def test_a_heartbeat_that_crosses_a_start_does_not_hide_when_the_hold_ends
 
     assert begun == [1]
     assert again.lease.job == message
+
+
+async def test_feedback_waits_for_whoever_holds_the_tenant_before_it_holds_the_message(
+    url: str,
+) -> None:
+    """As one who erases the tenant holds both in this order, they would else wait for each other."""
+    async with open_postgres(url) as backend:
+        await backend.tenants.define(tenants_named([ACME]))
+        [message] = await accepted(backend.store, a_message())
+        await attempted(backend.store, sent())
+        eraser = await asyncpg.connect(url)
+        erasing = eraser.transaction()
+        await erasing.start()
+        await eraser.execute("SELECT FROM carteiro.tenants WHERE id = $1 FOR UPDATE", ACME)
+        noting = asyncio.create_task(backend.tracking.note([a_bounce(message, BounceKind.HARD)]))
+        await _until_waiting(eraser)
+        free = await eraser.fetch("SELECT FROM carteiro.entries FOR UPDATE SKIP LOCKED")
+        await erasing.commit()
+        await eraser.close()
+        answers = await noting
+
+    assert len(free) == 1
+    assert answers == [NoteAnswer.NOTED]
 
 
 async def _until_waiting(connection: Any) -> None:

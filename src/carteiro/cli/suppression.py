@@ -68,6 +68,10 @@ async def add(
     for each in addresses:
         if judge_address(each) is None:
             raise typer.BadParameter(f"{each!r} is not an e-mail address")
+    if expires_in is not None and not expires_in:
+        raise typer.BadParameter(
+            "--expires-in 0 would suppress nobody: carteiro suppression rm ends it"
+        )
     until = None if expires_in is None else datetime.now(UTC) + expires_in
     manual = SuppressionReason.MANUAL
     new = [NewSuppression(each, manual, None, until) for each in addresses]

@@ -96,7 +96,9 @@ def from_ses(event: object) -> Feedback | None:
     bounce = _ses_bounce(type, part, more)
     recipients = _ses_recipients(more)
     provider_id = _text(mail.get("messageId"))
-    known_by = (name, provider_id, at.isoformat(), *sorted(recipients), _text(more.get("link")))
+    kind = "" if bounce is None else bounce.value
+    link = _text(more.get("link"))
+    known_by = (name, kind, provider_id, at.isoformat(), *sorted(recipients), link)
     return Feedback(
         message=mine.message,
         type=type if bounce is None else EventType.BOUNCED,

@@ -54,7 +54,7 @@ class FeedbackDesk:
     ) -> None:
         topics = settings.ses_topics.split()
         self._sns = _sns(topics, settings.sns_url, fetch) if topics else None
-        secrets = secret(settings.resend_secret)
+        secrets = _secret(settings)
         self._webhooks = Webhooks(secrets) if secrets else None
         self._tracking = tracking
         self._tally = tally
@@ -139,3 +139,10 @@ def _parsed(text: str) -> object:
         return orjson.loads(text)
     except orjson.JSONDecodeError:
         return None
+
+
+def _secret(settings: FeedbackSettings) -> str:
+    try:
+        return secret(settings.resend_secret)
+    except ConfigError as error:
+        raise ConfigError(f"feedback.resend_secret = {error}") from None

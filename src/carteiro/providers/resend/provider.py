@@ -40,7 +40,9 @@ class ResendProvider:
     """
 
     name = NAME
-    features = Features(is_encrypted=True, replays_for=REPLAYS_FOR, tells_rate=True)
+    features = Features(
+        is_encrypted=True, replays_for=REPLAYS_FOR, gives_evidence=True, tells_rate=True
+    )
 
     def __init__(self, options: ResendOptions) -> None:
         self._options = options

@@ -53,13 +53,15 @@ async def _noted(session: Session, told: Feedback, now: int) -> tuple[NoteAnswer
     answer, change = lifecycle.note(held.entry, told, known=known, at=in_ms(told.at), now=now)
     if change is None:
         return answer, False
+    tenant = held.entry.tenant
+    consequences = told_of(tenant, suppressions(told), now)
+    if consequences:  # held before the message, as by whoever erases it: nobody waits in a circle
+        await session.value("tenant_lock", tenant)
     changes = Changes(now)
     changes.apply(held, change)
     stored, has_work = await changes.save(session)
     if not stored:
         return None, False
-    tenant = held.entry.tenant
-    consequences = told_of(tenant, suppressions(told), now)
     if consequences:
         await put(session, tenant, consequences)
     return answer, has_work
