@@ -371,7 +371,6 @@ def _buried(entry: Entry, verdict: Dead, now: int) -> Change:
     entry.finished_at = now
     metadata = {
         **_told(verdict.failure),
-        "errorMessage": verdict.failure.reason,
         "willRetry": False,
         "reason": verdict.reason.value,
     }
@@ -460,6 +459,9 @@ def _told(failure: Failure) -> dict[str, object]:
         "errorCode": failure.code,
         "errorCategory": failure.category.value,
         "originalCode": failure.original_code,
+        "errorMessage": failure.reason,
+        "scope": failure.scope.value,
+        "rule": failure.rule,
     }
 
 

@@ -150,6 +150,9 @@ async def test_the_timeline_is_read_oldest_first(backend: Backend, clock: StoreC
                 "errorCode": "421",
                 "errorCategory": "TRANSIENT_ERROR",
                 "originalCode": "421 4.3.2",
+                "errorMessage": "Service not available, try later",
+                "scope": "destination",
+                "rule": "smtp.421",
                 "willRetry": True,
                 "nextAttemptNumber": 2,
                 "backoffDelay": 90_000,
@@ -181,6 +184,8 @@ async def test_the_last_words_of_a_life(backend: Backend) -> None:
         "errorCategory": "PERMANENT_ERROR",
         "originalCode": "421 4.3.2",
         "errorMessage": "Service not available, try later",
+        "scope": "destination",
+        "rule": "smtp.421",
         "willRetry": False,
         "reason": "permanent_error",
     }

@@ -450,7 +450,8 @@ BEGIN
             'rule', 'sql.mark_email_failed', 'original_code', NULL
         );
         v_told := jsonb_build_object(
-            'errorCode', 'MARKED_FAILED', 'errorCategory', 'TRANSIENT_ERROR', 'originalCode', NULL
+            'errorCode', 'MARKED_FAILED', 'errorCategory', 'TRANSIENT_ERROR', 'originalCode', NULL,
+            'errorMessage', v_failure ->> 'reason', 'scope', 'message', 'rule', v_failure ->> 'rule'
         );
         UPDATE carteiro.entries
         SET version = version + 1, attempts = attempts + 1, charged = charged + 1, failure = v_failure,
@@ -468,8 +469,7 @@ BEGIN
             (v_told || CASE
                 WHEN v_reason IS NULL THEN jsonb_build_object(
                     'willRetry', true, 'nextAttemptNumber', e.attempts + 2, 'backoffDelay', v_due - v_now)
-                ELSE jsonb_build_object(
-                    'errorMessage', v_failure ->> 'reason', 'willRetry', false, 'reason', v_reason)
+                ELSE jsonb_build_object('willRetry', false, 'reason', v_reason)
             END)::json, v_now
         );
         IF v_reason IS NOT NULL THEN
