@@ -1,15 +1,17 @@
 """The mail that is written: what is in it, where, and what never is."""
 
 import re
+from datetime import UTC, datetime
 from email import message_from_bytes, policy
 from email.message import EmailMessage
+from email.utils import parsedate_to_datetime
 from typing import Any
 
 import pytest
 
 from carteiro.email import Email, make_email
-from carteiro.mime import is_international, mail_address, write_mime
-from carteiro.model import MessageId
+from carteiro.mime import given_header, is_international, mail_address, write_mime
+from carteiro.model import MessageId, made_at
 
 ID = MessageId("01900000-0000-7000-8000-0000000000aa")
 SENDER = "loja@example.com"
@@ -398,3 +400,21 @@ def test_a_mail_without_any_body_is_an_empty_one() -> None:
     mail = parsed(an_email().model_copy(update={"text": None}))
 
     assert mail.get_content() == "\r\n"
+
+
+def test_an_id_of_another_kind_dates_nothing() -> None:
+    """Whoever gave it one by SQL took a random one: the mail is of now, not of some year to come."""
+    random = MessageId("0a1b2c3d-1111-4222-8333-944455556666")
+    before = datetime.now(UTC).replace(microsecond=0)
+
+    raw = write_mime(an_email(), sender=SENDER, message=random, revision=1)
+
+    assert made_at(random) is None
+    assert before <= parsedate_to_datetime(message_from_bytes(raw)["Date"]) <= datetime.now(UTC)
+
+
+@pytest.mark.parametrize("name", ["X-SES-MESSAGE-TAGS", "x-ses-configuration-set"])
+def test_what_a_relay_would_obey_is_not_the_senders_to_set(name: str) -> None:
+    """By these a mail would choose the tags of events that are told of others."""
+    with pytest.raises(ValueError, match="not the sender's to set"):
+        given_header(name, "carteiro-message=another")

@@ -180,6 +180,22 @@ async def test_processes_share_the_concurrency() -> None:
         assert pacer.room() == 2
 
 
+async def test_while_all_places_are_taken_the_store_is_hardly_asked() -> None:
+    """And whoever waits waits as long as a call takes, not as long as an answer of the store."""
+    async with a_bench() as bench:
+        pacer = await bench.ready(Limits(concurrency=1))
+        pacer.take()
+        await bench.pass_by()
+        before = bench.shared.draws
+        waits = set()
+        for _ in range(50):
+            waits.add(pacer.wait())
+            await bench.pass_by(timedelta(milliseconds=5))
+
+        assert waits == {0.25}
+        assert bench.shared.draws == before
+
+
 async def test_a_process_with_a_long_call_still_counts() -> None:
     """Although it draws nothing for it."""
     async with a_bench() as bench:

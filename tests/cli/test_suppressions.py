@@ -30,6 +30,17 @@ def test_one_address_is_found_however_it_is_spelt(line: CommandLine) -> None:
     assert row["expiresAt"] is not None
 
 
+def test_a_suppression_that_would_end_at_once_is_refused(line: CommandLine) -> None:
+    """It would suppress nobody, and say that it did."""
+    line.tenant("acme")
+
+    ran = line("suppression", "add", "ana@example.com", "--tenant", "acme", "--expires-in", "0s")
+
+    assert ran.code == ExitCode.WRONG_USE
+    assert "would suppress nobody" in ran.err
+    assert line.listed("suppression", "ls", "--tenant", "acme") == []
+
+
 def test_what_is_removed_may_be_written_to(line: CommandLine) -> None:
     """Once: then there is nothing to remove."""
     line.tenant("acme")

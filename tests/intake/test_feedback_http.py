@@ -145,6 +145,7 @@ async def test_what_is_not_ours_is_answered_and_counted(
         ({"SigningCertURL": "https://sns.sa-east-1.amazonaws.com/a.txt"}, 401),
         ({"SigningCertURL": "https://sns.sa-east-1.amazonaws.com/a?b=.pem"}, 401),
         ({"SigningCertURL": "https://[sns/a.pem"}, 401),
+        ({"SigningCertURL": "https://sns.sa-east-1.amazonaws.com/a b.pem"}, 401),
         ({"SigningCertURL": "https://sns.sa-east-1.amazonaws.com/missing.pem"}, 503),
     ],
 )

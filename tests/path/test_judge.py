@@ -175,6 +175,33 @@ def test_retry_after_only_lengthens(retry_after: int, seconds: int) -> None:
     assert verdict == Retry(seconds * SECOND, charged=True, failure=a_failure())
 
 
+def test_a_call_that_was_not_made_is_looked_at_again_within_a_minute() -> None:
+    """However long somebody asks to wait: nothing expires because of what nobody tried."""
+    verdict = judged(NotMade(a_failure(), 3650 * DAY))
+
+    assert isinstance(verdict, Retry)
+    assert verdict.after == 60 * SECOND
+
+
+@pytest.mark.parametrize(
+    "outcome", [Rejected(a_failure()), Deferred(a_failure()), NotMade(a_failure())]
+)
+@pytest.mark.parametrize("wait", [ZERO, 3 * SECOND])
+def test_what_another_provider_can_have_is_not_charged(outcome: Outcome, wait: timedelta) -> None:
+    """Nor given up, however often it failed before."""
+    verdict = judged(outcome, charged_before=4, elsewhere=wait)
+
+    assert isinstance(verdict, Retry)
+    assert (verdict.after, verdict.charged) == (wait, False)
+
+
+def test_what_may_have_been_taken_goes_to_nobody_else() -> None:
+    """Whatever the chain says."""
+    unknown = Unknown(a_failure())
+
+    assert judged(unknown, elsewhere=ZERO) == judged(unknown)
+
+
 def test_what_was_not_made_is_retried_uncharged_after_its_own_wait() -> None:
     """Being held back before a call is nobody's failure, even after the last but one."""
     verdict = judged(NotMade(a_failure(), 7 * SECOND), charged_before=4)

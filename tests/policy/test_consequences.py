@@ -16,6 +16,8 @@ from carteiro.policy.consequences import (
 )
 from carteiro.policy.rules.ruling import Suppression
 from carteiro.policy.stage import Stage
+from carteiro.providers.ses import failures as ses_failures
+from carteiro.providers.smtp import failures as smtp_failures
 
 # The only codes on which an address is suppressed for good; words and systems say the same in theirs.
 HARD_CODES = {
@@ -71,6 +73,15 @@ def test_no_ruling_suppresses_but_for_a_recipient() -> None:
         for ruling in RULINGS.values()
         if ruling.suppress is not Suppression.NONE
     )
+
+
+@pytest.mark.parametrize(
+    "failure", [smtp_failures.NOT_INTERNATIONAL, ses_failures.NOT_INTERNATIONAL]
+)
+def test_what_we_found_out_ourselves_is_not_held_against_a_mailbox(failure: Failure) -> None:
+    """It was never asked."""
+    assert failure.scope is Scope.RECIPIENT
+    assert suppression(failure) is Suppression.NONE
 
 
 def test_a_rule_of_ones_own_suppresses_softly_at_most() -> None:

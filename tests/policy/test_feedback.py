@@ -140,6 +140,16 @@ def test_every_event_of_resend(name: str, type: EventType, bounce: BounceKind | 
     assert (told.recipients, told.revision) == (("ana@example.com",), 1)
 
 
+def test_a_bounce_that_hardens_in_the_same_second_is_another_event() -> None:
+    """It says more, and must not be taken for what is known."""
+    soft, hard = (
+        _ses(a_ses_bounce(ID, type=type, sub_type="General")) for type in ("Transient", "Permanent")
+    )
+
+    assert (soft.bounce, hard.bounce, soft.at) == (BounceKind.SOFT, BounceKind.HARD, hard.at)
+    assert soft.event_id != hard.event_id
+
+
 def test_tags_may_be_listed() -> None:
     """As the send call takes them."""
     tags = [{"name": "carteiro_message", "value": ID}, {"name": "carteiro_revision", "value": "x"}]

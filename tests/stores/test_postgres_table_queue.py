@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -19,6 +20,7 @@ from carteiro.model import (
     RedriveAnswer,
     State,
     TenantId,
+    made_at,
 )
 from carteiro.policy.retry import PRESETS
 from carteiro.post import Carteiro
@@ -73,6 +75,15 @@ async def _try_now(post: Carteiro, app: Application, identity: UUID) -> None:
 
 
 # --- what the seed shows ------------------------------------------------------------------------
+
+
+async def test_ids_tell_when_they_were_made(url: str, app: Application) -> None:
+    """As those of all messages: the Date of a mail and the age of a doubt are read in them."""
+    async with an_office(url):
+        before = time.time()
+        made = [made_at(MessageId(str(app.enqueue()))) for _ in range(20)]
+
+    assert all(at is not None and abs(at - before) < MINUTE.total_seconds() for at in made)
 
 
 @pytest.mark.parametrize("snippet", SNIPPETS.values(), ids=SNIPPETS.keys())

@@ -92,6 +92,18 @@ def test_a_date_is_waited_for() -> None:
     assert timedelta(minutes=59) < asked_wait({"retry-after": date}) <= timedelta(hours=1)
 
 
+@pytest.mark.parametrize("said", ["9999999", "Fri, 31 Dec 9999 23:59:59 GMT"])
+def test_nobody_is_held_up_for_longer_than_a_day_however_long_is_asked_for(said: str) -> None:
+    """A message for a day; this process for a minute, then it asks again."""
+    pace = Pace()
+    pace.heard({"retry-after": said}, 429, 0.0)
+    full = Pace()
+    full.heard(told(2, 0, 9_999_999), 200, 0.0)
+
+    assert asked_wait({"retry-after": said}) == timedelta(days=1)
+    assert pace.take(0.0) == full.take(0.0) == 60.0
+
+
 async def test_a_refusal_for_the_rate_comes_back_when_it_says() -> None:
     """The policy's own wait may be longer, never shorter."""
     async with an_account(Say("rate_limit_exceeded", headers=(("retry-after", "3600"),))) as (
