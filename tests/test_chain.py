@@ -245,6 +245,25 @@ async def test_what_is_in_doubt_waits_when_the_one_that_may_have_it_has_trouble(
         assert office.clock() - before > 1_300, "one wait alone is shorter"
 
 
+async def test_a_doubt_after_a_failover_is_replayed_where_that_is_safe() -> None:
+    """It is the second one's own call that is repeated: also of a message that may be sent once."""
+    async with an_office() as office:
+        first, second = Played("first", [AWAY]), Played("second", [SILENT])
+        kinds = {
+            each.name: office.email_kind(
+                provider=each.name, deliver=each.deliver, replays_for=timedelta(days=1)
+            )
+            for each in (first, second)
+        }
+        chain = Chain(kinds, Routes(tuple(kinds), {}, {}), chance=lambda: 0.5)
+        message = await office.post("a@example.com", delivery="at_most_once")
+
+        await worked(office, office.email_kind(chain=chain))
+
+        assert await sent_by(office, message) == ("second", 3)
+        assert first.asked == [message]
+
+
 async def test_what_is_in_doubt_stays_when_its_route_is_changed() -> None:
     """As long as the provider that may have it is there at all; when it is gone, others are asked."""
     async with an_office() as office:

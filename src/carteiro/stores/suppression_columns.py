@@ -5,10 +5,11 @@ from typing import Any
 
 import orjson
 
-from carteiro.model import NewSuppression, Suppression, SuppressionReason, TenantId
+from carteiro.model import NewSuppression, Page, Suppression, SuppressionReason, TenantId
 from carteiro.policy.addresses import judge_address
 from carteiro.policy.suppression import Record, Told, key_of
 from carteiro.stores.columns import in_ms, maybe_moment, moment
+from carteiro.stores.cursors import cursor_at
 
 
 def told_of(tenant: TenantId, new: Iterable[NewSuppression], now: int) -> list[Told]:
@@ -62,3 +63,11 @@ def suppression_of(record: Record) -> Suppression:
 def place_in_list(record: Record) -> str:
     """What parts records of the same moment."""
     return f"{record.key}{record.reason.value}"
+
+
+def page_of(records: Sequence[Record], limit: int) -> Page[Suppression]:
+    """A page of a list that was asked for one more than it may have."""
+    page = records[:limit]
+    has_more = len(records) > limit
+    more = cursor_at(page[-1].created_at, place_in_list(page[-1])) if has_more else None
+    return Page([suppression_of(each) for each in page], more)

@@ -16,10 +16,10 @@ from carteiro.model import (
 )
 from carteiro.policy import lifecycle
 from carteiro.policy.suppression import Told, key_of, merge_all, suppressions
-from carteiro.stores.cursors import FAR, cursor_at
+from carteiro.stores.cursors import FAR
 from carteiro.stores.cursors import key_of as place_of
 from carteiro.stores.memory.tables import Row, Tables, to_ms
-from carteiro.stores.suppression_columns import place_in_list, suppression_of, told_of
+from carteiro.stores.suppression_columns import page_of, place_in_list, told_of
 
 
 class MemorySuppressions:
@@ -67,10 +67,7 @@ class MemorySuppressions:
             and (each.created_at, place_in_list(each)) < after
         ]
         records.sort(key=lambda each: (each.created_at, place_in_list(each)), reverse=True)
-        page = records[:limit]
-        has_more = len(records) > limit
-        more = cursor_at(page[-1].created_at, place_in_list(page[-1])) if has_more else None
-        return Page([suppression_of(each) for each in page], more)
+        return page_of(records, limit)
 
 
 class MemoryTracking:

@@ -4,15 +4,14 @@ from collections.abc import Iterable, Sequence
 
 from carteiro.model import Cursor, NewSuppression, Page, Suppression, TenantId, TenantUnknown
 from carteiro.policy.suppression import Told, key_of, merge_all
-from carteiro.stores.cursors import FAR, cursor_at
+from carteiro.stores.cursors import FAR
 from carteiro.stores.cursors import key_of as place_of
 from carteiro.stores.postgres.database import Database, Session
 from carteiro.stores.suppression_columns import (
     known_of,
-    place_in_list,
+    page_of,
     record_of,
     record_row,
-    suppression_of,
     told_of,
 )
 
@@ -58,10 +57,7 @@ class PostgresSuppressions:
         else:
             key = key_of(tenant, email)
             rows = await self._db.fetch("suppressions_list_of_key", *asked, key)
-        page = [record_of(row) for row in rows[:limit]]
-        has_more = len(rows) > limit
-        more = cursor_at(page[-1].created_at, place_in_list(page[-1])) if has_more else None
-        return Page([suppression_of(each) for each in page], more)
+        return page_of([record_of(row) for row in rows], limit)
 
 
 async def put(session: Session, tenant: TenantId, told: Iterable[Told]) -> int | None:

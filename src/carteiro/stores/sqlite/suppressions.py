@@ -5,17 +5,16 @@ from collections.abc import Callable, Iterable, Sequence
 
 from carteiro.model import Cursor, NewSuppression, Page, Suppression, TenantId, TenantUnknown
 from carteiro.policy.suppression import Told, key_of, merge_all
-from carteiro.stores.cursors import FAR, cursor_at
+from carteiro.stores.cursors import FAR
 from carteiro.stores.cursors import key_of as place_of
 from carteiro.stores.sqlite.reading import Reader
 from carteiro.stores.sqlite.rows import as_json, run
 from carteiro.stores.sqlite.writer import Writer
 from carteiro.stores.suppression_columns import (
     known_of,
-    place_in_list,
+    page_of,
     record_of,
     record_row,
-    suppression_of,
     told_of,
 )
 
@@ -77,10 +76,7 @@ class SqliteSuppressions:
         rows = await self._reader.ask(
             lambda db: run(db, operation, **asked, limit=limit + 1).fetchall()
         )
-        page = [record_of(row) for row in rows[:limit]]
-        has_more = len(rows) > limit
-        more = cursor_at(page[-1].created_at, place_in_list(page[-1])) if has_more else None
-        return Page([suppression_of(each) for each in page], more)
+        return page_of([record_of(row) for row in rows], limit)
 
 
 def put(db: sqlite3.Connection, tenant: TenantId, told: Iterable[Told]) -> int:
