@@ -1,4 +1,4 @@
-"""The only file that names concrete adapters: what the settings ask for, wired together."""
+"""The only file that names concrete stores, wired as the settings ask for; `carriers.py` names the providers."""
 
 import asyncio
 from collections.abc import AsyncIterator
