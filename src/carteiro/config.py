@@ -48,6 +48,12 @@ from carteiro.policy.stage import Stage
 FILE_NAME = "carteiro.toml"
 ENV_PREFIX = "CARTEIRO_"
 ENV_FILE = "CARTEIRO_CONFIG"
+# Variables that deployments of a ticket lane have already; a variable with our prefix wins over them.
+KNOWN_VARIABLES = {
+    "KAFKA_BOOTSTRAP_SERVERS": "tickets.bootstrap_servers",
+    "KAFKA_DLQ_TOPIC": "tickets.dlq_topic",
+    "KAFKA_MAX_RETRIES_BEFORE_DLQ": "tickets.max_retries_before_dlq",
+}
 
 PROVIDERS = ("sandbox", "smtp", "ses", "resend", "noop")
 
@@ -209,6 +215,10 @@ AddressOrNone: TypeAlias = Annotated[str, BeforeValidator(_address_or_none)]
 ApiUrl: TypeAlias = Annotated[str, AfterValidator(_api_url)]
 UrlOrNone: TypeAlias = Annotated[str, AfterValidator(lambda raw: raw and _api_url(raw))]
 Topics: TypeAlias = Annotated[str, AfterValidator(_topics)]
+TopicName: TypeAlias = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,249}$")]
+MongoUrl: TypeAlias = Annotated[str, Field(pattern=r"^mongodb(\+srv)?://.+$")]
+PageUrl: TypeAlias = Annotated[str, Field(pattern=r"^https?://[^/?#@\s]+(/[^#\s]*)?$")]
+PageUrlOrNone: TypeAlias = Annotated[str, Field(pattern=r"^(https?://[^/?#@\s]+(/[^?#\s]*)?)?$")]
 RatePerSecond: TypeAlias = Annotated[float, Field(ge=0, le=100_000, allow_inf_nan=False)]
 Weight: TypeAlias = Annotated[float, Field(ge=LIGHTEST, le=HEAVIEST, allow_inf_nan=False)]
 
@@ -438,6 +448,31 @@ class FeedbackSettings(_Section):
     resend_secret: SecretReference
 
 
+class TicketSettings(_Section):
+    """The ticket lane: where tickets come from, how they are worked on, and where dead ones go."""
+
+    bootstrap_servers: Text
+    kafka_file: str
+    topic: TopicName
+    group: Text
+    dlq_enabled: bool
+    dlq_topic: TopicName
+    max_retries_before_dlq: Annotated[int, Field(ge=1, le=1000)]
+    redis: QueueUrl
+    concurrency: SomeCount
+    time_limit: SomeDuration = Field(alias="time_limit_ms")
+    window: SomeCount
+    window_bytes: SomeCount
+    commit_every: SomeDuration = Field(alias="commit_every_ms")
+    drain: SomeDuration = Field(alias="drain_ms")
+    mongo: MongoUrl
+    mongo_database: Text
+    mongo_collection: Text
+    alertmanager: PageUrlOrNone
+    metrics_host: Text
+    metrics_port: Annotated[int, Field(ge=0, le=65535)]
+
+
 class LogSettings(_Section):
     """What is written to the log."""
 
@@ -480,6 +515,8 @@ class Settings(_Section):
     ses: SesSettings
     feedback: FeedbackSettings
     metrics: MetricsSettings
+    tickets: TicketSettings
+    ticket_urls: dict[str, PageUrl] = {}
     log: LogSettings
     _given: Mapping[str, Given] = PrivateAttr(default_factory=dict)
 
@@ -510,7 +547,9 @@ def _keys(section: type[BaseModel], prefix: str = "") -> Iterator[str]:
             yield prefix + (field.alias or name)
 
 
-FREE_TABLES = frozenset({"tiers", "tenant_routes", "type_routes"})  # their keys are the user's own
+FREE_TABLES = frozenset(
+    {"tiers", "tenant_routes", "type_routes", "ticket_urls"}
+)  # their keys are the user's own
 KEYS = tuple(key for key in _keys(Settings) if key not in FREE_TABLES)
 
 
@@ -590,6 +629,9 @@ def _flattened(table: Mapping[str, Any], origin: str, prefix: str = "") -> Itera
 
 
 def _from_environ(environ: Mapping[str, str]) -> Iterator[Given]:
+    for name, key in KNOWN_VARIABLES.items():
+        if name in environ:
+            yield Given(key, environ[name], f"environment variable {name}")
     keys = {env_name(key): key for key in KEYS}
     for name, text in environ.items():
         if not name.startswith(ENV_PREFIX) or name == ENV_FILE or _is_service_link(name, text):

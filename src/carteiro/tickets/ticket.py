@@ -1,0 +1,103 @@
+"""What comes from the topic: a record of bytes, and the ticket in it, if there is one.
+
+Pure. Whatever the bytes are, reading them ends in a ticket or in a reason why there is none.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any, Literal, TypeAlias
+
+import orjson
+
+from carteiro.model import value
+
+TicketId: TypeAlias = str
+TaskType: TypeAlias = str
+Reason: TypeAlias = Literal[
+    "max_retries_exceeded", "permanent_error", "unknown_task_type", "undecodable", "oversized"
+]
+
+LONGEST_ID = 256
+_FIT = re.compile(r"[^\s\x00-\x1f\x7f-\x9f\ud800-\udfff]{1,%d}" % LONGEST_ID)
+NO_TYPE: TaskType = ""
+
+
+@value
+class Record:
+    """What the log holds at a place; ``time_ms`` is when it was written there, 0 if that is not known."""
+
+    topic: str
+    partition: int
+    offset: int
+    key: bytes | None
+    body: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+    time_ms: int = 0
+
+    @property
+    def place(self) -> str:
+        """What names it for good, in keys and headers: no other record ever has this place."""
+        return f"{self.topic}|{self.partition}|{self.offset}"
+
+
+@value
+class Ticket:
+    """A piece of work: an object of JSON with a ``ticket_id`` and a ``task_type``."""
+
+    id: TicketId
+    type: TaskType
+    fields: Mapping[str, Any]
+    record: Record
+
+
+@value
+class Unreadable:
+    """A record that is no ticket: ``id`` is made from its place, unless it has one; ``why`` is for people."""
+
+    id: TicketId
+    type: TaskType
+    why: str
+    record: Record
+
+
+def read(record: Record) -> Ticket | Unreadable:
+    """The ticket of a record, or why there is none."""
+    if not record.body:
+        return _unreadable(
+            record, "the record is empty" if record.body == b"" else "the record has no value"
+        )
+    try:
+        fields = orjson.loads(record.body)
+    except orjson.JSONDecodeError as error:
+        return _unreadable(record, f"the value is not JSON: {error}")
+    if not isinstance(fields, dict):
+        return _unreadable(record, "the value is not an object of JSON")
+    return _of_fields(fields, record)
+
+
+def _of_fields(fields: Mapping[str, Any], record: Record) -> Ticket | Unreadable:
+    id, type_ = fields.get("ticket_id"), fields.get("task_type")
+    known_type = type_ if is_fit(type_) else NO_TYPE
+    if not is_fit(id):
+        return _unreadable(record, f"ticket_id is {_fault(id)}", type=known_type)
+    if not is_fit(type_):
+        return Unreadable(id, NO_TYPE, f"task_type is {_fault(type_)}", record)
+    return Ticket(id, type_, fields, record)
+
+
+def is_fit(name: object) -> bool:
+    """Whether it can stand in a key of Redis, in a header and in a document: a word of bounded length."""
+    return isinstance(name, str) and _FIT.fullmatch(name) is not None
+
+
+def _fault(name: object) -> str:
+    if name is None:
+        return "missing"
+    if not isinstance(name, str):
+        return "not a text"
+    return f"empty, longer than {LONGEST_ID} characters, or has spaces or control characters in it"
+
+
+def _unreadable(record: Record, why: str, *, type: TaskType = NO_TYPE) -> Unreadable:
+    made = f"poison:{record.topic}:{record.partition}:{record.offset}"
+    return Unreadable(made, type, why, record)
