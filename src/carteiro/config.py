@@ -629,9 +629,8 @@ def _flattened(table: Mapping[str, Any], origin: str, prefix: str = "") -> Itera
 
 
 def _from_environ(environ: Mapping[str, str]) -> Iterator[Given]:
-    for name, key in KNOWN_VARIABLES.items():
-        if name in environ:
-            yield Given(key, environ[name], f"environment variable {name}")
+    for name in KNOWN_VARIABLES.keys() & environ.keys():
+        yield Given(KNOWN_VARIABLES[name], environ[name], f"environment variable {name}")
     keys = {env_name(key): key for key in KEYS}
     for name, text in environ.items():
         if not name.startswith(ENV_PREFIX) or name == ENV_FILE or _is_service_link(name, text):

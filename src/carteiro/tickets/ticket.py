@@ -5,7 +5,7 @@ Pure. Whatever the bytes are, reading them ends in a ticket or in a reason why t
 
 import re
 from collections.abc import Mapping
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, TypeGuard
 
 import orjson
 
@@ -18,7 +18,7 @@ Reason: TypeAlias = Literal[
 ]
 
 LONGEST_ID = 256
-_FIT = re.compile(r"[^\s\x00-\x1f\x7f-\x9f\ud800-\udfff]{1,%d}" % LONGEST_ID)
+_FIT = re.compile(rf"[^\s\x00-\x1f\x7f-\x9f\ud800-\udfff]{{1,{LONGEST_ID}}}")
 NO_TYPE: TaskType = ""
 
 
@@ -85,7 +85,7 @@ def _of_fields(fields: Mapping[str, Any], record: Record) -> Ticket | Unreadable
     return Ticket(id, type_, fields, record)
 
 
-def is_fit(name: object) -> bool:
+def is_fit(name: object) -> TypeGuard[str]:
     """Whether it can stand in a key of Redis, in a header and in a document: a word of bounded length."""
     return isinstance(name, str) and _FIT.fullmatch(name) is not None
 
