@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeAlias, get_args
 import orjson
 
 from carteiro.model import value
-from carteiro.tickets.dead_letter import DeadTicket
+from carteiro.tickets.dead_letter import DeadTicket, Headers, carried
 from carteiro.tickets.ticket import TaskType, TicketId
 
 State: TypeAlias = Literal["dead", "redriving", "redriven", "quarantined"]
@@ -25,10 +25,7 @@ RESERVED = frozenset({"_id", OURS, "processed_at", "dlq_metadata"})
 MOST_OCCURRENCES = 50  # the newest; how many there were in all is counted
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_LATEST_MS = 253_402_300_799_000  # the end of the year 9999
-_LONGEST_ERROR = 4096
 _LONGEST_ERROR_AGAIN = 300  # in the list of occurrences
-_TIMES = ("last_failure_timestamp", "dlq_published_at")
 
 
 @value
@@ -49,6 +46,7 @@ class Archived:
     run_at: datetime | None
     occurrences: tuple[Mapping[str, Any], ...]
     history: tuple[Mapping[str, Any], ...]
+    headers: Headers
     fields: Mapping[str, Any] | None
     raw: bytes | None
     version: int | None
@@ -87,17 +85,12 @@ def documents(before: Mapping[str, Any], dead: DeadTicket, *, now: datetime) -> 
     ours = _ours(before.get(OURS, {}), dead, now)
     names = {"ticket_id": dead.id, "task_type": dead.type}
     ends = {"dlq_metadata": dict(dead.metadata), "processed_at": now}
-    fields = None if dead.fields is None else _own(dead.fields)
-    raw = dead.raw if fields is None else orjson.dumps(fields)
-    if fields is not None and fields.keys().isdisjoint(RESERVED):
-        yield fields | names | ends | {OURS: ours | {"kept": "fields"}}
+    raw = dead.raw if dead.fields is None else orjson.dumps(dead.fields)
+    if dead.fields is not None and RESERVED.isdisjoint(dead.fields):
+        yield {**dead.fields} | names | ends | {OURS: ours | {"kept": "fields"}}
     if raw is not None:
         yield names | ends | {OURS: ours | {"kept": "bytes", "raw": raw}}
-    yield names | ends | {"dlq_metadata": _plain(dead.metadata), OURS: ours | _pointer(raw)}
-
-
-def _own(fields: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: each for name, each in fields.items() if name != "dlq_metadata"}
+    yield names | ends | {OURS: ours | _pointer(raw)}
 
 
 def _ours(before: Mapping[str, Any], dead: DeadTicket, now: datetime) -> Document:
@@ -107,7 +100,7 @@ def _ours(before: Mapping[str, Any], dead: DeadTicket, now: datetime) -> Documen
         "dlq_id": dead.dlq_id,
         "source": dead.source,
         "redrives": dead.redrives,
-        "truncated": dead.truncated,
+        "headers": [[name, said] for name, said in carried(dead.record)],
         "published_at": _published(dead, now),
         "first_seen_at": before.get("first_seen_at", now),
         "deaths": _whole(before.get("deaths")) + 1,
@@ -118,28 +111,17 @@ def _ours(before: Mapping[str, Any], dead: DeadTicket, now: datetime) -> Documen
 
 
 def _occurrence(dead: DeadTicket, now: datetime) -> Document:
-    metadata = _plain(dead.metadata)
     return {
         "dlq_id": dead.dlq_id,
         "source": dead.source,
         "dlq_place": dead.record.place,
         "reason": dead.reason,
-        "error_type": metadata["error_type"],
-        "original_error": metadata["original_error"][:_LONGEST_ERROR_AGAIN],
-        "retry_count": metadata["retry_count"],
+        "error_type": dead.metadata["error_type"],
+        "original_error": dead.metadata["original_error"][:_LONGEST_ERROR_AGAIN],
+        "retry_count": dead.metadata["retry_count"],
         "redrives": dead.redrives,
         "published_at": _published(dead, now),
         "processed_at": now,
-    }
-
-
-def _plain(metadata: Mapping[str, Any]) -> Document:
-    """What the topic's readers rely on, of a shape that any document can hold."""
-    return {
-        "original_error": str(metadata.get("original_error") or "")[:_LONGEST_ERROR],
-        "error_type": str(metadata.get("error_type") or "")[:_LONGEST_ERROR_AGAIN],
-        "retry_count": _whole(metadata.get("retry_count")),
-        **{name: _whole(metadata.get(name)) for name in _TIMES},
     }
 
 
@@ -152,8 +134,8 @@ def _pointer(raw: bytes | None) -> Document:
 
 def _published(dead: DeadTicket, now: datetime) -> datetime:
     """When it was dead-lettered, as a date: numbers are not found by a date, nor expire."""
-    at = _whole(dead.metadata.get("dlq_published_at")) or dead.record.time_ms
-    return _EPOCH + timedelta(milliseconds=at) if 0 < at <= _LATEST_MS else now
+    at_ms = dead.metadata["dlq_published_at"]
+    return _EPOCH + timedelta(milliseconds=at_ms) if at_ms else now
 
 
 def _whole(number: object) -> int:
@@ -189,6 +171,7 @@ def restored(document: Mapping[str, Any]) -> Archived:
         run_at=_moment(ours.get("run_at")),
         occurrences=tuple(ours.get("occurrences") or ()),
         history=tuple(ours.get("history") or ()),
+        headers=tuple((name, bytes(said)) for name, said in ours.get("headers") or ()),
         fields=_fields_of(document) if has_fields else None,
         raw=None if raw is None else bytes(raw),
         version=ours.get("version"),

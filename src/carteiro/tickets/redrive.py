@@ -14,10 +14,10 @@ from uuid import uuid4
 
 import orjson
 
-from carteiro.errors import CarteiroError
-from carteiro.model import Cursor, value
+from carteiro.model import value
 from carteiro.tickets.archived import Archived
-from carteiro.tickets.dead_letter import Envelope
+from carteiro.tickets.counter import CountsAway
+from carteiro.tickets.dead_letter import REDRIVES, Envelope
 from carteiro.tickets.mongo_archive import MongoArchive, Step, Wanted
 from carteiro.tickets.publisher import PublishFailed
 from carteiro.tickets.ticket import Record, Ticket, TicketId, read
@@ -35,22 +35,17 @@ Answer: TypeAlias = Literal[
     "changed",  # it died again, or somebody else did something with it, meanwhile
 ]
 
-REDRIVES = "carteiro_redrives"
 MOST_REDRIVES = 5
 PAGE = 20  # with payloads of up to 2 MiB each
 STALE_AFTER = timedelta(seconds=60)  # longer than a run needs from claiming a page to marking it
-_SENT: frozenset[Answer] = frozenset({"redriven", "again"})
+SENT: frozenset[Answer] = frozenset({"redriven", "again"})
 
 
-class CountersAway(CarteiroError):
-    """Redis cannot be reached: counts could not be cleared, and nothing more is sent."""
-
-
-class Counters(Protocol):
+class Counts(Protocol):
     """What is known elsewhere of failed tickets."""
 
-    async def clear(self, ids: Sequence[TicketId]) -> None:
-        """Forget their failures, acknowledged; raises `CountersAway`."""
+    async def forget(self, ids: Sequence[TicketId]) -> None:
+        """Forget all of these, acknowledged; raises `CountsAway`."""
         ...
 
 
@@ -100,7 +95,7 @@ class Tally:
     @property
     def sent(self) -> int:
         """How many are on the topic again."""
-        return sum(self.of(each) for each in _SENT)
+        return sum(self.of(each) for each in SENT)
 
     @property
     def seen(self) -> int:
@@ -114,7 +109,7 @@ class Redrive:
     def __init__(  # noqa: PLR0913 - from where, to where, on which terms, and when
         self,
         archive: MongoArchive,
-        counters: Counters,
+        counts: Counts,
         producer: Producer,
         *,
         topic: str,
@@ -123,24 +118,51 @@ class Redrive:
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> None:
         self.id = uuid4().hex
-        self._archive, self._counters, self._producer = archive, counters, producer
+        self._archive, self._counts, self._producer = archive, counts, producer
         self._topic, self._terms = topic, terms
         self._now, self._sleep = now, sleep
 
-    async def run(
+    def run(
         self, wanted: Wanted, *, rate: float | None = None, limit: int = 0
     ) -> AsyncIterator[list[Redriven]]:
-        """Send what matches, page by page: at most ``rate`` a second and ``limit`` in all (0: any number)."""
-        tally = Tally()
-        async for page in pages(self._archive, wanted, size=_page_size(rate)):
-            room = page if not limit else page[: limit - tally.sent]
-            done = await self._sent(room)
+        """Send what matches, page by page: at most ``rate`` a second and ``limit`` in all (0: any number).
+
+        What dies again meanwhile is newer than what is looked at, and waits for another time.
+        """
+        return self._walk(wanted, self._sent, rate, limit)
+
+    def look(self, wanted: Wanted, *, limit: int = 0) -> AsyncIterator[list[Redriven]]:
+        """What `run` would do, without doing it."""
+        return self._walk(wanted, self._foreseen, None, limit)
+
+    async def _walk(
+        self,
+        wanted: Wanted,
+        work: Callable[[Sequence[Archived]], Awaitable[list[Redriven]]],
+        rate: float | None,
+        limit: int,
+    ) -> AsyncIterator[list[Redriven]]:
+        sent, cursor = 0, None
+        while True:
+            size = min(_page_size(rate), limit - sent) if limit else _page_size(rate)
+            page = await self._archive.find(wanted, cursor=cursor, limit=size, is_whole=True)
+            done = await work(page.rows)
             yield done
-            tally = tally.plus(done)
-            if limit and tally.sent >= limit:
+            sent_now = sum(each.answer in SENT for each in done)
+            sent, cursor = sent + sent_now, page.next
+            if cursor is None or (limit and sent >= limit):
                 return
             if rate is not None:
-                await self._sleep(sum(each.answer in _SENT for each in done) / rate)
+                await self._sleep(sent_now / rate)
+
+    async def _foreseen(self, page: Sequence[Archived]) -> list[Redriven]:
+        return [self._foreseen_of(each) for each in page]
+
+    def _foreseen_of(self, ticket: Archived) -> Redriven:
+        answer = judge(ticket, self._terms, now=self._now())
+        if isinstance(answer, Envelope):
+            answer = "again" if ticket.state == "redriving" else "redriven"
+        return Redriven(ticket, answer)
 
     async def _sent(self, page: Sequence[Archived]) -> list[Redriven]:
         now = self._now()
@@ -188,8 +210,8 @@ class Redrive:
 
     async def _clear(self, claimed: Sequence[Archived]) -> None:
         try:
-            await self._counters.clear(_ids(claimed))
-        except CountersAway as error:
+            await self._counts.forget(_ids(claimed))
+        except CountsAway as error:
             await self._archive.mark(
                 claimed, "dead", self._step("republish failed", why=str(error))
             )
@@ -201,20 +223,6 @@ class Redrive:
 
     def _step(self, what: str, *, why: str = "") -> Step:
         return Step(what, self._terms.by, why or self._terms.why, self._now(), self.id)
-
-
-async def pages(
-    archive: MongoArchive, wanted: Wanted, *, size: int = PAGE
-) -> AsyncIterator[list[Archived]]:
-    """All that match, with their payloads; what dies meanwhile is newer, and waits for another time."""
-    cursor: Cursor | None = None
-    while True:
-        page = await archive.find(wanted, cursor=cursor, limit=size, is_whole=True)
-        if page.rows:
-            yield page.rows
-        cursor = page.next
-        if cursor is None:
-            return
 
 
 def judge(ticket: Archived, terms: Terms, *, now: datetime) -> Envelope | Answer:  # noqa: PLR0911 - an answer a line
@@ -245,7 +253,9 @@ def fields_of(ticket: Archived) -> dict[str, Any] | None:
 
 def _envelope(ticket: Archived, body: bytes) -> Envelope:
     round_ = str(ticket.redrives + 1).encode()
-    return Envelope(key=ticket.id.encode(), value=body, headers=((REDRIVES, round_),))
+    return Envelope(
+        key=ticket.id.encode(), value=body, headers=(*ticket.headers, (REDRIVES, round_))
+    )
 
 
 def _ids(tickets: Sequence[Archived]) -> list[TicketId]:
