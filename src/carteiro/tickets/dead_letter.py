@@ -33,7 +33,7 @@ Headers: TypeAlias = tuple[tuple[str, bytes], ...]
 
 TOPIC_LIMIT = 2 * 1024 * 1024  # max.message.bytes of the topic: of a batch, compressed
 LIMIT = TOPIC_LIMIT - 4096  # what does not compress must fit, too, in a batch of its own
-LONG_ERROR, SHORT_ERROR, SHORTEST_ERROR = 65536, 4096, 1024  # bytes
+LONG_ERROR, SHORT_ERROR, SHORTEST_ERROR = 16384, 4096, 1024  # bytes
 UNKNOWN_REASON = "unknown"  # of what others put into the topic
 
 METADATA = "dlq_metadata"
