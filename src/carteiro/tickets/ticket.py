@@ -42,12 +42,16 @@ class Record:
 
 @value
 class Ticket:
-    """A piece of work: an object of JSON with a ``ticket_id`` and a ``task_type``."""
+    """A piece of work: an object of JSON with a ``ticket_id`` and a ``task_type``.
+
+    ``attempt`` counts from 1: one more than it has failed. After a crash the same attempt may be made again.
+    """
 
     id: TicketId
     type: TaskType
     fields: Mapping[str, Any]
     record: Record
+    attempt: int = 1
 
 
 @value
