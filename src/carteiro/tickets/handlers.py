@@ -106,7 +106,9 @@ def load_app(name: str) -> Tickets:
     return found
 
 
-def with_urls(tickets: Tickets, post: Callable[[str], Function], urls: Mapping[str, str]) -> Tickets:
+def with_urls(
+    tickets: Tickets, post: Callable[[str], Function], urls: Mapping[str, str]
+) -> Tickets:
     """The handlers, and for each type with an address one that posts to it."""
     for type_, url in urls.items():
         try:

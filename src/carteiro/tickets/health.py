@@ -24,7 +24,9 @@ class Health:
 
     def __init__(self) -> None:
         self._breaker = Breaker()
-        self._last: deque[tuple[float, TicketId | None]] = deque(maxlen=REMEMBERED)  # None: a success
+        self._last: deque[tuple[float, TicketId | None]] = deque(
+            maxlen=REMEMBERED
+        )  # None: a success
 
     @property
     def is_out(self) -> bool:

@@ -46,7 +46,9 @@ def http_client(connections: int) -> httpx.AsyncClient:
     """The client that all types share."""
     limits = httpx.Limits(max_connections=connections, max_keepalive_connections=connections)
     timeout = httpx.Timeout(None, connect=_CONNECT_LIMIT.total_seconds())
-    return httpx.AsyncClient(limits=limits, timeout=timeout, follow_redirects=False, trust_env=False)
+    return httpx.AsyncClient(
+        limits=limits, timeout=timeout, follow_redirects=False, trust_env=False
+    )
 
 
 def _headers(ticket: Ticket) -> Mapping[str, str]:

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from carteiro.tickets.log import Commit, Given, Keeper, Part
+from carteiro.tickets.ports import Commit, Given, Keeper, Part
 from carteiro.tickets.notes import Noted, read_notes
 from carteiro.tickets.ticket import Record
 
@@ -50,29 +50,19 @@ class KafkaLog:
         self, options: Mapping[str, object], *, topic: str, group: str, waits: Told
     ) -> None:
         self._topic = topic
-        self._options = {
-            **_OPTIONS,
-            **options,
-            "group.id": group,
-            "error_cb": self._heard_error,
-        }
         self._waits = waits
+        own = {"group.id": group, "error_cb": self._heard_error}
+        self._consumer = Consumer({**_OPTIONS, **options, **own})
         self._stopping = threading.Event()
         self._commits = ThreadPoolExecutor(1, thread_name_prefix="tickets-commit")
-        self._room = threading.Semaphore(_WAITING)
-        self._consumer: Consumer | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._keeper: Keeper | None = None
-
-    # --- on the event loop ------------------------------------------------------------------------
 
     async def run(self, keeper: Keeper) -> None:
         """Bring records to the keeper until `stop`; what it says when partitions are revoked is committed."""
-        self._keeper, self._loop = keeper, asyncio.get_running_loop()
-        self._consumer = Consumer(self._options)
+        loop = asyncio.get_running_loop()
+        member = _Member(self._consumer, keeper, loop, self._stopping, self._waits)
         with ThreadPoolExecutor(1, thread_name_prefix="tickets-poll") as thread:
-            await self._loop.run_in_executor(thread, self._poll_until_stopped)
-        await self._loop.run_in_executor(None, self._commits.shutdown)
+            await loop.run_in_executor(thread, member.poll_until_stopped, self._topic)
+        await loop.run_in_executor(None, self._commits.shutdown)
 
     def stop(self) -> None:
         """Take no more."""
@@ -80,54 +70,68 @@ class KafkaLog:
 
     def pause(self, parts: Sequence[Part]) -> None:
         """Bring none of these for now."""
-        self._steer("pause", parts)
+        with suppress(KafkaException, RuntimeError):  # not ours any more, or closed
+            self._consumer.pause([TopicPartition(*part) for part in parts])
 
     def resume(self, parts: Sequence[Part]) -> None:
         """Bring them again."""
-        self._steer("resume", parts)
+        with suppress(KafkaException, RuntimeError):
+            self._consumer.resume([TopicPartition(*part) for part in parts])
 
     async def commit(self, commits: Sequence[Commit]) -> bool:
         """Store them; whoever is no member any more is refused, and learns the rest by being told so."""
         loop = asyncio.get_running_loop()
         try:
-            await loop.run_in_executor(self._commits, self._commit, commits)
+            await loop.run_in_executor(self._commits, _commit, self._consumer, commits)
         except (KafkaException, RuntimeError):
             return False
         return True
 
-    # --- in the thread that asks ------------------------------------------------------------------
+    def _heard_error(self, error: KafkaError) -> None:
+        self._waits(f"Kafka: {error.str()}")
 
-    def _poll_until_stopped(self) -> None:
-        consumer = self._ours
-        consumer.subscribe(
-            [self._topic],
-            on_assign=self._assigned,
-            on_revoke=self._revoked,
-            on_lost=self._lost,
+
+class _Member:
+    """What is done in the thread that asks."""
+
+    def __init__(
+        self,
+        consumer: Consumer,
+        keeper: Keeper,
+        loop: asyncio.AbstractEventLoop,
+        stopping: threading.Event,
+        waits: Told,
+    ) -> None:
+        self._consumer = consumer
+        self._keeper = keeper
+        self._loop = loop
+        self._stopping = stopping
+        self._waits = waits
+        self._room = threading.Semaphore(_WAITING)
+
+    def poll_until_stopped(self, topic: str) -> None:
+        self._consumer.subscribe(
+            [topic], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._lost
         )
         try:
             while not self._stopping.is_set():
-                self._bring(self._records(consumer))
+                self._bring(self._records())
         finally:
-            consumer.close()  # revokes what is left
+            self._consumer.close()  # revokes what is left
 
-    def _records(self, consumer: Consumer) -> list[Record]:
+    def _records(self) -> list[Record]:
         """The first one as soon as it comes, and with it all that have come."""
-        first = consumer.poll(_POLL_S)
+        first = self._consumer.poll(_POLL_S)
         if first is None:
             return []
-        return [
-            record
-            for message in (first, *consumer.consume(_MOST_AT_ONCE - 1, 0))
-            if (record := self._record(message)) is not None
-        ]
+        messages = (first, *self._consumer.consume(_MOST_AT_ONCE - 1, 0))
+        return [record for each in messages if (record := self._record(each)) is not None]
 
     def _record(self, message: Message) -> Record | None:
         error = message.error()
         if error is not None:
-            self._heard_error(error)
-            if not error.retriable():
-                self._stopping.wait(_RETRY_S)  # nothing else slows it down
+            self._waits(f"Kafka: {error.str()}")
+            self._stopping.wait(_RETRY_S)  # nothing else slows it down
             return None
         headers = message.headers()
         return Record(
@@ -144,83 +148,47 @@ class KafkaLog:
         if not records:
             return
         self._waits("")
-        while not self._room.acquire(timeout=_POLL_S):  # the lane is slow to take what it has
-            if self._stopping.is_set():
-                return
-        bringing = self._tell_later(self._keeper_of_parts.arrived(records))
-        bringing.add_done_callback(lambda _: self._room.release())
+        self._room.acquire()  # the lane takes in without delay; its window is what keeps us waiting
+        told = asyncio.run_coroutine_threadsafe(self._keeper.arrived(records), self._loop)
+        told.add_done_callback(lambda _: self._room.release())
 
-    def _assigned(self, consumer: Consumer, parts: list[TopicPartition]) -> None:
+    def _assigned(self, _: Consumer, parts: list[TopicPartition]) -> None:
         self._waits("")
-        given = self._with_notes(consumer, parts)
-        self._tell(
-            self._keeper_of_parts.assigned(
-                [Given(_part(each), _noted(each)) for each in given]
-            )
-        )
-        consumer.incremental_assign(
-            [TopicPartition(each.topic, each.partition, each.offset) for each in given]
-        )
+        given = self._with_notes(parts)
+        self._tell(self._keeper.assigned([Given(_part(each), _noted(each)) for each in given]))
+        from_there = [TopicPartition(each.topic, each.partition, each.offset) for each in given]
+        self._consumer.incremental_assign(from_there)
 
-    def _with_notes(
-        self, consumer: Consumer, parts: list[TopicPartition]
-    ) -> list[TopicPartition]:
+    def _with_notes(self, parts: list[TopicPartition]) -> list[TopicPartition]:
         """The same with what was committed of them; without it, if the broker does not say: then more runs again."""
         until = time.monotonic() + _ASK_S
         while not self._stopping.is_set() and time.monotonic() < until:
             with suppress(KafkaException):
-                return consumer.committed(parts, timeout=_ASK_S)
+                return self._consumer.committed(parts, timeout=_ASK_S)
             self._stopping.wait(_RETRY_S)
         return parts
 
-    def _revoked(self, consumer: Consumer, parts: list[TopicPartition]) -> None:
-        commits = self._tell(self._keeper_of_parts.revoked([_part(each) for each in parts]))
+    def _revoked(self, _: Consumer, parts: list[TopicPartition]) -> None:
+        commits = self._tell(self._keeper.revoked([_part(each) for each in parts]))
         if commits:
             with suppress(KafkaException):  # then it is read again
-                self._commit(commits)
-        consumer.incremental_unassign(parts)
+                _commit(self._consumer, commits)
+        self._consumer.incremental_unassign(parts)
 
-    def _lost(self, consumer: Consumer, parts: list[TopicPartition]) -> None:
-        self._tell(self._keeper_of_parts.lost([_part(each) for each in parts]))
+    def _lost(self, _: Consumer, parts: list[TopicPartition]) -> None:
+        self._tell(self._keeper.lost([_part(each) for each in parts]))
         with suppress(KafkaException):
-            consumer.incremental_unassign(parts)
-
-    # --- between the threads ----------------------------------------------------------------------
-
-    @property
-    def _ours(self) -> Consumer:
-        assert self._consumer is not None, "it runs"
-        return self._consumer
-
-    @property
-    def _keeper_of_parts(self) -> Keeper:
-        assert self._keeper is not None, "it runs"
-        return self._keeper
+            self._consumer.incremental_unassign(parts)
 
     def _tell(self, told: Coroutine[Any, Any, _T]) -> _T:
-        return self._tell_later(told).result()
+        return asyncio.run_coroutine_threadsafe(told, self._loop).result()
 
-    def _tell_later(self, told: Coroutine[Any, Any, _T]) -> "asyncio.Future[_T]":
-        assert self._loop is not None, "it runs"
-        return asyncio.run_coroutine_threadsafe(told, self._loop)  # type: ignore[return-value]
 
-    def _commit(self, commits: Iterable[Commit]) -> None:
-        stored = self._ours.commit(
-            offsets=[
-                TopicPartition(*each.part, each.offset, metadata=each.notes) for each in commits
-            ],
-            asynchronous=False,
-        )
-        for each in stored or ():
-            if each.error is not None:
-                raise KafkaException(each.error)
-
-    def _steer(self, how: str, parts: Sequence[Part]) -> None:
-        with suppress(KafkaException, RuntimeError):  # not ours any more, or closed
-            getattr(self._ours, how)([TopicPartition(*part) for part in parts])
-
-    def _heard_error(self, error: KafkaError) -> None:
-        self._waits(f"Kafka: {error.str()}")
+def _commit(consumer: Consumer, commits: Iterable[Commit]) -> None:
+    offsets = [TopicPartition(*each.part, each.offset, metadata=each.notes) for each in commits]
+    for each in consumer.commit(offsets=offsets, asynchronous=False) or ():
+        if each.error is not None:
+            raise KafkaException(each.error)
 
 
 def _part(each: TopicPartition) -> Part:

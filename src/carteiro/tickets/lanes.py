@@ -3,22 +3,18 @@
 No clock, no I/O: `Lanes` is asked for the next piece of work and told when one has ended.
 """
 
+import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 from carteiro.policy.retry import RetryPolicy
 from carteiro.tickets.handlers import Function, Handler
 from carteiro.tickets.health import Health
-from carteiro.tickets.log import Part
+from carteiro.tickets.ports import Part
 from carteiro.tickets.offsets import Offsets
+from carteiro.tickets.dead_letter import Death
 from carteiro.tickets.ticket import TaskType, Ticket, Unreadable
-
-if TYPE_CHECKING:
-    import asyncio
-
-    from carteiro.tickets.dead_letter import Death
 
 
 class Line:
@@ -30,7 +26,7 @@ class Line:
         self.policy = handler.policy or policy
         self.time_limit = (handler.time_limit or time_limit).total_seconds()
         self.health = Health()
-        self.ready: deque[Work] = deque()
+        self.ready: deque[tuple[Work, Ticket]] = deque()
         self.running = 0
         self._limit = handler.concurrency
 
@@ -52,7 +48,9 @@ class Partition:
     def __init__(self, part: Part, offsets: Offsets) -> None:
         self.part = part
         self.offsets = offsets
-        self.lanes: dict[bytes, deque[Work] | None] = {}  # a key that is here has a ticket before the others
+        self.lanes: dict[
+            bytes, deque[Work] | None
+        ] = {}  # a key that is here has a ticket before the others
         self.running: set[Work] = set()
         self.waiting: set[Work] = set()
         self.is_live = True  # ours
@@ -63,7 +61,7 @@ class Partition:
 
 
 class Work:
-    """A record on its way: `line` is None for what is no ticket or has no handler, and so has a `death`."""
+    """A record on its way to its end; ``line`` is None for what is no ticket, or has no handler."""
 
     __slots__ = (
         "began",
@@ -99,7 +97,7 @@ class Work:
 class Lanes:
     """All work that this process has, of all partitions; ``bury`` is called when it is a dead letter's turn."""
 
-    def __init__(self, lines: Iterable[Line], bury: Callable[[Work], None]) -> None:
+    def __init__(self, lines: Iterable[Line], bury: Callable[[Work, Death], None]) -> None:
         self.lines = {line.type: line for line in lines}
         self._turns = deque(self.lines.values())
         self._bury = bury
@@ -118,10 +116,10 @@ class Lanes:
 
     def ready(self, work: Work) -> None:
         """It could start now."""
-        if work.death is not None or work.line is None:
-            self._bury(work)
-        else:
-            work.line.ready.append(work)
+        if work.death is not None:
+            self._bury(work, work.death)
+        elif work.line is not None and isinstance(work.ticket, Ticket):
+            work.line.ready.append((work, work.ticket))
 
     def ended(self, work: Work) -> None:
         """It needs nothing any more: the next one of its key could start."""
@@ -132,13 +130,13 @@ class Lanes:
         else:
             del lanes[work.key]
 
-    def next(self, now: float) -> Work | None:
-        """Work that may be started now, types taking turns; None: there is none."""
+    def next(self, now: float) -> tuple[Work, Line, Ticket] | None:
+        """Work that may be started now, types taking turns, with what it takes; None: there is none."""
         for _ in range(len(self._turns)):
             line = self._turns[0]
             self._turns.rotate(-1)
             while line.ready and line.may_start(now):
-                work = line.ready.popleft()
+                work, ticket = line.ready.popleft()
                 if work.partition.is_open:
-                    return work
+                    return work, line, ticket
         return None

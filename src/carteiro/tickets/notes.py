@@ -1,8 +1,8 @@
 """The notes of a commit: which records after the committed one are done, and how often the others failed.
 
 Pure. Brokers keep `MOST_CHARACTERS` of them with each commit. Written is what is still open, as bits or as
-lengths of runs, whichever is shorter; what does not fit is left out from the far end: those records run
-again, and their failures are known to the counter. Notes of others, or broken ones, are no notes.
+lengths of runs, whichever is shorter. Of failures the first few are written, the counter knows them all; what
+does not fit even so is left out from the far end, and those records run again. Notes of others, or broken ones, are no notes.
 """
 
 import base64
@@ -17,6 +17,7 @@ MOST_CHARACTERS = 4096
 _MOST_BYTES = MOST_CHARACTERS // 4 * 3
 _MARK = b"c1"  # ours, in its first form
 _BITS, _RUNS = 0, 1
+_MOST_COUNTS = 300  # so that some thousands of records fit whatever became of them
 _LONGEST_SPAN = 1 << 24  # what broken notes may claim, at most
 
 
@@ -61,9 +62,15 @@ def _packed(noted: Noted) -> bytes:
     span = noted.end - noted.start
     still_open = [each - noted.start for each in noted.failures]
     head = b"".join(map(_number, (noted.start, span)))
-    failed = [(at, times) for at, times in zip(still_open, noted.failures.values(), strict=True) if times]
+    failed = [
+        (at, times) for at, times in zip(still_open, noted.failures.values(), strict=True) if times
+    ]
+    failed = failed[:_MOST_COUNTS]
     counts = b"".join(map(_number, chain((len(failed),), _deltas(failed))))
-    shapes = (bytes([_BITS]) + _as_bits(still_open, span), bytes([_RUNS]) + _as_runs(still_open, span))
+    shapes = (
+        bytes([_BITS]) + _as_bits(still_open, span),
+        bytes([_RUNS]) + _as_runs(still_open, span),
+    )
     body = head + counts + min(shapes, key=len)
     return _MARK + min((b"\0" + body, b"\1" + zlib.compress(body, 6)), key=len)
 

@@ -21,7 +21,9 @@ class Offsets:
     def __init__(self, noted: Noted | None = None) -> None:
         self._noted = noted
         self._open: dict[int, int] = {}  # offset -> failures; in the order of the log
-        self._taken: deque[int] = deque()  # the same, with some that have ended: its first one is quickly found
+        self._taken: deque[int] = (
+            deque()
+        )  # the same, with some that have ended: its first one is quickly found
         self._next: int | None = None
         self._is_noted_full = False
 

@@ -17,14 +17,21 @@ from carteiro.config import TicketSettings
 from carteiro.model import Dead, Deferred, Delivery, Outcome, Retry
 from carteiro.path.judge import judge
 from carteiro.policy.retry import PRESETS, RetryPolicy
-from carteiro.tickets.counter import RetryCounter, Standing
 from carteiro.tickets.dead_letter import Death
 from carteiro.tickets.ends import OutOfTime, death_at_once, death_of, outcome_of
 from carteiro.tickets.handlers import Tickets
 from carteiro.tickets.lanes import Lanes, Line, Partition, Work
-from carteiro.tickets.log import Commit, Given, Part, TicketLog
+from carteiro.tickets.ports import (
+    Commit,
+    DeadLetterTopic,
+    FailureCounter,
+    Given,
+    Part,
+    Standing,
+    TicketLog,
+)
 from carteiro.tickets.offsets import Offsets
-from carteiro.tickets.publisher import PublishFailed, Publisher
+from carteiro.tickets.publisher import PublishFailed
 from carteiro.tickets.ticket import Record, Ticket, read
 from carteiro.tickets.watch import Watch
 
@@ -43,14 +50,14 @@ class Runner:
         tickets: Tickets,
         *,
         log: TicketLog,
-        counter: RetryCounter,
-        publisher: Publisher,
+        counter: FailureCounter,
+        graves: DeadLetterTopic,
         watch: Watch,
     ) -> None:
         self._settings = settings
         self._log = log
         self._counter = counter
-        self._publisher = publisher
+        self._graves = graves
         self._watch = watch
         policy = _policy(settings)
         self._lanes = Lanes(
@@ -66,6 +73,7 @@ class Runner:
         self._something_ended = asyncio.Event()
         self._nothing_left = asyncio.Event()
         self._grace = settings.drain
+        self._chance = random.Random().random  # noqa: S311 - jitter, not a secret
 
     # --- its life ---------------------------------------------------------------------------------
 
@@ -167,11 +175,11 @@ class Runner:
         """One of the hands: each takes the next piece of work, whichever it is."""
         done = 0
         while True:
-            work = self._lanes.next(time.monotonic())
-            if work is None:
+            found = self._lanes.next(time.monotonic())
+            if found is None:
                 await self._rest()
                 continue
-            await self._execute(work)
+            await self._execute(*found)
             done += 1
             if done % _BREATH == 0:
                 await asyncio.sleep(0)
@@ -193,11 +201,9 @@ class Runner:
         for _ in range(len(self._idle)):
             self._wake()
 
-    async def _execute(self, work: Work) -> None:
-        line, ticket, partition = work.line, work.ticket, work.partition
-        assert line is not None, "what has no handler is buried"
-        assert isinstance(ticket, Ticket), "what is no ticket is buried"
-        ticket.attempt = work.failures + 1  # type: ignore[misc] - it is ours until the handler has it
+    async def _execute(self, work: Work, line: Line, ticket: Ticket) -> None:
+        partition = work.partition
+        ticket.attempt = work.failures + 1  # type: ignore[misc] # the handler has it from now on
         work.task = asyncio.current_task()
         work.began = line.health.begin(time.monotonic())
         line.running += 1
@@ -242,7 +248,9 @@ class Runner:
     async def _failed(self, work: Work, line: Line, error: BaseException) -> None:
         outcome = outcome_of(error)
         if self._is_outage(work, line, outcome):
-            line.ready.append(work)  # behind the others; it is not charged, and waits for the outage to end
+            self._lanes.ready(
+                work
+            )  # behind the others; it is not charged, and waits for the outage to end
             return
         failures = await self._counter.failed(work.ticket.id, at_least=work.failures + 1)
         if not work.partition.is_live:
@@ -258,7 +266,7 @@ class Runner:
         if not isinstance(outcome, Deferred):
             line.health.unused(now)
             return False
-        if line.health.failed(work.began, now, random.random(), id=work.ticket.id):
+        if line.health.failed(work.began, now, self._chance(), id=work.ticket.id):
             self._watch.outage_began(line.type)
         return line.health.is_out
 
@@ -271,7 +279,7 @@ class Runner:
             delivery=Delivery.AT_LEAST_ONCE,
             policy=line.policy,
             expires_in=_FOR_EVER,
-            chance=random.random(),
+            chance=self._chance(),
         )
         match verdict:
             case Retry(after):
@@ -279,8 +287,7 @@ class Runner:
                 self._wait(work, after)
             case Dead():
                 self._watch.failed(work, error, None)
-                work.death = death_of(work, error, now_ms=_now_ms())
-                self._start_burying(work)
+                self._start_burying(work, death_of(work, error, now_ms=_now_ms()))
             case _:
                 raise AssertionError(f"a failure cannot end as {verdict}")
 
@@ -303,19 +310,18 @@ class Runner:
 
     # --- dead letters -----------------------------------------------------------------------------
 
-    def _start_burying(self, work: Work) -> None:
+    def _start_burying(self, work: Work, death: Death) -> None:
+        work.death = death
         if not work.partition.is_open:
             return
         work.partition.running.add(work)
-        task = asyncio.get_running_loop().create_task(self._bury(work))
+        task = asyncio.get_running_loop().create_task(self._bury(work, death))
         work.task = task
         self._burials.add(task)
         task.add_done_callback(self._burials.discard)
 
-    async def _bury(self, work: Work) -> None:
+    async def _bury(self, work: Work, death: Death) -> None:
         """Have the broker keep its dead letter, however long that takes; the handler is not run again."""
-        death = work.death
-        assert death is not None, "only what is dead is buried"
         try:
             if not self._settings.dlq_enabled:
                 self._watch.held(work, death)
@@ -335,7 +341,7 @@ class Runner:
         pause = _FIRST_PUBLISH_PAUSE_S
         while work.partition.is_live:
             try:
-                await self._publisher.publish(death)
+                await self._graves.publish(death)
             except PublishFailed as error:
                 self._watch.publish_failed(work, error, pause)
                 await asyncio.sleep(pause)

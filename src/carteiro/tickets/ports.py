@@ -1,11 +1,12 @@
-"""The Kafka log as the lane sees it: what it asks of it, and what it is told by it."""
+"""What the lane asks of the log, of the counter and of the topic of dead letters, and what the log tells it."""
 
 from collections.abc import Sequence
 from typing import Protocol, TypeAlias
 
 from carteiro.model import value
+from carteiro.tickets.dead_letter import Death
 from carteiro.tickets.notes import Noted
-from carteiro.tickets.ticket import Record
+from carteiro.tickets.ticket import Record, TicketId
 
 Part: TypeAlias = tuple[str, int]  # topic and number of a partition
 
@@ -72,4 +73,43 @@ class TicketLog(Protocol):
 
     async def commit(self, commits: Sequence[Commit]) -> bool:
         """Store them; False: not stored, say so again later, unless the partitions are lost by then."""
+        ...
+
+
+@value
+class Standing:
+    """What is remembered of a ticket: how often it failed, and the place of the record that is a dead letter; "": none."""
+
+    failures: int
+    buried_at: str
+
+
+class FailureCounter(Protocol):
+    """Counts failures by ticket, for whoever has the ticket next.
+
+    It answers quickly whatever happens to it, and never fails: what it cannot know it takes from its caller.
+    """
+
+    async def look(self, ids: Sequence[TicketId]) -> list[Standing]:
+        """What is remembered of each, in one question."""
+        ...
+
+    async def failed(self, id: TicketId, *, at_least: int) -> int:
+        """One more failure: how many there are now, ``at_least`` as many as the caller knows of."""
+        ...
+
+    async def succeeded(self, ids: Sequence[TicketId]) -> None:
+        """Forget their failures."""
+        ...
+
+    async def buried(self, id: TicketId, place: str) -> None:
+        """Its dead letter is stored: forget its failures, and remember the place of its record."""
+        ...
+
+
+class DeadLetterTopic(Protocol):
+    """Keeps dead letters."""
+
+    async def publish(self, death: Death) -> None:
+        """Returns when it is safe; raises `PublishFailed` when that is not known, or cannot be."""
         ...
