@@ -1,5 +1,7 @@
 """A commit never covers a record that has not ended, and forgets no end that was noted."""
 
+import random
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -76,9 +78,8 @@ def test_a_few_that_hold_up_many_are_seen() -> None:
 
 def test_notes_that_grow_too_long_are_seen() -> None:
     offsets = taken(*range(60_000))
-    for each in range(0, 59_990, 7):
+    for each in random.Random(1).sample(range(60_000), 30_000):
         offsets.finish(each)
-        offsets.finish(each + 1 + each % 5)
     offsets.commit()
     assert offsets.is_noted_full
     assert len((offsets.commit() or (0, ""))[1]) <= MOST_CHARACTERS

@@ -38,6 +38,11 @@ class Noted:
         return self.covers(offset) and offset not in self.failures
 
 
+def is_nearly_full(noted: Noted) -> bool:
+    """Whether they come near the most that a broker keeps, or beyond it: then more records had better wait."""
+    return len(_packed(noted)) > _MOST_BYTES * 3 // 4
+
+
 def note_down(noted: Noted) -> str:
     """The notes as a text that fits."""
     end = noted.end

@@ -7,9 +7,9 @@ often those that have not have failed.
 
 from collections import deque
 
-from carteiro.tickets.notes import MOST_CHARACTERS, Noted, note_down
+from carteiro.tickets.notes import Noted, is_nearly_full, note_down
 
-_FULL = 3 * MOST_CHARACTERS // 4
+_ALWAYS_FITS = 8_000  # records, whatever became of them
 
 
 class Offsets:
@@ -83,9 +83,8 @@ class Offsets:
         if lowest is None or self._next is None:
             return None
         noted = self._all_noted(lowest, self._next)
-        text = note_down(noted) if noted.end > lowest else ""
-        self._is_noted_full = len(text) > _FULL
-        return lowest, text
+        self._is_noted_full = self.span > _ALWAYS_FITS and is_nearly_full(noted)
+        return lowest, note_down(noted) if noted.end > lowest else ""
 
     def _all_noted(self, lowest: int, end: int) -> Noted:
         """What is known by now, and what the last commit said of records that have not come yet."""
