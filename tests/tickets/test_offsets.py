@@ -10,12 +10,14 @@ from carteiro.tickets.offsets import Offsets
 
 
 def committed(offsets: Offsets) -> tuple[int, Noted | None]:
+    """What would be committed now, with its notes read again."""
     commit = offsets.commit()
     assert commit is not None
     return commit[0], read_notes(commit[1])
 
 
 def taken(*places: int, noted: Noted | None = None) -> Offsets:
+    """A partition of which these have come."""
     offsets = Offsets(noted)
     for each in places:
         offsets.take(each)
@@ -23,12 +25,14 @@ def taken(*places: int, noted: Noted | None = None) -> Offsets:
 
 
 def test_before_any_record_there_is_nothing_to_commit() -> None:
+    """Not even where it begins is known."""
     offsets = Offsets()
     assert offsets.commit() is None
     assert (offsets.committable, offsets.span) == (None, 0)
 
 
 def test_the_lowest_open_one_is_committed_whatever_ended_after_it() -> None:
+    """Never in the order in which they end."""
     offsets = taken(5, 6, 7)
     offsets.finish(7)
     offsets.finish(6)
@@ -38,12 +42,14 @@ def test_the_lowest_open_one_is_committed_whatever_ended_after_it() -> None:
 
 
 def test_a_gap_in_the_log_holds_up_nothing() -> None:
+    """Compaction and transactions leave gaps."""
     offsets = taken(5, 9)
     offsets.finish(5)
     assert offsets.committable == 9
 
 
 def test_failures_are_noted() -> None:
+    """The counter may be away when the next owner asks."""
     offsets = taken(5, 6)
     offsets.failed(6, 2)
     offsets.finish(5)
@@ -51,11 +57,13 @@ def test_failures_are_noted() -> None:
 
 
 def test_the_next_owner_runs_only_what_had_not_ended_and_knows_its_failures() -> None:
+    """And what came after the notes is new."""
     offsets = Offsets(Noted(5, 9, {5: 1, 7: 0}))
     assert [offsets.take(each) for each in range(5, 11)] == [1, None, 0, None, 0, 0]
 
 
 def test_what_was_noted_of_records_that_have_not_come_yet_is_noted_again() -> None:
+    """A second death must not cost what the first one left."""
     offsets = taken(5, noted=Noted(5, 200, {5: 1, 150: 2}))
     assert committed(offsets) == (5, Noted(5, 200, {5: 1, 150: 2}))
     offsets.finish(5)
@@ -63,12 +71,14 @@ def test_what_was_noted_of_records_that_have_not_come_yet_is_noted_again() -> No
 
 
 def test_a_record_that_comes_twice_is_taken_once() -> None:
+    """A client may read again what it has read."""
     offsets = taken(5, 6)
     assert offsets.take(5) is None
     assert offsets.span == 2
 
 
 def test_a_few_that_hold_up_many_are_seen() -> None:
+    """Two of a hundred."""
     offsets = taken(*range(100))
     for each in range(1, 99):
         offsets.finish(each)
@@ -77,6 +87,7 @@ def test_a_few_that_hold_up_many_are_seen() -> None:
 
 
 def test_notes_that_grow_too_long_are_seen() -> None:
+    """Then no more records are taken."""
     offsets = taken(*range(60_000))
     for each in random.Random(1).sample(range(60_000), 30_000):
         offsets.finish(each)
@@ -89,6 +100,7 @@ def test_notes_that_grow_too_long_are_seen() -> None:
 def test_however_records_end_and_workers_die_each_one_ends_exactly_once(
     order: list[int], first: int, second: int
 ) -> None:
+    """Three owners, each killed after a commit."""
     ended: list[int] = []
     noted: Noted | None = None
     start = 0

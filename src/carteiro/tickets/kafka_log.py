@@ -14,8 +14,8 @@ from typing import Any, TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from carteiro.tickets.ports import Commit, Given, Keeper, Part
 from carteiro.tickets.notes import Noted, read_notes
+from carteiro.tickets.ports import Commit, Given, Keeper, Part
 from carteiro.tickets.ticket import Record
 
 _T = TypeVar("_T")

@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterable
 from datetime import timedelta
 
 from carteiro.policy.retry import RetryPolicy
+from carteiro.tickets.dead_letter import Death
 from carteiro.tickets.handlers import Function, Handler
 from carteiro.tickets.health import Health
-from carteiro.tickets.ports import Part
 from carteiro.tickets.offsets import Offsets
-from carteiro.tickets.dead_letter import Death
+from carteiro.tickets.ports import Part
 from carteiro.tickets.ticket import TaskType, Ticket, Unreadable
 
 

@@ -2,7 +2,8 @@
 
 Pure. Brokers keep `MOST_CHARACTERS` of them with each commit. Written is what is still open, as bits or as
 lengths of runs, whichever is shorter. Of failures the first few are written, the counter knows them all; what
-does not fit even so is left out from the far end, and those records run again. Notes of others, or broken ones, are no notes.
+does not fit even so is left out from the far end, and those records run again.
+Notes of others, or broken ones, are no notes.
 """
 
 import base64

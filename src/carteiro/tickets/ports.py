@@ -78,7 +78,7 @@ class TicketLog(Protocol):
 
 @value
 class Standing:
-    """What is remembered of a ticket: how often it failed, and the place of the record that is a dead letter; "": none."""
+    """What is remembered of a ticket: how often it failed, and the place of its record that is a dead letter, or ""."""
 
     failures: int
     buried_at: str

@@ -21,6 +21,7 @@ from carteiro.tickets.dead_letter import Death
 from carteiro.tickets.ends import OutOfTime, death_at_once, death_of, outcome_of
 from carteiro.tickets.handlers import Tickets
 from carteiro.tickets.lanes import Lanes, Line, Partition, Work
+from carteiro.tickets.offsets import Offsets
 from carteiro.tickets.ports import (
     Commit,
     DeadLetterTopic,
@@ -30,7 +31,6 @@ from carteiro.tickets.ports import (
     Standing,
     TicketLog,
 )
-from carteiro.tickets.offsets import Offsets
 from carteiro.tickets.publisher import PublishFailed
 from carteiro.tickets.ticket import Record, Ticket, read
 from carteiro.tickets.watch import Watch
