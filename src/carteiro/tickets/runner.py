@@ -38,6 +38,7 @@ from carteiro.tickets.watch import Watch
 _FOR_EVER = timedelta.max
 _BREATH = 50  # tickets that one hand may finish before others have a turn
 _SHORTEST_COMMIT_PAUSE_S = 0.02
+_FAREWELL = timedelta(seconds=1)  # for handlers that were cancelled, to clean up before another runs them
 _FIRST_PUBLISH_PAUSE_S, _LONGEST_PUBLISH_PAUSE_S = 0.5, 30.0
 
 
@@ -118,11 +119,12 @@ class Runner:
         leaving = [self._partitions[part] for part in parts if part in self._partitions]
         for each in leaving:
             each.is_open = False
-        await self._drained(leaving)
+        await self._drained(leaving, self._grace)
         async with self._committing:  # one that is on its way must not come after the last one
             commits = [commit for each in leaving if (commit := _commit_of(each)) is not None]
             for each in leaving:
                 self._forget(each)
+        await self._drained(leaving, _FAREWELL)
         self._watch.unassigned(parts)
         return commits
 
@@ -421,9 +423,9 @@ class Runner:
 
     # --- giving partitions away -------------------------------------------------------------------
 
-    async def _drained(self, partitions: Sequence[Partition]) -> None:
+    async def _drained(self, partitions: Sequence[Partition], patience: timedelta) -> None:
         with suppress(TimeoutError):
-            async with asyncio.timeout(self._grace.total_seconds()):
+            async with asyncio.timeout(patience.total_seconds()):
                 while any(partition.running for partition in partitions):
                     self._one_put_down.clear()
                     await self._one_put_down.wait()
