@@ -47,7 +47,8 @@ class Health:
 
     def succeeded(self, began: Round, now: float) -> bool:
         """The ticket is done; return whether that ended an outage."""
-        self._last.append((now, None))
+        if self._last:  # before the first failure there is nothing to weigh it against
+            self._last.append((now, None))
         if not self._breaker.succeeded(began):
             return False
         self._last.clear()

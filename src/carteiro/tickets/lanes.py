@@ -4,6 +4,7 @@ No clock, no I/O: `Lanes` is asked for the next piece of work and told when one 
 """
 
 import asyncio
+import math
 from collections import deque
 from collections.abc import Callable, Iterable
 from datetime import timedelta
@@ -67,13 +68,16 @@ class Work:
         "began",
         "death",
         "failures",
+        "interruptions",
         "key",
+        "late_at",
         "line",
         "offset",
         "partition",
         "size",
         "task",
         "ticket",
+        "time_limit",
         "timer",
     )
 
@@ -88,10 +92,31 @@ class Work:
         self.key = record.key or ticket.id.encode()
         self.size = len(record.body or b"")
         self.failures = failures
-        self.began = 0
         self.death: Death | None = None
-        self.task: asyncio.Task[None] | None = None
+        self.task: asyncio.Task[None] | None = None  # what may be interrupted
         self.timer: asyncio.TimerHandle | None = None
+        self.interruptions = 0
+        self.late_at = math.inf
+
+    def begin(self, hand: "asyncio.Task[None] | None", now: float, line: Line) -> None:
+        """Its handler is called, by this hand."""
+        self.task = hand
+        self.interruptions = 0
+        self.time_limit = line.time_limit
+        self.late_at = now + line.time_limit
+        self.began = line.health.begin(now)
+
+    def buried_by(self, task: "asyncio.Task[None]") -> None:
+        """Its dead letter is published by this task, which may take as long as it needs."""
+        self.task = task
+        self.interruptions = 0
+        self.late_at = math.inf
+
+    def interrupt(self) -> None:
+        """Cancel what is done about it, if that may be cancelled and was not before."""
+        if self.task is not None and not self.interruptions:
+            self.interruptions += 1
+            self.task.cancel()
 
 
 class Lanes:

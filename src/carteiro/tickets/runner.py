@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any
 
 from carteiro.config import TicketSettings
 from carteiro.model import Dead, Deferred, Delivery, Outcome, Retry
@@ -19,7 +18,7 @@ from carteiro.path.judge import judge
 from carteiro.policy.retry import PRESETS, RetryPolicy
 from carteiro.tickets.dead_letter import Death
 from carteiro.tickets.ends import OutOfTime, death_at_once, death_of, outcome_of
-from carteiro.tickets.handlers import Tickets
+from carteiro.tickets.handlers import Function, Tickets
 from carteiro.tickets.lanes import Lanes, Line, Partition, Work
 from carteiro.tickets.offsets import Offsets
 from carteiro.tickets.ports import (
@@ -37,8 +36,11 @@ from carteiro.tickets.watch import Watch
 
 _FOR_EVER = timedelta.max
 _BREATH = 50  # tickets that one hand may finish before others have a turn
+_LONGEST_LATENESS_S = 0.1
 _SHORTEST_COMMIT_PAUSE_S = 0.02
-_FAREWELL = timedelta(seconds=1)  # for handlers that were cancelled, to clean up before another runs them
+_FAREWELL = timedelta(
+    seconds=1
+)  # for handlers that were cancelled, to clean up before another runs them
 _FIRST_PUBLISH_PAUSE_S, _LONGEST_PUBLISH_PAUSE_S = 0.5, 30.0
 
 
@@ -82,6 +84,7 @@ class Runner:
         """Work until `stop`; what is under way then may end, and what has ended is committed."""
         helpers = [asyncio.create_task(self._hand()) for _ in range(self._settings.concurrency)]
         helpers.append(asyncio.create_task(self._keep_committing()))
+        helpers.append(asyncio.create_task(self._watch_the_clock()))
         log = asyncio.create_task(self._log.run(self))
         try:
             await asyncio.wait([log, *helpers], return_when=asyncio.FIRST_COMPLETED)
@@ -175,13 +178,17 @@ class Runner:
 
     async def _hand(self) -> None:
         """One of the hands: each takes the next piece of work, whichever it is."""
+        me = asyncio.current_task()
         done = 0
         while True:
-            found = self._lanes.next(time.monotonic())
+            now = time.monotonic()
+            found = self._lanes.next(now)
             if found is None:
                 await self._rest()
                 continue
-            await self._execute(*found)
+            work, line, ticket = found
+            work.begin(me, now, line)
+            await self._execute(work, line, ticket)
             done += 1
             if done % _BREATH == 0:
                 await asyncio.sleep(0)
@@ -204,39 +211,41 @@ class Runner:
             self._wake()
 
     async def _execute(self, work: Work, line: Line, ticket: Ticket) -> None:
-        partition = work.partition
         ticket.attempt = work.failures + 1  # type: ignore[misc] # the handler has it from now on
-        work.task = asyncio.current_task()
-        work.began = line.health.begin(time.monotonic())
         line.running += 1
-        partition.running.add(work)
+        work.partition.running.add(work)
         try:
-            await self._heard(work, line, await _error_of(line, ticket))
-        except asyncio.CancelledError:
-            if partition.is_live or _are_more_cancellations(work.task):
-                raise
-            line.health.unused(time.monotonic())
+            error = await _error_of(work, line.function, ticket)
+            if not work.partition.is_live:
+                line.health.unused(time.monotonic())
+            elif error is None:
+                await self._succeeded(work, line)
+            else:
+                await self._failed(work, line, error)
         finally:
             line.running -= 1
             self._put_down(work)
-            self._look_after(line)
-
-    async def _heard(self, work: Work, line: Line, error: BaseException | None) -> None:
-        if not work.partition.is_live:
-            line.health.unused(time.monotonic())
-        elif error is None:
-            await self._succeeded(work, line)
-        else:
-            await self._failed(work, line, error)
+            if line.ready:
+                self._look_after(line)
 
     def _look_after(self, line: Line) -> None:
         """This hand takes what is next, whichever line it is of: another may have to take what is left here."""
-        if not line.ready:
-            return
         if line.health.is_out:
             self._later(line.health.wait(time.monotonic()), self._wake)
         elif line.is_limited:
             self._wake()
+
+    async def _watch_the_clock(self) -> None:
+        """Cancel what takes too long. One look at all of them now and then is cheaper than a timer for each."""
+        limits = [line.time_limit for line in self._lanes.lines.values()]
+        pause = min(_LONGEST_LATENESS_S, *limits)
+        while True:
+            await asyncio.sleep(pause)
+            now = time.monotonic()
+            for partition in self._partitions.values():
+                for work in partition.running:
+                    if work.late_at <= now:
+                        work.interrupt()
 
     async def _succeeded(self, work: Work, line: Line) -> None:
         if line.health.succeeded(work.began, time.monotonic()):
@@ -318,7 +327,7 @@ class Runner:
             return
         work.partition.running.add(work)
         task = asyncio.get_running_loop().create_task(self._bury(work, death))
-        work.task = task
+        work.buried_by(task)
         self._burials.add(task)
         task.add_done_callback(self._burials.discard)
 
@@ -431,7 +440,6 @@ class Runner:
                     await self._one_put_down.wait()
 
     def _put_down(self, work: Work) -> None:
-        work.task = None
         work.partition.running.discard(work)
         self._one_put_down.set()
 
@@ -446,33 +454,33 @@ class Runner:
             if work.timer is not None:
                 work.timer.cancel()
         for work in partition.running:
-            if work.task is not None:
-                work.task.cancel()
+            work.interrupt()
 
 
-async def _error_of(line: Line, ticket: Ticket) -> BaseException | None:
-    """Run the handler; what it raised, or None. Only a cancellation that is meant for us goes on."""
+async def _error_of(work: Work, function: Function, ticket: Ticket) -> BaseException | None:
+    """Run the handler; what it raised, or None. Only a cancellation that is meant for the hand goes on."""
+    error: BaseException | None = None
     try:
-        async with asyncio.timeout(line.time_limit) as limit:
-            await line.function(ticket)
-    except asyncio.CancelledError as error:
-        if _is_for_us(asyncio.current_task()):
-            raise
-        return error
-    except TimeoutError as error:
-        return OutOfTime(f"it took longer than {line.time_limit:g} s") if limit.expired() else error
-    except (Exception, SystemExit, GeneratorExit) as error:  # noqa: BLE001 - a handler may fail in any way
-        return error
-    return None
+        await function(ticket)
+    except (Exception, SystemExit, GeneratorExit, asyncio.CancelledError) as raised:  # noqa: BLE001 - it may fail in any way
+        error = raised
+    hand, work.task = work.task, None  # from here on it must not be interrupted
+    if hand is not None and hand.cancelling():
+        return _error_after_interruption(work, hand, error)
+    return error
 
 
-def _are_more_cancellations(task: "asyncio.Task[None] | None") -> bool:
-    """Whether it is not only this ticket that was taken away, but we are to end."""
-    return task is not None and task.uncancel() > 0
-
-
-def _is_for_us(task: "asyncio.Task[Any] | None") -> bool:
-    return task is not None and task.cancelling() > 0
+def _error_after_interruption(
+    work: Work, hand: "asyncio.Task[None]", error: BaseException | None
+) -> BaseException | None:
+    """What the error means, if it is one that we asked for; raises if it is the hand itself that is to end."""
+    for _ in range(work.interruptions):
+        hand.uncancel()
+    if hand.cancelling():
+        raise asyncio.CancelledError
+    if isinstance(error, asyncio.CancelledError):
+        return OutOfTime(f"it took longer than {work.time_limit:g} s")
+    return error
 
 
 def _policy(settings: TicketSettings) -> RetryPolicy:
