@@ -49,6 +49,12 @@ def configure(level: str, stream: Stream | None = None) -> None:
     _log = _log_to(stream or _stderr())
 
 
+def event(level: Level, message: str, name: str, fields: Mapping[str, Any]) -> None:
+    """Write a line of a part that has its events in a module of its own, as they stand here: one function each."""
+    if _level <= level:
+        _log.write(level.name.lower(), message, name, fields)
+
+
 # --- what happens to a message ----------------------------------------------------------------
 
 

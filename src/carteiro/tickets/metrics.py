@@ -1,0 +1,182 @@
+"""The metrics of the ticket lane: those that dashboards know by the seed's names, and a few of our own.
+
+Counted as plain numbers, since that is done for every ticket, and made into families when they are read. Labels
+are few whatever comes: a task type that nobody handles is "other".
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+from itertools import product
+from typing import TypeAlias, get_args
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+)
+from prometheus_client.metrics_core import Metric as Family
+from prometheus_client.registry import Collector
+
+from carteiro.telemetry.metrics.definitions import OTHER, Metric
+from carteiro.telemetry.metrics.histogram import Histogram
+from carteiro.telemetry.metrics.labels import Codes
+from carteiro.tickets.ticket import Reason, TaskType
+
+_Labels: TypeAlias = tuple[str, ...]
+
+DLQ_MESSAGES = Metric(
+    "worker_agent_dlq_messages_total",
+    "counter",
+    "Tickets that were put into the dead letter topic.",
+    ("reason", "task_type"),
+)
+RETRY_COUNT = Metric(
+    "worker_agent_ticket_retry_count",
+    "histogram",
+    "How often a ticket had failed when it was done or dead.",
+    buckets=(0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 7.0, 10.0, 20.0, 50.0),
+)
+DLQ_PUBLISH_ERRORS = Metric(
+    "worker_agent_dlq_publish_errors_total",
+    "counter",
+    "Times that a dead letter could not be put into its topic; it is tried again.",
+    ("error_type",),
+)
+DONE = Metric("carteiro_tickets_done_total", "counter", "Tickets done.", ("task_type",))
+FAILED = Metric(
+    "carteiro_tickets_failed_total", "counter", "Executions that failed.", ("task_type",)
+)
+LAG = Metric("carteiro_tickets_lag", "gauge", "Records of the topic that are not committed yet.")
+HELD_KEYS = Metric(
+    "carteiro_tickets_held_keys", "gauge", "Keys that wait: for a retry, or for their dead letter."
+)
+REDIS_UP = Metric(
+    "carteiro_tickets_redis_up", "gauge", "1 if Redis counts failures, 0 if it is away."
+)
+PAUSED = Metric(
+    "carteiro_tickets_paused",
+    "gauge",
+    "1 while a type is paused because too many of its tickets fail.",
+    ("task_type",),
+)
+ALL = (
+    DLQ_MESSAGES,
+    RETRY_COUNT,
+    DLQ_PUBLISH_ERRORS,
+    DONE,
+    FAILED,
+    LAG,
+    HELD_KEYS,
+    REDIS_UP,
+    PAUSED,
+)
+
+# Those that are there from the start: the first failure is an increase only of what was 0 before.
+_FORESEEN_ERRORS = (
+    "TimeoutError",
+    "MSG_SIZE_TOO_LARGE",
+    "TOPIC_AUTHORIZATION_FAILED",
+    "QueueFull",
+    OTHER,
+)
+
+
+class TicketMetrics(Collector):
+    """What one process counted; ``types`` are the task types that have a label of their own."""
+
+    def __init__(self, types: Collection[TaskType]) -> None:
+        self._types = {type: type for type in types if type}
+        self._errors = Codes()
+        labels = sorted({*self._types, OTHER})
+        reasons: tuple[Reason, ...] = get_args(Reason)
+        self._dead: Counter[_Labels] = Counter(dict.fromkeys(product(reasons, labels), 0))
+        self._publish_errors = Counter({self._errors.label(each): 0 for each in _FORESEEN_ERRORS})
+        self._done, self._failed, self._paused = (
+            Counter(dict.fromkeys(labels, 0)) for _ in range(3)
+        )
+        self._retry_count = Histogram(RETRY_COUNT.buckets)
+        self._gauges: dict[Metric, float] = {LAG: 0, HELD_KEYS: 0, REDIS_UP: 0}
+        self.registry = CollectorRegistry()
+        self.registry.register(self)
+
+    def page(self) -> bytes:
+        """What Prometheus scrapes."""
+        return generate_latest(self.registry)
+
+    # --- what happens to tickets ---
+
+    def done(self, type: TaskType, *, failures: int) -> None:
+        """A ticket is done, after so many failures."""
+        self._done[self._types.get(type, OTHER)] += 1
+        self._retry_count.observe(failures)
+
+    def failed(self, type: TaskType) -> None:
+        """An execution failed."""
+        self._failed[self._types.get(type, OTHER)] += 1
+
+    def died(self, type: TaskType, reason: Reason, *, failures: int) -> None:
+        """A ticket is in the dead letter topic, after so many failures."""
+        self._dead[reason, self._types.get(type, OTHER)] += 1
+        self._retry_count.observe(failures)
+
+    def publish_failed(self, error_type: str) -> None:
+        """A dead letter could not be put into its topic."""
+        self._publish_errors[self._errors.label(error_type)] += 1
+
+    # --- how things stand ---
+
+    def redis_is(self, up: bool) -> None:  # noqa: FBT001 - as `RetryCounter` tells it
+        """Redis came or went."""
+        self._gauges[REDIS_UP] = up
+
+    def lags(self, records: int) -> None:
+        """So many records are not committed yet."""
+        self._gauges[LAG] = records
+
+    def holds(self, keys: int) -> None:
+        """So many keys wait."""
+        self._gauges[HELD_KEYS] = keys
+
+    def pauses(self, type: TaskType, *, paused: bool) -> None:
+        """A type is paused, or goes on."""
+        self._paused[self._types.get(type, OTHER)] = paused
+
+    # --- reading ---
+
+    def collect(self) -> Iterator[Family]:
+        """The families, as the library asks for them."""
+        yield _counted(DLQ_MESSAGES, self._dead.copy())
+        yield _counted(DLQ_PUBLISH_ERRORS, _by_one(self._publish_errors))
+        yield _counted(DONE, _by_one(self._done))
+        yield _counted(FAILED, _by_one(self._failed))
+        yield _histogram(RETRY_COUNT, self._retry_count)
+        yield _gauge(PAUSED, _by_one(self._paused))
+        for metric, number in self._gauges.items():
+            yield _gauge(metric, {(): number})
+
+
+def _by_one(counts: Counter[str]) -> dict[_Labels, int]:
+    return {(label,): count for label, count in counts.copy().items()}
+
+
+def _counted(metric: Metric, counts: Mapping[_Labels, float]) -> Family:
+    return _filled(CounterMetricFamily(metric.name, metric.told, labels=metric.labels), counts)
+
+
+def _gauge(metric: Metric, numbers: Mapping[_Labels, float]) -> Family:
+    return _filled(GaugeMetricFamily(metric.name, metric.told, labels=metric.labels), numbers)
+
+
+def _filled(
+    family: CounterMetricFamily | GaugeMetricFamily, numbers: Mapping[_Labels, float]
+) -> Family:
+    for labels, number in numbers.items():
+        family.add_metric(labels, number)
+    return family
+
+
+def _histogram(metric: Metric, histogram: Histogram) -> Family:
+    family = HistogramMetricFamily(metric.name, metric.told)
+    family.add_metric((), histogram.cumulative(), histogram.total)
+    return family

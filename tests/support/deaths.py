@@ -1,0 +1,59 @@
+"""Tickets that died, and the settings of the lane that buries them."""
+
+import random
+from typing import Any
+
+import orjson
+
+from carteiro.config import TicketSettings, load
+from carteiro.tickets.dead_letter import Death, Envelope
+from carteiro.tickets.ticket import Record, read
+
+NOW_MS = 1_800_000_000_000
+
+
+def settings_of(**changed: object) -> TicketSettings:
+    """The settings of the lane, but for these."""
+    overrides = {f"tickets.{name}": each for name, each in changed.items()}
+    return load(environ={}, overrides=overrides).tickets
+
+
+def a_record(body: bytes | None = None, **changed: Any) -> Record:
+    """A record of the tickets' topic; without a body it has a ticket in it."""
+    known: dict[str, Any] = {
+        "topic": "execution.tickets",
+        "partition": 2,
+        "offset": 41,
+        "key": b"ticket-1",
+    }
+    known |= {"body": body, "headers": (), "time_ms": NOW_MS - 60_000}
+    return Record(**(known | changed))
+
+
+def a_ticket_record(**fields: Any) -> Record:
+    """A record with a ticket that has these fields, too."""
+    return a_record(orjson.dumps({"ticket_id": "ticket-1", "task_type": "BUILD"} | fields))
+
+
+def a_death(record: Record | None = None, **changed: Any) -> Death:
+    """The end of the ticket in a record, after three failures."""
+    known: dict[str, Any] = {"ticket": read(record or a_ticket_record()), "error": "no such host"}
+    known |= {"reason": "max_retries_exceeded"}
+    known |= {"error_type": "BuildFailed", "failures": 3, "failed_at_ms": NOW_MS}
+    return Death(**(known | changed))
+
+
+def as_read(made: Envelope, *, topic: str = "execution.tickets.dlq") -> Record:
+    """The record that a consumer of the dead letter topic gets."""
+    return Record(topic, 0, 7, made.key, made.value, made.headers, NOW_MS + 5)
+
+
+def random_bytes(count: int) -> bytes:
+    """Bytes that no codec makes smaller."""
+    return random.Random(7).randbytes(count)
+
+
+def random_text(count: int) -> str:
+    """Text that no codec makes smaller than three quarters, and that JSON does not make longer."""
+    letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+    return "".join(random.Random(7).choices(letters, k=count))
