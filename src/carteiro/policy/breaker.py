@@ -68,7 +68,11 @@ class Breaker:
         self._failures += 1
         if self._failures < TRIPS_AFTER and not self.is_open:
             return False
+        self.open(now, chance)
+        return True
+
+    def open(self, now: float, chance: float) -> None:
+        """Make no call for a while, twice as long as the last time if it was open."""
         self._pause = min(2 * self._pause, LONGEST_PAUSE_S) or FIRST_PAUSE_S
         self._blocked_until = now + self._pause * (1 + _JITTER * (2 * chance - 1))
         self._round += 1
-        return True

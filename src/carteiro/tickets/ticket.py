@@ -42,12 +42,16 @@ class Record:
 
 @value
 class Ticket:
-    """A piece of work: an object of JSON with a ``ticket_id`` and a ``task_type``."""
+    """A piece of work: an object of JSON with a ``ticket_id`` and a ``task_type``.
+
+    ``attempt`` counts from 1: one more than it has failed. After a crash the same attempt may be made again.
+    """
 
     id: TicketId
     type: TaskType
     fields: Mapping[str, Any]
     record: Record
+    attempt: int = 1
 
 
 @value
@@ -77,9 +81,10 @@ def read(record: Record) -> Ticket | Unreadable:
 
 def _of_fields(fields: Mapping[str, Any], record: Record) -> Ticket | Unreadable:
     id, type_ = fields.get("ticket_id"), fields.get("task_type")
-    known_type = type_ if is_fit(type_) else NO_TYPE
     if not is_fit(id):
-        return _unreadable(record, f"ticket_id is {_fault(id)}", type=known_type)
+        return _unreadable(
+            record, f"ticket_id is {_fault(id)}", type=type_ if is_fit(type_) else NO_TYPE
+        )
     if not is_fit(type_):
         return Unreadable(id, NO_TYPE, f"task_type is {_fault(type_)}", record)
     return Ticket(id, type_, fields, record)

@@ -1,0 +1,65 @@
+"""The handler of those without Python: tickets are posted to an address."""
+
+from collections.abc import Mapping
+from datetime import timedelta
+
+import httpx
+
+from carteiro.errors import DeliveryFailed
+from carteiro.policy.classify import network
+from carteiro.tickets.handlers import Permanent
+from carteiro.tickets.ticket import Ticket
+
+_WORTH_ANOTHER_TRY = frozenset({408, 409, 421, 423, 425, 429})
+_LONGEST_QUOTE = 500
+_CONNECT_LIMIT = timedelta(seconds=10)
+
+
+class HttpHandler:
+    """Posts each ticket as it came; 2xx is done, 5xx and what may pass is tried again, any other answer is for good.
+
+    How long an answer may take is the time limit of its type. Redirects are not followed: a ticket goes
+    where the operator said, and nowhere else.
+    """
+
+    def __init__(self, url: str, client: httpx.AsyncClient) -> None:
+        self._url = url
+        self._client = client
+
+    async def __call__(self, ticket: Ticket) -> None:
+        """Post it; raises what the answer means."""
+        try:
+            answer = await self._client.post(
+                self._url, content=ticket.record.body, headers=_headers(ticket)
+            )
+        except httpx.HTTPError as error:
+            raise DeliveryFailed(network(f"{type(error).__name__}: {error}")) from None
+        if answer.is_success:
+            return
+        said = f"HTTP {answer.status_code}: {answer.text[:_LONGEST_QUOTE]}"
+        if answer.status_code in _WORTH_ANOTHER_TRY or answer.is_server_error:
+            raise DeliveryFailed(network(said))
+        raise Permanent(said)
+
+
+def http_client(connections: int) -> httpx.AsyncClient:
+    """The client that all types share."""
+    limits = httpx.Limits(max_connections=connections, max_keepalive_connections=connections)
+    timeout = httpx.Timeout(None, connect=_CONNECT_LIMIT.total_seconds())
+    return httpx.AsyncClient(
+        limits=limits, timeout=timeout, follow_redirects=False, trust_env=False
+    )
+
+
+def _headers(ticket: Ticket) -> Mapping[str, str]:
+    return {
+        "content-type": "application/json",
+        "idempotency-key": _as_ascii(ticket.id),
+        "ticket-id": _as_ascii(ticket.id),
+        "ticket-type": _as_ascii(ticket.type),
+        "ticket-attempt": str(ticket.attempt),
+    }
+
+
+def _as_ascii(name: str) -> str:
+    return name if name.isascii() else name.encode().hex()

@@ -1,0 +1,201 @@
+"""The log in Kafka: one thread that does nothing but ask for records, so that its membership never lapses.
+
+What the lane is told, it is told on its event loop, while that thread waits; commits go through a thread
+of their own, so that they wait for no record.
+"""
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import Any, TypeVar
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from carteiro.tickets.notes import Noted, read_notes
+from carteiro.tickets.ports import Commit, Given, Keeper, Part
+from carteiro.tickets.ticket import Record
+
+_T = TypeVar("_T")
+
+_MOST_AT_ONCE = 500
+_POLL_S = 0.1
+_ASK_S = 10.0  # how long a question to the broker may take, while partitions change hands
+_WAITING = 2  # batches that may be on their way to the event loop
+_RETRY_S = 1.0
+
+_OPTIONS = {
+    "enable.auto.commit": False,
+    "enable.auto.offset.store": False,
+    "auto.offset.reset": "earliest",
+    "partition.assignment.strategy": "cooperative-sticky",
+    "queued.max.messages.kbytes": 16384,
+    "fetch.wait.max.ms": 100,
+    "fetch.error.backoff.ms": 100,
+}
+
+Told = Callable[[str], None]
+
+
+class KafkaLog:
+    """The tickets of one topic, as a member of a consumer group.
+
+    ``options`` are those of every client, as librdkafka names them. ``waits`` is told what it waits for,
+    and "" when it waits for nothing.
+    """
+
+    def __init__(
+        self, options: Mapping[str, object], *, topic: str, group: str, waits: Told
+    ) -> None:
+        self._topic = topic
+        self._waits = waits
+        own = {"group.id": group, "error_cb": self._heard_error}
+        self._consumer = Consumer({**_OPTIONS, **options, **own})
+        self._stopping = threading.Event()
+        self._commits = ThreadPoolExecutor(1, thread_name_prefix="tickets-commit")
+
+    async def run(self, keeper: Keeper) -> None:
+        """Bring records to the keeper until `stop`; what it says when partitions are revoked is committed."""
+        loop = asyncio.get_running_loop()
+        member = _Member(self._consumer, keeper, loop, self._stopping, self._waits)
+        with ThreadPoolExecutor(1, thread_name_prefix="tickets-poll") as thread:
+            await loop.run_in_executor(thread, member.poll_until_stopped, self._topic)
+        await loop.run_in_executor(None, self._commits.shutdown)
+
+    def stop(self) -> None:
+        """Take no more."""
+        self._stopping.set()
+
+    def pause(self, parts: Sequence[Part]) -> None:
+        """Bring none of these for now."""
+        with suppress(KafkaException, RuntimeError):  # not ours any more, or closed
+            self._consumer.pause([TopicPartition(*part) for part in parts])
+
+    def resume(self, parts: Sequence[Part]) -> None:
+        """Bring them again."""
+        with suppress(KafkaException, RuntimeError):
+            self._consumer.resume([TopicPartition(*part) for part in parts])
+
+    async def commit(self, commits: Sequence[Commit]) -> bool:
+        """Store them; whoever is no member any more is refused, and learns the rest by being told so."""
+        loop = asyncio.get_running_loop()
+        try:
+            await loop.run_in_executor(self._commits, _commit, self._consumer, commits)
+        except (KafkaException, RuntimeError):
+            return False
+        return True
+
+    def _heard_error(self, error: KafkaError) -> None:
+        self._waits(f"Kafka: {error.str()}")
+
+
+class _Member:
+    """What is done in the thread that asks."""
+
+    def __init__(
+        self,
+        consumer: Consumer,
+        keeper: Keeper,
+        loop: asyncio.AbstractEventLoop,
+        stopping: threading.Event,
+        waits: Told,
+    ) -> None:
+        self._consumer = consumer
+        self._keeper = keeper
+        self._loop = loop
+        self._stopping = stopping
+        self._waits = waits
+        self._room = threading.Semaphore(_WAITING)
+
+    def poll_until_stopped(self, topic: str) -> None:
+        self._consumer.subscribe(
+            [topic], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._lost
+        )
+        try:
+            while not self._stopping.is_set():
+                self._bring(self._records())
+        finally:
+            self._consumer.close()  # revokes what is left
+
+    def _records(self) -> list[Record]:
+        """The first one as soon as it comes, and with it all that have come."""
+        first = self._consumer.poll(_POLL_S)
+        if first is None:
+            return []
+        messages = (first, *self._consumer.consume(_MOST_AT_ONCE - 1, 0))
+        return [record for each in messages if (record := self._record(each)) is not None]
+
+    def _record(self, message: Message) -> Record | None:
+        error = message.error()
+        if error is not None:
+            self._waits(f"Kafka: {error.str()}")
+            self._stopping.wait(_RETRY_S)  # nothing else slows it down
+            return None
+        headers = message.headers()
+        return Record(
+            message.topic(),
+            message.partition(),
+            message.offset(),
+            message.key(),
+            message.value(),
+            tuple(headers) if headers else (),
+            max(0, message.timestamp()[1]),
+        )
+
+    def _bring(self, records: list[Record]) -> None:
+        if not records:
+            return
+        self._waits("")
+        self._room.acquire()  # the lane takes in without delay; its window is what keeps us waiting
+        told = asyncio.run_coroutine_threadsafe(self._keeper.arrived(records), self._loop)
+        told.add_done_callback(lambda _: self._room.release())
+
+    def _assigned(self, _: Consumer, parts: list[TopicPartition]) -> None:
+        self._waits("")
+        given = self._with_notes(parts)
+        self._tell(self._keeper.assigned([Given(_part(each), _noted(each)) for each in given]))
+        from_there = [TopicPartition(each.topic, each.partition, each.offset) for each in given]
+        self._consumer.incremental_assign(from_there)
+
+    def _with_notes(self, parts: list[TopicPartition]) -> list[TopicPartition]:
+        """The same with what was committed of them; without it, if the broker does not say: then more runs again."""
+        until = time.monotonic() + _ASK_S
+        while not self._stopping.is_set() and time.monotonic() < until:
+            with suppress(KafkaException):
+                return self._consumer.committed(parts, timeout=_ASK_S)
+            self._stopping.wait(_RETRY_S)
+        return parts
+
+    def _revoked(self, _: Consumer, parts: list[TopicPartition]) -> None:
+        commits = self._tell(self._keeper.revoked([_part(each) for each in parts]))
+        if commits:
+            with suppress(KafkaException):  # then it is read again
+                _commit(self._consumer, commits)
+        self._consumer.incremental_unassign(parts)
+
+    def _lost(self, _: Consumer, parts: list[TopicPartition]) -> None:
+        self._tell(self._keeper.lost([_part(each) for each in parts]))
+        with suppress(KafkaException):
+            self._consumer.incremental_unassign(parts)
+
+    def _tell(self, told: Coroutine[Any, Any, _T]) -> _T:
+        return asyncio.run_coroutine_threadsafe(told, self._loop).result()
+
+
+def _commit(consumer: Consumer, commits: Iterable[Commit]) -> None:
+    offsets = [TopicPartition(*each.part, each.offset, metadata=each.notes) for each in commits]
+    for each in consumer.commit(offsets=offsets, asynchronous=False) or ():
+        if each.error is not None:
+            raise KafkaException(each.error)
+
+
+def _part(each: TopicPartition) -> Part:
+    return each.topic, each.partition
+
+
+def _noted(each: TopicPartition) -> Noted | None:
+    """What was noted with the commit, if it is of this commit: whoever moved the offset since wants all run again."""
+    noted = read_notes(each.metadata or "")
+    return noted if noted is not None and noted.start == each.offset else None

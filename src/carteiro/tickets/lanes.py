@@ -1,0 +1,167 @@
+"""Whose turn it is: one ticket of a key at a time, keys beside each other, types within their limits.
+
+No clock, no I/O: `Lanes` is asked for the next piece of work and told when one has ended.
+"""
+
+import asyncio
+import math
+from collections import deque
+from collections.abc import Callable, Iterable
+from datetime import timedelta
+
+from carteiro.policy.retry import RetryPolicy
+from carteiro.tickets.dead_letter import Death
+from carteiro.tickets.handlers import Function, Handler
+from carteiro.tickets.health import Health
+from carteiro.tickets.offsets import Offsets
+from carteiro.tickets.ports import Part
+from carteiro.tickets.ticket import TaskType, Ticket, Unreadable
+
+
+class Line:
+    """The tickets of one type that could start now, and how they are worked on."""
+
+    def __init__(self, handler: Handler, *, time_limit: timedelta, policy: RetryPolicy) -> None:
+        self.type: TaskType = handler.type
+        self.function: Function = handler.function
+        self.policy = handler.policy or policy
+        self.time_limit = (handler.time_limit or time_limit).total_seconds()
+        self.health = Health()
+        self.ready: deque[tuple[Work, Ticket]] = deque()
+        self.running = 0
+        self._limit = handler.concurrency
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether its tickets may have to wait for each other."""
+        return self._limit is not None
+
+    def may_start(self, now: float) -> bool:
+        """Whether one more of its tickets may be started."""
+        if self._limit is not None and self.running >= self._limit:
+            return False
+        return not self.health.is_out or self.health.wait(now) <= 0
+
+
+class Partition:
+    """A partition while it is ours; what belongs to one that is not any more leaves no trace."""
+
+    def __init__(self, part: Part, offsets: Offsets) -> None:
+        self.part = part
+        self.offsets = offsets
+        self.lanes: dict[
+            bytes, deque[Work] | None
+        ] = {}  # a key that is here has a ticket before the others
+        self.running: set[Work] = set()
+        self.waiting: set[Work] = set()
+        self.is_live = True  # ours
+        self.is_open = True  # new work may be started
+        self.is_paused = False
+        self.bytes = 0  # of what has not ended
+        self.committed: tuple[int, str] | None = None
+
+
+class Work:
+    """A record on its way to its end; ``line`` is None for what is no ticket, or has no handler."""
+
+    __slots__ = (
+        "began",
+        "death",
+        "failures",
+        "interruptions",
+        "key",
+        "late_at",
+        "line",
+        "offset",
+        "partition",
+        "size",
+        "task",
+        "ticket",
+        "time_limit",
+        "timer",
+    )
+
+    def __init__(
+        self, ticket: Ticket | Unreadable, partition: Partition, line: Line | None, failures: int
+    ) -> None:
+        record = ticket.record
+        self.ticket = ticket
+        self.partition = partition
+        self.line = line
+        self.offset = record.offset
+        self.key = record.key or ticket.id.encode()
+        self.size = len(record.body or b"")
+        self.failures = failures
+        self.death: Death | None = None
+        self.task: asyncio.Task[None] | None = None  # what may be interrupted
+        self.timer: asyncio.TimerHandle | None = None
+        self.interruptions = 0
+        self.late_at = math.inf
+
+    def begin(self, hand: "asyncio.Task[None] | None", now: float, line: Line) -> None:
+        """Its handler is called, by this hand."""
+        self.task = hand
+        self.interruptions = 0
+        self.time_limit = line.time_limit
+        self.late_at = now + line.time_limit
+        self.began = line.health.begin(now)
+
+    def buried_by(self, task: "asyncio.Task[None]") -> None:
+        """Its dead letter is published by this task, which may take as long as it needs."""
+        self.task = task
+        self.interruptions = 0
+        self.late_at = math.inf
+
+    def interrupt(self) -> None:
+        """Cancel what is done about it, if that may be cancelled and was not before."""
+        if self.task is not None and not self.interruptions:
+            self.interruptions += 1
+            self.task.cancel()
+
+
+class Lanes:
+    """All work that this process has, of all partitions; ``bury`` is called when it is a dead letter's turn."""
+
+    def __init__(self, lines: Iterable[Line], bury: Callable[[Work, Death], None]) -> None:
+        self.lines = {line.type: line for line in lines}
+        self._turns = deque(self.lines.values())
+        self._bury = bury
+
+    def put(self, work: Work) -> None:
+        """It has come; it starts when all of its key before it have ended."""
+        lanes = work.partition.lanes
+        if work.key not in lanes:
+            lanes[work.key] = None
+            self.ready(work)
+            return
+        behind = lanes[work.key]
+        if behind is None:
+            behind = lanes[work.key] = deque()
+        behind.append(work)
+
+    def ready(self, work: Work) -> None:
+        """It could start now."""
+        if work.death is not None:
+            self._bury(work, work.death)
+        elif work.line is not None and isinstance(work.ticket, Ticket):
+            work.line.ready.append((work, work.ticket))
+
+    def ended(self, work: Work) -> None:
+        """It needs nothing any more: the next one of its key could start."""
+        lanes = work.partition.lanes
+        behind = lanes[work.key]
+        if behind:
+            self.ready(behind.popleft())
+        else:
+            del lanes[work.key]
+
+    def next(self, now: float) -> tuple[Work, Line, Ticket] | None:
+        """Work that may be started now, types taking turns, with what it takes; None: there is none."""
+        for _ in range(len(self._turns)):
+            line = self._turns[0]
+            self._turns.rotate(-1)
+            while line.ready and line.may_start(now):
+                work, ticket = line.ready.popleft()
+                if work.partition.is_open:
+                    return work, line, ticket
+        return None

@@ -1,0 +1,115 @@
+"""What the lane asks of the log, of the counter and of the topic of dead letters, and what the log tells it."""
+
+from collections.abc import Sequence
+from typing import Protocol, TypeAlias
+
+from carteiro.model import value
+from carteiro.tickets.dead_letter import Death
+from carteiro.tickets.notes import Noted
+from carteiro.tickets.ticket import Record, TicketId
+
+Part: TypeAlias = tuple[str, int]  # topic and number of a partition
+
+
+@value
+class Commit:
+    """All before ``offset`` is done; ``notes`` say what is done beyond."""
+
+    part: Part
+    offset: int
+    notes: str
+
+
+@value
+class Given:
+    """A partition that is ours from now on, and what its last commit noted."""
+
+    part: Part
+    noted: Noted | None
+
+
+class Keeper(Protocol):
+    """Who is told what becomes of partitions; called on the event loop, one call after the other."""
+
+    async def assigned(self, given: Sequence[Given]) -> None:
+        """These are ours from now on; their records come after this has returned."""
+        ...
+
+    async def revoked(self, parts: Sequence[Part]) -> Sequence[Commit]:
+        """These go to others: end what is under way, and say what to commit last."""
+        ...
+
+    async def lost(self, parts: Sequence[Part]) -> None:
+        """These are others' already: whatever is under way must leave no trace."""
+        ...
+
+    async def arrived(self, records: Sequence[Record]) -> None:
+        """Records, each partition's in order; the next ones come after this has returned."""
+        ...
+
+
+class TicketLog(Protocol):
+    """Where tickets come from.
+
+    It never stops asking for records of partitions that are not paused, so that its membership lasts
+    however long handlers take.
+    """
+
+    async def run(self, keeper: Keeper) -> None:
+        """Bring records to the keeper until `stop` is called; partitions are revoked before it returns."""
+        ...
+
+    def stop(self) -> None:
+        """Take no more; from any thread."""
+        ...
+
+    def pause(self, parts: Sequence[Part]) -> None:
+        """Bring none of these for now; unknown ones are left alone."""
+        ...
+
+    def resume(self, parts: Sequence[Part]) -> None:
+        """Bring them again."""
+        ...
+
+    async def commit(self, commits: Sequence[Commit]) -> bool:
+        """Store them; False: not stored, say so again later, unless the partitions are lost by then."""
+        ...
+
+
+@value
+class Standing:
+    """What is remembered of a ticket: how often it failed, and the place of its record that is a dead letter, or ""."""
+
+    failures: int
+    buried_at: str
+
+
+class FailureCounter(Protocol):
+    """Counts failures by ticket, for whoever has the ticket next.
+
+    It answers quickly whatever happens to it, and never fails: what it cannot know it takes from its caller.
+    """
+
+    async def look(self, ids: Sequence[TicketId]) -> list[Standing]:
+        """What is remembered of each, in one question."""
+        ...
+
+    async def failed(self, id: TicketId, *, at_least: int) -> int:
+        """One more failure: how many there are now, ``at_least`` as many as the caller knows of."""
+        ...
+
+    async def succeeded(self, ids: Sequence[TicketId]) -> None:
+        """Forget their failures."""
+        ...
+
+    async def buried(self, id: TicketId, place: str) -> None:
+        """Its dead letter is stored: forget its failures, and remember the place of its record."""
+        ...
+
+
+class DeadLetterTopic(Protocol):
+    """Keeps dead letters."""
+
+    async def publish(self, death: Death) -> None:
+        """Returns when it is safe; raises `PublishFailed` when that is not known, or cannot be."""
+        ...

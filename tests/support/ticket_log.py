@@ -1,0 +1,189 @@
+"""A log in memory, a counter in memory and a topic of dead letters in memory, for fast tests of the lane."""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import orjson
+
+from carteiro.tickets.dead_letter import Death
+from carteiro.tickets.notes import read_notes
+from carteiro.tickets.ports import Commit, Given, Keeper, Part, Standing
+from carteiro.tickets.publisher import PublishFailed
+from carteiro.tickets.ticket import Record, TicketId
+
+TOPIC = "execution.tickets"
+
+
+class MemoryLog:
+    """A topic whose partitions come and go as the test says; what was committed outlives a worker."""
+
+    def __init__(self, partitions: int = 1) -> None:
+        self.records: dict[Part, list[Record]] = {(TOPIC, each): [] for each in range(partitions)}
+        self.commits: dict[Part, Commit] = {}
+        self.history: list[Commit] = []
+        self.paused: set[Part] = set()
+        self.refuses_commits = False
+        self._places: dict[Part, int] = {}
+        self._keeper: Keeper | None = None
+        self._stopping = asyncio.Event()
+        self._news = asyncio.Event()
+
+    def put(
+        self,
+        id: str | None = None,
+        type: str = "BUILD",
+        *,
+        key: str | None = None,
+        partition: int = 0,
+        body: bytes | None = None,
+        **fields: Any,
+    ) -> Record:
+        """Write a ticket, or whatever ``body`` is, at the end of a partition."""
+        records = self.records[TOPIC, partition]
+        ticket = {"ticket_id": id, "task_type": type, **fields}
+        written = orjson.dumps(ticket) if body is None else body
+        record = Record(TOPIC, partition, len(records), (key or id or "").encode(), written)
+        records.append(record)
+        self._news.set()
+        return record
+
+    async def run(self, keeper: Keeper) -> None:
+        """Give all partitions to the keeper, then their records, until it is stopped."""
+        self._keeper = keeper
+        await self.give(*self.records)
+        while not self._stopping.is_set():
+            self._news.clear()
+            await self._bring(keeper)
+            await self._news.wait()
+        await self.revoke(*self._places)
+
+    async def give(self, *parts: Part) -> None:
+        """The worker has these from now on, with what was committed of them."""
+        assert self._keeper is not None
+        given = []
+        for part in parts:
+            commit = self.commits.get(part)
+            self._places[part] = commit.offset if commit else 0
+            given.append(Given(part, read_notes(commit.notes) if commit else None))
+        await self._keeper.assigned(given)
+        self._news.set()
+
+    async def revoke(self, *parts: Part) -> None:
+        """Take them away in good order."""
+        assert self._keeper is not None
+        for commit in await self._keeper.revoked(parts):
+            self._store(commit)
+        self._drop(parts)
+
+    async def lose(self, *parts: Part) -> None:
+        """Another has them already."""
+        assert self._keeper is not None
+        self._drop(parts)
+        await self._keeper.lost(parts)
+
+    def stop(self) -> None:
+        """Take no more."""
+        self._stopping.set()
+        self._news.set()
+
+    def pause(self, parts: Sequence[Part]) -> None:
+        """Bring none of these."""
+        self.paused |= set(parts)
+
+    def resume(self, parts: Sequence[Part]) -> None:
+        """Bring them again."""
+        self.paused -= set(parts)
+        self._news.set()
+
+    async def commit(self, commits: Sequence[Commit]) -> bool:
+        """Store them, unless told not to."""
+        await asyncio.sleep(0)
+        if self.refuses_commits:
+            return False
+        for each in commits:
+            self._store(each)
+        return True
+
+    @property
+    def committed(self) -> int:
+        """How far the first partition is."""
+        commit = self.commits.get((TOPIC, 0))
+        return commit.offset if commit else 0
+
+    async def _bring(self, keeper: Keeper) -> None:
+        for part in [each for each in self._places if each not in self.paused]:
+            begin = self._places[part]
+            records = self.records[part][begin : begin + 50]
+            if records:
+                self._places[part] = begin + len(records)
+                await keeper.arrived(records)
+                self._news.set()
+
+    def _store(self, commit: Commit) -> None:
+        self.commits[commit.part] = commit
+        self.history.append(commit)
+
+    def _drop(self, parts: Sequence[Part]) -> None:
+        for part in parts:
+            self._places.pop(part, None)
+            self.paused.discard(part)
+
+
+class MemoryCounter:
+    """Counts as Redis would; while it is ``away`` it knows nothing, and keeps nothing."""
+
+    def __init__(self) -> None:
+        self.failures: dict[TicketId, int] = defaultdict(int)
+        self.graves: dict[TicketId, str] = {}
+        self.away = False
+        self.questions = 0
+
+    async def look(self, ids: Sequence[TicketId]) -> list[Standing]:
+        """What is known of each."""
+        self.questions += 1
+        if self.away:
+            return [Standing(0, "") for _ in ids]
+        return [Standing(self.failures.get(id, 0), self.graves.get(id, "")) for id in ids]
+
+    async def failed(self, id: TicketId, *, at_least: int) -> int:
+        """One more."""
+        if self.away:
+            return at_least
+        self.failures[id] = max(self.failures[id] + 1, at_least)
+        return self.failures[id]
+
+    async def succeeded(self, ids: Sequence[TicketId]) -> None:
+        """Forget them."""
+        for id in ids:
+            self.failures.pop(id, None)
+
+    async def buried(self, id: TicketId, place: str) -> None:
+        """Forget its failures, remember its place."""
+        if not self.away:
+            self.failures.pop(id, None)
+            self.graves[id] = place
+
+
+class MemoryGraves:
+    """Keeps dead letters in a list; ``fails`` makes the next so many publications fail."""
+
+    def __init__(self) -> None:
+        self.deaths: list[Death] = []
+        self.fails = 0
+        self.before: Callable[[Death], None] = lambda _: None
+
+    async def publish(self, death: Death) -> None:
+        """Keep it, or fail."""
+        self.before(death)
+        await asyncio.sleep(0)
+        if self.fails:
+            self.fails -= 1
+            raise PublishFailed("TimeoutError", is_permanent=False)
+        self.deaths.append(death)
+
+    @property
+    def reasons(self) -> Mapping[TicketId, str]:
+        """Why each died."""
+        return {each.ticket.id: each.reason for each in self.deaths}
