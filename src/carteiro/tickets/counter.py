@@ -20,6 +20,7 @@ from redis.asyncio import Redis
 from redis.asyncio.client import Pipeline
 from redis.exceptions import RedisError
 
+from carteiro.errors import CarteiroError
 from carteiro.model import value
 from carteiro.stores.redis.server import client_of, close, shown
 from carteiro.tickets import events
@@ -60,6 +61,10 @@ class _Debt:
 
 NOTHING = Standing(0, "")
 _NO_DEBT = _Debt(0, fresh=False)
+
+
+class CountsAway(CarteiroError):
+    """Redis cannot be reached, and this time its answer is needed; says what to do."""
 
 
 class RetryCounter:
@@ -125,6 +130,20 @@ class RetryCounter:
         debt = _Debt(0, fresh=True, buried_at=place)
         if await self._asked(lambda redis: _written(redis, [(id, debt)])) is None:
             self._owe(id, debt)
+
+    async def forget(self, ids: Sequence[TicketId]) -> None:
+        """Forget all that is known of these, for sure: unlike all others it waits, and raises `CountsAway`."""
+        if self._client is None or not ids:
+            return
+        keys = [kind + id for id in ids for kind in (_COUNT, _BURIED)]
+        try:
+            await self._in_time(self._client.delete(*keys), _PAYING_PATIENCE_S)
+        except (RedisError, OSError) as error:
+            text = (
+                f"Redis at {self._shown} does not answer, and the failures of tickets are counted there: with "
+                "an old count a ticket would go straight back. Start it, or correct tickets.redis"
+            )
+            raise CountsAway(text) from error
 
     async def close(self) -> None:
         """Try once more to write what is owed, and part."""

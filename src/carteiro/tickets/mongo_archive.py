@@ -150,17 +150,7 @@ class MongoArchive:
     async def prepare(self) -> None:
         """Have the indexes; raises `ArchiveUnfit` if the collection has one ticket twice."""
         async with self._asked():
-            try:
-                await self._tickets.create_index("ticket_id", unique=True)
-            except (DuplicateKeyError, OperationFailure) as error:
-                if error.code != _DUPLICATE:
-                    raise
-                text = (
-                    f"{self._name} has documents that share a ticket_id, or more than one without: the archive "
-                    "keeps one for each ticket. Take out those too many, or name another collection "
-                    "(tickets.mongo_collection)"
-                )
-                raise ArchiveUnfit(text) from error
+            await self._have_unique_index()
             await self._tickets.create_index("task_type")
             await self._tickets.create_index("dlq_metadata.dlq_published_at")
             await self._tickets.create_index(
@@ -169,6 +159,20 @@ class MongoArchive:
             await self._tickets.create_index(
                 [("processed_at", DESCENDING), ("ticket_id", DESCENDING)]
             )
+
+    async def _have_unique_index(self) -> None:
+        try:
+            await self._tickets.create_index("ticket_id", unique=True)
+        except OperationFailure as error:
+            # FerretDB 1 has no code for it.
+            if error.code != _DUPLICATE and "UNIQUE constraint" not in str(error):
+                raise
+            text = (
+                f"{self._name} has documents that share a ticket_id, or more than one without: the "
+                "archive keeps one for each ticket. Take out those too many, or name another "
+                "collection (tickets.mongo_collection)"
+            )
+            raise ArchiveUnfit(text) from error
 
     async def keep(self, dead: Sequence[DeadTicket], *, now: datetime) -> list[DeadTicket]:
         """Keep all of these deaths, acknowledged; return those that were not in the archive yet.

@@ -60,11 +60,16 @@ def settings(mongo: MongoServer, database: str) -> TicketSettings:
 
 
 @pytest.fixture
-async def archive(settings: TicketSettings) -> AsyncIterator[MongoArchive]:
+async def unprepared(settings: TicketSettings) -> AsyncIterator[MongoArchive]:
     opened = MongoArchive(settings)
-    await opened.prepare()
     yield opened
     await opened.close()
+
+
+@pytest.fixture
+async def archive(unprepared: MongoArchive) -> MongoArchive:
+    await unprepared.prepare()
+    return unprepared
 
 
 @pytest.fixture

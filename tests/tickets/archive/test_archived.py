@@ -92,7 +92,8 @@ def test_the_list_of_deaths_is_bounded_and_their_number_is_not() -> None:
 
 
 @pytest.mark.parametrize(
-    ("before", "after"), [("redriven", "dead"), ("redriving", "dead"), ("quarantined", "quarantined")]
+    ("before", "after"),
+    [("redriven", "dead"), ("redriving", "dead"), ("quarantined", "quarantined")],
 )
 def test_who_dies_again_is_dead_again_but_stays_in_quarantine(before: str, after: str) -> None:
     """What was set apart is let go by people alone."""

@@ -7,10 +7,8 @@ from typing import Any
 
 import pytest
 
-from carteiro.config import TicketSettings
 from carteiro.errors import ConfigError
 from carteiro.tickets.archived import OURS
-from carteiro.tickets.dead_letter import DeadTicket
 from carteiro.tickets.mongo_archive import (
     LARGEST_DOCUMENT,
     ArchiveAway,
@@ -124,8 +122,10 @@ async def test_what_no_document_can_hold_is_kept_as_bytes(
 async def test_a_ticket_that_is_too_large_as_a_document_is_kept_as_bytes(
     archive: MongoArchive,
 ) -> None:
-    """Two bytes of JSON become sixteen: what the topic took may be more than a document can be."""
-    await archive.keep([a_dead_ticket(a_ticket(numbers=[1] * 1_000_000))], now=NOW)
+    """Two bytes of JSON become twelve: what a topic takes may be more than a document can be."""
+    large = replace(a_dead_ticket(), fields=a_ticket(numbers=[1] * 1_500_000))
+
+    await archive.keep([large], now=NOW)
 
     kept = await archive.show("T-1")
     assert kept is not None
@@ -157,17 +157,14 @@ async def test_several_that_write_at_once_do_not_fail(
 
 
 async def test_a_collection_with_a_ticket_twice_is_refused(
-    settings: TicketSettings, mongo: MongoServer, database: str
+    unprepared: MongoArchive, mongo: MongoServer, database: str
 ) -> None:
     """And it says what to do."""
     with mongo.client() as client:
         client[database][COLLECTION].insert_many([{"ticket_id": "T-1"}, {"ticket_id": "T-1"}])
-    archive = MongoArchive(settings)
 
     with pytest.raises(ArchiveUnfit, match=r"share a ticket_id.*mongo_collection"):
-        await archive.prepare()
-
-    await archive.close()
+        await unprepared.prepare()
 
 
 async def test_what_others_archived_is_taken_over(
@@ -315,11 +312,13 @@ async def test_a_server_that_is_away_is_named_without_its_password() -> None:
     """Whoever reads the log learns where to look, and nothing else."""
     port = free_port()
     archive = MongoArchive(
-        tickets_settings(MONGO=f"mongodb://user:secret@127.0.0.1:{port}/?serverSelectionTimeoutMS=1")
+        tickets_settings(
+            MONGO=f"mongodb://user:secret@127.0.0.1:{port}/?serverSelectionTimeoutMS=1"
+        )
     )
 
     with pytest.raises(ArchiveAway) as told:
-        await archive.keep([_some_death()], now=NOW)
+        await archive.keep([a_dead_ticket()], now=NOW)
 
     assert f"127.0.0.1:{port}" in str(told.value)
     assert "secret" not in str(told.value)
@@ -331,7 +330,3 @@ def test_an_address_that_makes_no_sense_is_a_setting_that_is_wrong() -> None:
     """Not something to wait for."""
     with pytest.raises(ConfigError, match=r"tickets\.mongo"):
         MongoArchive(tickets_settings(MONGO="mongodb://host:port:port/"))
-
-
-def _some_death() -> DeadTicket:
-    return a_dead_ticket()
