@@ -78,6 +78,16 @@ class KafkaLog:
         with suppress(KafkaException, RuntimeError):
             self._consumer.resume([TopicPartition(*part) for part in parts])
 
+    def ends(self, parts: Sequence[Part]) -> Mapping[Part, int]:
+        """Where partitions end, as the last answer of their broker had it."""
+        found: dict[Part, int] = {}
+        for part in parts:
+            with suppress(KafkaException, RuntimeError):
+                _, end = self._consumer.get_watermark_offsets(TopicPartition(*part), cached=True)
+                if end >= 0:
+                    found[part] = end
+        return found
+
     async def commit(self, commits: Sequence[Commit]) -> bool:
         """Store them; whoever is no member any more is refused, and learns the rest by being told so."""
         loop = asyncio.get_running_loop()
