@@ -81,6 +81,6 @@ services: ## install the servers that the tests start
 	@tools/services
 
 clean: ## remove .venv, caches and build results (never a database)
-	rm -rf .bench .venv build dist src/*.egg-info .coverage .coverage.* .hypothesis .import_linter_cache \
+	rm -rf .bench .services .venv build dist src/*.egg-info .coverage .coverage.* .hypothesis .import_linter_cache \
 		.mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

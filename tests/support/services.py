@@ -19,6 +19,7 @@ import pytest
 HOST = "127.0.0.1"
 PATIENCE = 30.0  # seconds; a server that was killed reads its log first
 
+_MADE = Path(__file__).parents[2] / ".services"
 _NOBODY = "nobody"  # PostgreSQL and PgBouncer refuse to be root
 _MEMORY = Path("/dev/shm")
 _ROOM = 1 << 30  # bytes that must be free in memory before a server is kept there
@@ -131,16 +132,25 @@ def missing(what: str) -> NoReturn:
     pytest.skip(text)
 
 
+def made(path: str) -> Path:
+    """Where something is that ``tools/services`` made; where it is missing, as for a program."""
+    found = _MADE / path
+    return found if found.exists() else missing(path)
+
+
 @contextmanager
-def a_folder(name: str) -> Iterator[Path]:
-    """A folder for a server, in memory where there is room: a busy disk makes every fsync a long one."""
+def a_folder(name: str, *, ours: bool = False) -> Iterator[Path]:
+    """A folder for a server, in memory where there is room: a busy disk makes every fsync a long one.
+
+    A server that lies in this repository needs one that is ``ours``: nobody else may be allowed to read it there.
+    """
     is_roomy = _MEMORY.is_dir() and shutil.disk_usage(_MEMORY).free > _ROOM
     place = _MEMORY if is_roomy else None
-    with tempfile.TemporaryDirectory(prefix=f"carteiro-{name}-", dir=place) as made:
-        if os.getuid() == 0:
+    with tempfile.TemporaryDirectory(prefix=f"carteiro-{name}-", dir=place) as folder:
+        if os.getuid() == 0 and not ours:
             owner = pwd.getpwnam(_NOBODY)
-            os.chown(made, owner.pw_uid, owner.pw_gid)
-        yield Path(made)
+            os.chown(folder, owner.pw_uid, owner.pw_gid)
+        yield Path(folder)
 
 
 def as_owner(folder: Path) -> dict[str, Any]:
@@ -149,6 +159,15 @@ def as_owner(folder: Path) -> dict[str, Any]:
         return {"cwd": folder}
     owner = folder.stat()
     return {"cwd": folder, "user": owner.st_uid, "group": owner.st_gid, "extra_groups": []}
+
+
+def is_listening(port: int) -> bool:
+    """Whether somebody takes connections there."""
+    try:
+        with closing(socket.create_connection((HOST, port), PATIENCE)):
+            return True
+    except OSError:
+        return False
 
 
 def free_port() -> int:

@@ -1,9 +1,16 @@
-"""One server of each kind for all tests of a process, started when it is first asked for."""
+"""One server of each kind for all tests of a process, started when it is first asked for.
+
+A broker is for all processes of a run: it is the only one that takes seconds and much memory.
+"""
 
 import atexit
 from contextlib import ExitStack
 from functools import cache
 
+from support.alertmanager_server import AlertmanagerServer, an_alertmanager
+from support.between_processes import shared_port
+from support.kafka_server import Broker, a_kafka
+from support.mongo_server import MongoServer, a_mongo
 from support.postgres_server import PostgresServer, a_postgres
 from support.redis_server import RedisServer, a_redis
 
@@ -23,3 +30,21 @@ def shared_postgres() -> PostgresServer:
 def shared_redis() -> RedisServer:
     """The server that tests have databases of their own in."""
     return _running.enter_context(a_redis(settings={"databases": "1000"}))
+
+
+@cache
+def shared_kafka() -> Broker:
+    """The broker that tests have topics and groups of their own in; a test that stops one starts its own."""
+    return Broker(_running.enter_context(shared_port("kafka", a_kafka)))
+
+
+@cache
+def shared_mongo() -> MongoServer:
+    """The server that tests have databases of their own in."""
+    return _running.enter_context(a_mongo())
+
+
+@cache
+def shared_alertmanager() -> AlertmanagerServer:
+    """The server that tests send alerts to that no other test sends."""
+    return _running.enter_context(an_alertmanager())

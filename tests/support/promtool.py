@@ -1,0 +1,30 @@
+"""Prometheus' own tool: it reads rules as Prometheus does, and runs their unit tests."""
+
+import subprocess
+from pathlib import Path
+
+from support.services import program
+
+
+class RulesRefused(Exception):
+    """Rules that Prometheus would not load, or that do not do what their test says; the text is promtool's."""
+
+
+def check_rules(*files: Path) -> str:
+    """Have rules read; what promtool says."""
+    return _run("check", "rules", *files)
+
+
+def run_rule_tests(*files: Path) -> str:
+    """Run unit tests of rules; what promtool says."""
+    return _run("test", "rules", *files)
+
+
+def _run(*arguments: str | Path) -> str:
+    ran = subprocess.run(
+        [program("promtool"), *arguments], capture_output=True, text=True, check=False
+    )
+    said = ran.stdout + ran.stderr
+    if ran.returncode:
+        raise RulesRefused(said)
+    return said
