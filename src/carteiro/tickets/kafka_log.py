@@ -143,16 +143,7 @@ class _Member:
             self._waits(f"Kafka: {error.str()}")
             self._stopping.wait(_RETRY_S)  # nothing else slows it down
             return None
-        headers = message.headers()
-        return Record(
-            message.topic(),
-            message.partition(),
-            message.offset(),
-            message.key(),
-            message.value(),
-            tuple(headers) if headers else (),
-            max(0, message.timestamp()[1]),
-        )
+        return record_of(message)
 
     def _bring(self, records: list[Record]) -> None:
         if not records:
@@ -192,6 +183,21 @@ class _Member:
 
     def _tell(self, told: Coroutine[Any, Any, _T]) -> _T:
         return asyncio.run_coroutine_threadsafe(told, self._loop).result()
+
+
+def record_of(message: Message) -> Record:
+    """What a message of the client is, as the lane has it."""
+    topic, partition, offset = message.topic(), message.partition(), message.offset()
+    headers: Any = message.headers() or ()
+    return Record(
+        topic or "",
+        -1 if partition is None else partition,
+        -1 if offset is None else offset,
+        message.key(),
+        message.value(),
+        tuple(headers),
+        max(0, message.timestamp()[1]),
+    )
 
 
 def _commit(consumer: Consumer, commits: Iterable[Commit]) -> None:
