@@ -472,6 +472,19 @@ class TicketSettings(_Section):
     metrics_host: Text
     metrics_port: Annotated[int, Field(ge=0, le=65535)]
 
+    @property
+    def page_address(self) -> "PageAddress":
+        """Where the page for Prometheus is."""
+        return PageAddress(self.metrics_host, self.metrics_port)
+
+
+@value
+class PageAddress:
+    """Where a page is."""
+
+    host: str
+    port: int
+
 
 class LogSettings(_Section):
     """What is written to the log."""

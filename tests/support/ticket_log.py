@@ -97,6 +97,10 @@ class MemoryLog:
         self.paused -= set(parts)
         self._news.set()
 
+    def ends(self, parts: Sequence[Part]) -> Mapping[Part, int]:
+        """Where they end."""
+        return {part: len(self.records[part]) for part in parts}
+
     async def commit(self, commits: Sequence[Commit]) -> bool:
         """Store them, unless told not to."""
         await asyncio.sleep(0)
@@ -180,7 +184,7 @@ class MemoryGraves:
         await asyncio.sleep(0)
         if self.fails:
             self.fails -= 1
-            raise PublishFailed("TimeoutError", is_permanent=False)
+            raise PublishFailed("away", error_type="TimeoutError", is_permanent=False)
         self.deaths.append(death)
 
     @property

@@ -14,7 +14,8 @@ import redis
 
 from carteiro.errors import ConfigError
 from carteiro.tickets import counter as module
-from carteiro.tickets.counter import NOTHING, TIME_TO_LIVE_S, RetryCounter, Standing
+from carteiro.tickets.counter import NOTHING, TIME_TO_LIVE_S, RetryCounter
+from carteiro.tickets.ports import Standing
 from support.cut_proxy import a_cut_proxy
 from support.redis_server import RedisServer, a_redis
 from support.services import HOST, free_port

@@ -11,6 +11,7 @@ from carteiro.config import TicketSettings, load
 from carteiro.policy.retry import RetryPolicy
 from carteiro.tickets.handlers import Permanent, Tickets
 from carteiro.tickets.health import FEWEST_FAILED
+from carteiro.tickets.metrics import TicketMetrics
 from carteiro.tickets.runner import Runner
 from carteiro.tickets.ticket import Ticket
 from carteiro.tickets.watch import Watch
@@ -67,7 +68,7 @@ class Lane:
             log=self.log,
             counter=self.counter,
             graves=self.graves,
-            watch=Watch(),
+            watch=Watch(TicketMetrics(["BUILD"])),
         )
 
     @asynccontextmanager
@@ -479,7 +480,12 @@ async def test_whatever_a_handler_raises_is_a_failure_of_its_ticket_alone(
     tickets = Tickets()
     tickets.handler("BUILD", retry=AT_ONCE)(raising)
     runner = Runner(
-        _settings(), tickets, log=lane.log, counter=lane.counter, graves=lane.graves, watch=Watch()
+        _settings(),
+        tickets,
+        log=lane.log,
+        counter=lane.counter,
+        graves=lane.graves,
+        watch=Watch(TicketMetrics(["BUILD"])),
     )
     running = asyncio.create_task(runner.run())
     await lane.until(lambda: lane.log.committed == 2)

@@ -14,6 +14,7 @@ from carteiro.cli import (
     suppression,
     template,
     tenant,
+    tickets,
 )
 from carteiro.cli.api import api
 from carteiro.cli.backup import backup
@@ -68,6 +69,7 @@ app.command(rich_help_panel=_MESSAGES)(ls)
 app.command(rich_help_panel=_MESSAGES)(cancel)
 app.add_typer(dead.app, name="dead", rich_help_panel=_MESSAGES)
 app.add_typer(inbox.app, name="inbox", rich_help_panel=_MESSAGES)
+app.add_typer(tickets.app, name="tickets", rich_help_panel=_MESSAGES)
 
 app.add_typer(tenant.app, name="tenant", rich_help_panel=_PEOPLE)
 app.add_typer(key.app, name="key", rich_help_panel=_PEOPLE)

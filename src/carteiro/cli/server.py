@@ -4,12 +4,12 @@ import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from typing import Protocol
 
 import uvicorn
 from starlette.types import ASGIApp
 
 from carteiro.cli.process import Part
-from carteiro.config import ApiSettings, MetricsSettings
 from carteiro.errors import CarteiroError
 from carteiro.intake.http.connection import patient_for
 
@@ -19,11 +19,25 @@ _SECOND = timedelta(seconds=1)
 _ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - to be shown, not to listen on
 
 
+class Address(Protocol):
+    """Where to listen; port 0 lets the system choose one."""
+
+    @property
+    def host(self) -> str:
+        """A name or number of this machine, or one that means all of them."""
+        ...
+
+    @property
+    def port(self) -> int:
+        """The port."""
+        ...
+
+
 class CannotListen(CarteiroError):
     """The address is taken or not ours."""
 
 
-def listen(at: ApiSettings | MetricsSettings, *, advice: str = _ADVICE) -> socket.socket:
+def listen(at: Address, *, advice: str = _ADVICE) -> socket.socket:
     """A socket that listens already: whoever connects is served as soon as the server runs."""
     try:
         found = socket.getaddrinfo(at.host, at.port, type=socket.SOCK_STREAM)

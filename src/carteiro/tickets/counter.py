@@ -24,6 +24,7 @@ from carteiro.errors import CarteiroError
 from carteiro.model import value
 from carteiro.stores.redis.server import client_of, close, shown
 from carteiro.tickets import events
+from carteiro.tickets.ports import Standing
 from carteiro.tickets.ticket import TicketId
 
 TIME_TO_LIVE_S = 604_800  # 7 days, as long as the topic keeps a ticket
@@ -40,14 +41,6 @@ _ROUNDS, _LATE_S = 3, 0.02  # how often our own lateness is forgiven, and what c
 _A_COUNT = re.compile("[0-9]{1,9}")
 
 _T = TypeVar("_T")
-
-
-@value
-class Standing:
-    """What is known of a ticket: how often it failed, and the place of its record that was dead-lettered, or ''."""
-
-    failures: int
-    buried_at: str
 
 
 @value

@@ -1,8 +1,12 @@
 """What the ticket lane says in the log, one function per event; no ticket's contents can reach a line."""
 
+from collections.abc import Sequence
+from datetime import timedelta
+
 from carteiro.telemetry.log import Level, event
 from carteiro.tickets.dead_letter import Death
 from carteiro.tickets.scrubbing import scrubbed_start
+from carteiro.tickets.ticket import TaskType, Ticket, Unreadable
 
 _LONGEST_REASON = 1024  # bytes
 
@@ -73,14 +77,94 @@ def kafka_trouble(what: str, why: str) -> None:
     event(Level.WARN, "Kafka cannot be used as it should", "kafka_trouble", fields)
 
 
+def waiting(what: str) -> None:
+    """Tell what the worker cannot go on without; it goes on by itself."""
+    fields = {"waitsFor": _shown(what)}
+    event(
+        Level.WARN,
+        "Tickets wait: it goes on by itself when this is over",
+        "tickets_waiting",
+        fields,
+    )
+
+
+def going_on(waited_for: str) -> None:
+    """Tell that a wait is over."""
+    event(Level.INFO, "Tickets go on", "tickets_going_on", {"waitedFor": _shown(waited_for)})
+
+
+# --- tickets and partitions -------------------------------------------------------------------
+
+
+def ticket_failed(
+    ticket: Ticket | Unreadable, *, failures: int, after: timedelta, type: str, why: str
+) -> None:
+    """Tell that a ticket failed, and when it is tried again."""
+    fields = _named(ticket) | {
+        "failures": failures,
+        "nextRetryDelay": after // timedelta(milliseconds=1),
+        "errorType": _shown(type),
+        "errorReason": _shown(why),
+    }
+    event(Level.WARN, "Ticket failed, and is tried again", "ticket_failed", fields)
+
+
+def ticket_held(death: Death) -> None:
+    """Tell that a dead ticket has nowhere to go, and what to do."""
+    said = (
+        "Ticket is dead and held with all of its key, since dead letters are switched off: "
+        "mend it and restart, or set tickets.dlq_enabled"
+    )
+    event(Level.ERROR, said, "ticket_held", _of(death))
+
+
+def outage_began(type: TaskType) -> None:
+    """Tell that what a type needs seems to be away."""
+    said = "Most tickets of a type fail: it pauses, no attempt is charged, and one is tried now and then"
+    event(Level.ERROR, said, "ticket_outage_began", {"taskType": type})
+
+
+def outage_ended(type: TaskType) -> None:
+    """Tell that a type goes on."""
+    event(
+        Level.INFO, "Tickets of the type succeed again", "ticket_outage_ended", {"taskType": type}
+    )
+
+
+def partitions_assigned(parts: Sequence[tuple[str, int]]) -> None:
+    """Tell which partitions are ours."""
+    event(
+        Level.INFO,
+        "Partitions are ours",
+        "partitions_assigned",
+        {"partitions": [*map(_part, parts)]},
+    )
+
+
+def partitions_left(parts: Sequence[tuple[str, int]], *, lost: bool) -> None:
+    """Tell which ones are not any more."""
+    fields = {"partitions": [*map(_part, parts)]}
+    if lost:
+        said = "Partitions were lost: what was under way leaves no trace, others read it again"
+        event(Level.WARN, said, "partitions_lost", fields)
+    else:
+        event(Level.INFO, "Partitions were given back", "partitions_revoked", fields)
+
+
 # --- fields -----------------------------------------------------------------------------------
 
 
+def _part(part: tuple[str, int]) -> str:
+    topic, number = part
+    return f"{topic}|{number}"
+
+
+def _named(ticket: Ticket | Unreadable) -> dict[str, object]:
+    return {"ticketId": ticket.id, "taskType": ticket.type, "source": ticket.record.place}
+
+
 def _of(death: Death) -> dict[str, object]:
-    return {
-        "ticketId": death.ticket.id,
-        "taskType": death.ticket.type,
-        "source": death.ticket.record.place,
+    return _named(death.ticket) | {
         "reason": death.reason,
         "failures": death.failures,
         "errorType": _shown(death.error_type),

@@ -78,6 +78,16 @@ class KafkaLog:
         with suppress(KafkaException, RuntimeError):
             self._consumer.resume([TopicPartition(*part) for part in parts])
 
+    def ends(self, parts: Sequence[Part]) -> Mapping[Part, int]:
+        """Where partitions end, as the last answer of their broker had it."""
+        found: dict[Part, int] = {}
+        for part in parts:
+            with suppress(KafkaException, RuntimeError):
+                _, end = self._consumer.get_watermark_offsets(TopicPartition(*part), cached=True)
+                if end >= 0:
+                    found[part] = end
+        return found
+
     async def commit(self, commits: Sequence[Commit]) -> bool:
         """Store them; whoever is no member any more is refused, and learns the rest by being told so."""
         loop = asyncio.get_running_loop()
@@ -133,16 +143,7 @@ class _Member:
             self._waits(f"Kafka: {error.str()}")
             self._stopping.wait(_RETRY_S)  # nothing else slows it down
             return None
-        headers = message.headers()
-        return Record(
-            message.topic(),
-            message.partition(),
-            message.offset(),
-            message.key(),
-            message.value(),
-            tuple(headers) if headers else (),
-            max(0, message.timestamp()[1]),
-        )
+        return record_of(message)
 
     def _bring(self, records: list[Record]) -> None:
         if not records:
@@ -182,6 +183,21 @@ class _Member:
 
     def _tell(self, told: Coroutine[Any, Any, _T]) -> _T:
         return asyncio.run_coroutine_threadsafe(told, self._loop).result()
+
+
+def record_of(message: Message) -> Record:
+    """What a message of the client is, as the lane has it."""
+    topic, partition, offset = message.topic(), message.partition(), message.offset()
+    headers: Any = message.headers() or ()
+    return Record(
+        topic or "",
+        -1 if partition is None else partition,
+        -1 if offset is None else offset,
+        message.key(),
+        message.value(),
+        tuple(headers),
+        max(0, message.timestamp()[1]),
+    )
 
 
 def _commit(consumer: Consumer, commits: Iterable[Commit]) -> None:

@@ -57,8 +57,15 @@ class Partition:
         self.is_live = True  # ours
         self.is_open = True  # new work may be started
         self.is_paused = False
+        self.held = 0  # dead, and nowhere to go
         self.bytes = 0  # of what has not ended
         self.committed: tuple[int, str] | None = None
+
+    @property
+    def held_keys(self) -> int:
+        """How many keys wait for something else than their turn."""
+        burying = sum(work.death is not None for work in self.running)
+        return len(self.waiting) + burying + self.held
 
 
 class Work:

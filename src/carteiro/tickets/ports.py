@@ -1,6 +1,6 @@
 """What the lane asks of the log, of the counter and of the topic of dead letters, and what the log tells it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol, TypeAlias
 
 from carteiro.model import value
@@ -69,6 +69,10 @@ class TicketLog(Protocol):
 
     def resume(self, parts: Sequence[Part]) -> None:
         """Bring them again."""
+        ...
+
+    def ends(self, parts: Sequence[Part]) -> Mapping[Part, int]:
+        """Where each partition ends, as it was last heard; those of which nothing was heard are left out."""
         ...
 
     async def commit(self, commits: Sequence[Commit]) -> bool:

@@ -109,6 +109,18 @@ class Runner:
             self._abandon(partition)
         self._log.stop()
 
+    @property
+    def held_keys(self) -> int:
+        """How many keys wait: for another try, for their dead letter to be taken, or for people."""
+        return sum(each.held_keys for each in self._partitions.values())
+
+    @property
+    def lag(self) -> int:
+        """How many records its partitions have that are not done, as far as is known."""
+        ends = self._log.ends([*self._partitions])
+        done = {part: each.offsets.committable for part, each in self._partitions.items()}
+        return sum(max(0, end - (done[part] or 0)) for part, end in ends.items())
+
     # --- what the log tells -----------------------------------------------------------------------
 
     async def assigned(self, given: Sequence[Given]) -> None:
@@ -128,7 +140,7 @@ class Runner:
             for each in leaving:
                 self._forget(each)
         await self._drained(leaving, _FAREWELL)
-        self._watch.unassigned(parts)
+        self._watch.unassigned(parts, lost=False)
         return commits
 
     async def lost(self, parts: Sequence[Part]) -> None:
@@ -136,7 +148,7 @@ class Runner:
         for part in parts:
             if part in self._partitions:
                 self._forget(self._partitions[part])
-        self._watch.unassigned(parts)
+        self._watch.unassigned(parts, lost=True)
 
     async def arrived(self, records: Sequence[Record]) -> None:
         """Take them in: one question to the counter for all of them."""
@@ -335,14 +347,15 @@ class Runner:
         """Have the broker keep its dead letter, however long that takes; the handler is not run again."""
         try:
             if not self._settings.dlq_enabled:
-                self._watch.held(work, death)
-                return  # its key stays where it is, until somebody decides
+                self._watch.held(death)
+                work.partition.held += 1  # its key stays where it is, until somebody decides
+                return
             await self._publish(work, death)
             if not work.partition.is_live:
                 return
             await self._counter.buried(work.ticket.id, work.ticket.record.place)
             if work.partition.is_live:
-                self._watch.buried(work, death)
+                self._watch.buried(death)
                 self._end(work)
                 self._wake()
         finally:
@@ -354,7 +367,7 @@ class Runner:
             try:
                 await self._graves.publish(death)
             except PublishFailed as error:
-                self._watch.publish_failed(work, error, pause)
+                self._watch.publish_failed(error)
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, _LONGEST_PUBLISH_PAUSE_S)
             else:

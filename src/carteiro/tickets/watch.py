@@ -1,41 +1,89 @@
-"""What is told of the lane: figures for Prometheus, lines for the log, alerts where nobody else would tell."""
+"""What is told of the lane: figures for Prometheus, lines for the log, and an alert where nobody else would tell."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 
+from carteiro.tickets import events
 from carteiro.tickets.dead_letter import Death
+from carteiro.tickets.ends import error_type
 from carteiro.tickets.lanes import Work
+from carteiro.tickets.metrics import TicketMetrics
 from carteiro.tickets.ports import Part
 from carteiro.tickets.publisher import PublishFailed
 from carteiro.tickets.ticket import TaskType
 
+Alert = Callable[[Death], None]
+
 
 class Watch:
-    """Silent; whoever wants to know replaces what it wants to hear."""
+    """Hears what happens in one worker, and tells it; ``alert`` is told of tickets that are held for people."""
+
+    def __init__(self, metrics: TicketMetrics, alert: Alert = lambda _: None) -> None:
+        self._metrics = metrics
+        self._alert = alert
+        self._waits_for = ""
+        self.parts: set[Part] = set()
+
+    @property
+    def waits_for(self) -> str:
+        """What the worker cannot go on without; "": nothing."""
+        return self._waits_for
+
+    def waits(self, what: str) -> None:
+        """It cannot go on without this; "": it goes on."""
+        if what == self._waits_for:
+            return
+        if what:
+            events.waiting(what)
+        elif self._waits_for:
+            events.going_on(self._waits_for)
+        self._waits_for = what
 
     def assigned(self, parts: Sequence[Part]) -> None:
         """These partitions are ours."""
+        self.parts |= set(parts)
+        events.partitions_assigned(parts)
 
-    def unassigned(self, parts: Sequence[Part]) -> None:
+    def unassigned(self, parts: Sequence[Part], *, lost: bool) -> None:
         """These are not any more."""
+        self.parts -= set(parts)
+        events.partitions_left(parts, lost=lost)
 
     def done(self, work: Work) -> None:
         """A ticket is done."""
+        self._metrics.done(work.ticket.type, failures=work.failures)
 
     def failed(self, work: Work, error: BaseException, after: timedelta | None) -> None:
         """A ticket failed, and is tried again after a while, or never."""
+        self._metrics.failed(work.ticket.type)
+        if after is not None:
+            events.ticket_failed(
+                work.ticket,
+                failures=work.failures,
+                after=after,
+                type=error_type(error),
+                why=str(error),
+            )
 
-    def buried(self, work: Work, death: Death) -> None:
+    def buried(self, death: Death) -> None:
         """The broker has its dead letter."""
+        self._metrics.died(death.ticket.type, death.reason, failures=death.failures)
 
-    def held(self, work: Work, death: Death) -> None:
+    def held(self, death: Death) -> None:
         """It is dead, and dead letters are switched off: it stays, with all of its key."""
+        events.ticket_held(death)
+        self._alert(death)
 
-    def publish_failed(self, work: Work, error: PublishFailed, pause_s: float) -> None:
+    def publish_failed(self, error: PublishFailed) -> None:
         """The broker did not take a dead letter; it is tried again."""
+        self._metrics.publish_failed(error.error_type)
 
     def outage_began(self, type: TaskType) -> None:
         """Most tickets of a type fail: no more are started for a while."""
+        self._metrics.pauses(type, paused=True)
+        events.outage_began(type)
 
     def outage_ended(self, type: TaskType) -> None:
         """They succeed again."""
+        self._metrics.pauses(type, paused=False)
+        events.outage_ended(type)

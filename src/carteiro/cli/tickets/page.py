@@ -1,0 +1,45 @@
+"""The page of a process of the ticket lane: figures for Prometheus, and whether it is well."""
+
+from collections.abc import Callable
+from datetime import timedelta
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+
+from carteiro.cli.process import Part
+from carteiro.cli.server import http_server, listen
+from carteiro.config import Settings
+from carteiro.telemetry.metrics import CONTENT_TYPE
+
+_GRACE = timedelta(seconds=1)  # a scrape that is cut off is made again
+_ADVICE = "tickets.metrics_port (CARTEIRO_TICKETS_METRICS_PORT) chooses another port: each process needs its own"
+
+
+def page_part(
+    settings: Settings, figures: Callable[[], bytes], waits_for: Callable[[], str]
+) -> Part:
+    """``/metrics``, ``/health/live`` and ``/health/ready``; not ready is who waits for a server."""
+
+    async def metrics(_: Request) -> Response:
+        return Response(figures(), media_type=CONTENT_TYPE)
+
+    async def live(_: Request) -> Response:
+        return PlainTextResponse("live")
+
+    async def ready(_: Request) -> Response:
+        waiting = waits_for()
+        return PlainTextResponse(
+            f"waiting: {waiting}" if waiting else "ready", status_code=503 if waiting else 200
+        )
+
+    page = Starlette(
+        routes=[
+            Route("/metrics", metrics),
+            Route("/health/live", live),
+            Route("/health/ready", ready),
+        ]
+    )
+    listener = listen(settings.tickets.page_address, advice=_ADVICE)
+    return http_server(page, listener, grace=_GRACE, patience=settings.api.request_timeout)

@@ -1,0 +1,49 @@
+"""``carteiro tickets run``: a worker of the ticket lane."""
+
+from typing import Annotated
+
+import typer
+
+from carteiro.cli import process
+from carteiro.cli.desk import told
+from carteiro.cli.options import ConfigFile
+from carteiro.cli.process import Part as ProcessPart
+from carteiro.cli.process import run_together, stop_on_signals
+from carteiro.cli.tickets.page import page_part
+from carteiro.config import Settings, load
+from carteiro.errors import ConfigError
+from carteiro.tickets.handlers import Tickets, load_app
+
+App = Annotated[
+    str | None,
+    typer.Option(
+        help="The module with the handlers, as Python imports it from here: my.module, or my.module:variable.",
+    ),
+]
+
+
+@told
+def run(*, app: App = None, config: ConfigFile = None) -> None:
+    """Work on the tickets of a Kafka topic until SIGTERM or Ctrl-C.
+
+    Handlers are async functions in a module of yours, each with @tickets.handler("TYPE") above it; types
+    under ticket_urls in the settings are posted to an address instead.
+    """
+    settings = load(file=config)
+    tickets = load_app(app) if app else Tickets()
+    if not len(tickets) and not settings.ticket_urls:
+        raise ConfigError(
+            "there is nothing that could be done with a ticket: name your handlers with --app my.module, "
+            "or addresses under [ticket_urls]"
+        )
+    process.run(_work(settings, tickets), settings=settings)
+
+
+async def _work(settings: Settings, tickets: Tickets) -> None:
+    from carteiro.tickets.worker import TicketWorker  # noqa: PLC0415 - dear, and for this command alone
+
+    stop = stop_on_signals()
+    worker = TicketWorker(settings.tickets, tickets, urls=settings.ticket_urls)
+    page = page_part(settings, worker.page, lambda: worker.waits_for)
+    part = ProcessPart(worker.run, worker.stop, worker.stop_now)
+    await run_together([part, page], stop)

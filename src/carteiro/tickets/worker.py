@@ -1,0 +1,92 @@
+"""A worker of the ticket lane with all its parts: made from settings, run, and taken apart again."""
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import AsyncExitStack, suppress
+
+from carteiro.config import TicketSettings
+from carteiro.tickets.counter import RetryCounter
+from carteiro.tickets.handlers import Tickets, with_urls
+from carteiro.tickets.http_handler import HttpHandler, http_client
+from carteiro.tickets.kafka_client import KafkaAway, client_options, ensure_dlq_topic
+from carteiro.tickets.kafka_log import KafkaLog
+from carteiro.tickets.metrics import TicketMetrics
+from carteiro.tickets.publisher import Publisher
+from carteiro.tickets.runner import Runner
+from carteiro.tickets.watch import Alert, Watch
+
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 1.0, 30.0
+
+
+class TicketWorker:
+    """Runs the handlers, and posts to ``urls`` the tickets of types that have one."""
+
+    def __init__(
+        self,
+        settings: TicketSettings,
+        tickets: Tickets,
+        *,
+        urls: Mapping[str, str],
+        alert: Alert = lambda _: None,
+    ) -> None:
+        self._settings = settings
+        self._http = http_client(settings.concurrency)
+        handlers = with_urls(tickets, lambda url: HttpHandler(url, self._http), urls)
+        self._metrics = TicketMetrics([each.type for each in handlers])
+        self._watch = Watch(self._metrics, alert)
+        self._counter = RetryCounter(settings.redis, on_change=self._metrics.redis_is)
+        self._metrics.redis_is(self._counter.is_up)
+        self._publisher = Publisher(settings)
+        log = KafkaLog(
+            client_options(settings),
+            topic=settings.topic,
+            group=settings.group,
+            waits=self._watch.waits,
+        )
+        self._runner = Runner(
+            settings,
+            handlers,
+            log=log,
+            counter=self._counter,
+            graves=self._publisher,
+            watch=self._watch,
+        )
+
+    async def run(self) -> None:
+        """Work until it is stopped."""
+        async with AsyncExitStack() as parts:
+            parts.push_async_callback(self._http.aclose)
+            parts.push_async_callback(self._counter.close)
+            parts.push_async_callback(self._publisher.close)
+            topic = asyncio.create_task(self._have_dlq_topic())
+            parts.callback(topic.cancel)
+            await self._runner.run()
+
+    def stop(self) -> None:
+        """Take nothing more; what is under way may end."""
+        self._runner.stop()
+
+    def stop_now(self) -> None:
+        """Wait for nothing."""
+        self._runner.stop_now()
+
+    @property
+    def waits_for(self) -> str:
+        """What it cannot go on without; "": it goes on, or has nothing to do."""
+        return self._watch.waits_for
+
+    def page(self) -> bytes:
+        """Its figures, for Prometheus."""
+        self._metrics.lags(self._runner.lag)
+        self._metrics.holds(self._runner.held_keys)
+        return self._metrics.page()
+
+    async def _have_dlq_topic(self) -> None:
+        """Tickets need not wait for it: one that dies before the topic is there is kept until it is."""
+        pause = _FIRST_PAUSE_S
+        while self._settings.dlq_enabled:
+            with suppress(KafkaAway):
+                await ensure_dlq_topic(self._settings)
+                return
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE_S)
