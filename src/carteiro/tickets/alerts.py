@@ -15,15 +15,18 @@ from typing import Any, TypeAlias
 import httpx
 
 from carteiro.model import value
+from carteiro.telemetry.metrics.definitions import OTHER
 from carteiro.tickets import events
-from carteiro.tickets.dead_letter import DeadTicket
+from carteiro.tickets.dead_letter import DeadTicket, Death
+from carteiro.tickets.scrubbing import scrubbed_start
 from carteiro.tickets.ticket import TicketId
 
 Labels: TypeAlias = tuple[tuple[str, str], ...]
 
-ALERT_NAME = "TicketDeadLettered"
-MOST_GROUPS = 100
-OTHER = "other"
+DIED, HELD = "TicketDeadLettered", "TicketHeld"
+WARNING, CRITICAL = "warning", "critical"
+MOST_GROUPS = 100  # beyond it, what is new is one group for all task types and errors
+_RARE = {"task_type": OTHER, "error_type": OTHER}
 
 SEND_EVERY = timedelta(minutes=1)
 ACTIVE_FOR = timedelta(minutes=5)  # after the last death of its kind
@@ -33,6 +36,10 @@ _PATIENCE_S = 10.0
 _LAST_PATIENCE_S = 2.0
 _LONGEST_LABEL = 200
 _LONGEST_ERROR = 1000
+_ACTIONS = {
+    DIED: "carteiro tickets dlq group shows what they have in common; mend it, then carteiro tickets dlq republish",
+    HELD: "Mend what is wrong and restart the worker, or set tickets.dlq_enabled",
+}
 
 
 @value
@@ -67,18 +74,31 @@ class Alerts:
         self._news = asyncio.Event()
         self._is_answering = True
 
-    def tell(self, dead: DeadTicket) -> None:
-        """Note that it died; at once, whatever the Alertmanager does."""
+    def died(self, dead: DeadTicket) -> None:
+        """Note that a ticket died; at once, whatever the Alertmanager does."""
+        kind = str(dead.metadata["error_type"])
+        self._note(
+            _labels(DIED, dead.type, kind, WARNING), dead.id, dead.metadata["original_error"]
+        )
+
+    def held(self, death: Death) -> None:
+        """Note that a dead ticket is held, with all of its key, until people do something."""
+        ticket = death.ticket
+        labels = _labels(HELD, ticket.type, death.error_type, CRITICAL)
+        self._note(labels, ticket.id, scrubbed_start(death.error, _LONGEST_ERROR))
+
+    def _note(self, labels: Labels, ticket: TicketId, error: str) -> None:
         if not self._url:
             return
-        labels = self._labels(dead)
+        if labels not in self._groups and len(self._groups) >= MOST_GROUPS:
+            labels = tuple((name, _RARE.get(name, said)) for name, said in labels)
         before, now = self._groups.get(labels), self._now()
         self._groups[labels] = _Group(
             began=now if before is None else before.began,
             last=now,
             count=1 if before is None else before.count + 1,
-            ticket=dead.id,
-            error=str(dead.metadata.get("original_error") or "")[:_LONGEST_ERROR],
+            ticket=ticket,
+            error=error[:_LONGEST_ERROR],
             is_sent=before is not None and before.is_sent,
         )
         self._news.set()
@@ -94,12 +114,6 @@ class Alerts:
                     await self._send(client, _PATIENCE_S)
             finally:
                 await self._send(client, _LAST_PATIENCE_S)
-
-    def _labels(self, dead: DeadTicket) -> Labels:
-        error_type = str(dead.metadata.get("error_type") or dead.reason)
-        labels = _labels(dead.type or OTHER, error_type)
-        is_room = labels in self._groups or len(self._groups) < MOST_GROUPS
-        return labels if is_room else _labels(OTHER, OTHER)
 
     async def _wait_for_news(self) -> None:
         with suppress(TimeoutError):
@@ -147,12 +161,12 @@ class Alerts:
         self._is_answering = fault is None
 
 
-def _labels(task_type: str, error_type: str) -> Labels:
+def _labels(name: str, task_type: str, error_type: str, severity: str) -> Labels:
     return (
-        ("alertname", ALERT_NAME),
-        ("task_type", task_type[:_LONGEST_LABEL]),
-        ("error_type", error_type[:_LONGEST_LABEL]),
-        ("severity", "warning"),
+        ("alertname", name),
+        ("task_type", task_type[:_LONGEST_LABEL] or OTHER),
+        ("error_type", error_type[:_LONGEST_LABEL] or OTHER),
+        ("severity", severity),
     )
 
 
@@ -166,11 +180,10 @@ def _alert(labels: Labels, group: _Group, now: datetime) -> Mapping[str, Any]:
     return {
         "labels": named,
         "annotations": {
-            "summary": f"{group.count} of {named['task_type']} died of {named['error_type']}",
+            "summary": f"Tickets of {named['task_type']} that died of {named['error_type']}: {group.count}",
             "description": group.error,
             "ticket_id": group.ticket,
-            "action": "carteiro tickets dlq group shows what they have in common, carteiro tickets dlq show "
-            f"{group.ticket} the last one",
+            "action": _ACTIONS[named["alertname"]],
         },
         "startsAt": group.began.isoformat(),
         "endsAt": ends.isoformat(),

@@ -12,11 +12,13 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import orjson
 
+from carteiro.errors import CarteiroError
 from carteiro.model import value
 from carteiro.tickets.dead_letter import DeadTicket, Headers, carried
 from carteiro.tickets.ticket import TaskType, TicketId
 
 State: TypeAlias = Literal["dead", "redriving", "redriven", "quarantined"]
+GroupBy: TypeAlias = Literal["error_type", "task_type", "reason", "state"]
 Document: TypeAlias = dict[str, Any]
 
 STATES: tuple[State, ...] = get_args(State)
@@ -26,6 +28,43 @@ MOST_OCCURRENCES = 50  # the newest; how many there were in all is counted
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LONGEST_ERROR_AGAIN = 300  # in the list of occurrences
+
+
+class ArchiveAway(CarteiroError):
+    """MongoDB cannot be reached, or does not take it now; says what it waits for. Nothing is lost: ask again."""
+
+
+class ArchiveUnfit(CarteiroError):
+    """The collection cannot be used as it is; says what to do."""
+
+
+@value
+class Wanted:
+    """Which archived tickets; what is None does not matter. Moments are those of ``processed_at``."""
+
+    ids: tuple[TicketId, ...] | None = None
+    type: TaskType | None = None
+    error_type: str | None = None
+    reason: str | None = None
+    states: tuple[State, ...] | None = None
+    since: datetime | None = None
+    before: datetime | None = None
+
+
+@value
+class Step:
+    """Something that was done with archived tickets: by whom, when and why. It goes into their history."""
+
+    what: str
+    by: str
+    why: str
+    at: datetime
+    run: str = ""
+
+    def as_document(self) -> Document:
+        """The entry in the history."""
+        entry = {"at": self.at, "what": self.what, "by": self.by, "why": self.why, "run": self.run}
+        return {name: each for name, each in entry.items() if each != ""}
 
 
 @value
@@ -159,7 +198,7 @@ def restored(document: Mapping[str, Any]) -> Archived:
     return Archived(
         id=str(document.get("ticket_id") or ""),
         type=str(document.get("task_type") or ""),
-        state=ours.get("state") if ours.get("state") in STATES else "dead",
+        state=_state(ours.get("state")),
         reason=str(ours.get("reason") or ""),
         metadata=metadata if isinstance(metadata, Mapping) else {},
         processed_at=processed_at,
@@ -176,6 +215,10 @@ def restored(document: Mapping[str, Any]) -> Archived:
         raw=None if raw is None else bytes(raw),
         version=ours.get("version"),
     )
+
+
+def _state(found: object) -> State:
+    return next((each for each in STATES if each == found), "dead")
 
 
 def _fields_of(document: Mapping[str, Any]) -> dict[str, Any]:

@@ -20,11 +20,10 @@ from redis.asyncio import Redis
 from redis.asyncio.client import Pipeline
 from redis.exceptions import RedisError
 
-from carteiro.errors import CarteiroError
 from carteiro.model import value
 from carteiro.stores.redis.server import client_of, close, shown
 from carteiro.tickets import events
-from carteiro.tickets.ports import Standing
+from carteiro.tickets.ports import CountsAway, Standing
 from carteiro.tickets.ticket import TicketId
 
 TIME_TO_LIVE_S = 604_800  # 7 days, as long as the topic keeps a ticket
@@ -54,10 +53,6 @@ class _Debt:
 
 NOTHING = Standing(0, "")
 _NO_DEBT = _Debt(0, fresh=False)
-
-
-class CountsAway(CarteiroError):
-    """Redis cannot be reached, and this time its answer is needed; says what to do."""
 
 
 class RetryCounter:

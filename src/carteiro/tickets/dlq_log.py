@@ -8,7 +8,7 @@ import asyncio
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
@@ -46,7 +46,7 @@ class DeadLetterLog:
         self._is_resting = False
         self._thread = ThreadPoolExecutor(1, "dead-letter-log")
         options = client_options(settings) | _OPTIONS | {"group.id": self.group}
-        self._consumer = Consumer(options | {"error_cb": self._hear})  # type: ignore[operator]
+        self._consumer = Consumer(options | {"error_cb": self._hear})
 
     async def open(self) -> None:
         """Become a member of the group."""
@@ -164,12 +164,13 @@ class DeadLetterLog:
 
 def _record(message: Message) -> Record:
     _, time_ms = message.timestamp()
+    headers: Any = message.headers()  # bytes, always: the library's types allow for more
     return Record(
         topic=message.topic() or "",
         partition=message.partition() or 0,
         offset=message.offset() or 0,
         key=message.key(),
         body=message.value(),
-        headers=tuple(message.headers() or ()),
+        headers=tuple(headers) if headers else (),
         time_ms=max(0, time_ms),
     )

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any
 from uuid import uuid4
 
 import bson
@@ -27,13 +27,24 @@ from pymongo.errors import (
 from pymongo.write_concern import WriteConcern
 
 from carteiro.config import TicketSettings
-from carteiro.errors import CarteiroError, ConfigError
-from carteiro.model import Cursor, DeadGroup, Page, value
-from carteiro.tickets.archived import OURS, Archived, Document, State, documents, is_noted, restored
+from carteiro.errors import ConfigError
+from carteiro.model import Cursor, DeadGroup, Page
+from carteiro.tickets.archived import (
+    OURS,
+    ArchiveAway,
+    Archived,
+    ArchiveUnfit,
+    Document,
+    GroupBy,
+    State,
+    Step,
+    Wanted,
+    documents,
+    is_noted,
+    restored,
+)
 from carteiro.tickets.dead_letter import DeadTicket
-from carteiro.tickets.ticket import TaskType, TicketId
-
-GroupBy: TypeAlias = Literal["error_type", "task_type", "reason", "state"]
+from carteiro.tickets.ticket import TicketId
 
 LARGEST_DOCUMENT = 16 * 1024 * 1024 - 16 * 1024  # what the server adds must fit, too
 _PATIENCE_MS = 5_000
@@ -74,48 +85,10 @@ _PATHS: dict[GroupBy, str] = {
     "reason": f"{OURS}.reason",
     "state": f"{OURS}.state",
 }
-GROUPS: tuple[GroupBy, ...] = get_args(GroupBy)
 # What has to be known of a document to write it anew: never the payload.
 _TO_NOTE = ("version", "state", "first_seen_at", "deaths", "occurrences", "history")
 _IN_LISTS = ("version", "state", "reason", "source", "redrives", "deaths", "published_at", "kept")
 _OF_A_RUN = ("run", "run_at")
-
-
-class ArchiveAway(CarteiroError):
-    """MongoDB cannot be reached, or does not take it now; says what it waits for. Nothing is lost: ask again."""
-
-
-class ArchiveUnfit(CarteiroError):
-    """The collection cannot be used as it is; says what to do."""
-
-
-@value
-class Wanted:
-    """Which archived tickets; what is None does not matter. Moments are those of ``processed_at``."""
-
-    ids: tuple[TicketId, ...] | None = None
-    type: TaskType | None = None
-    error_type: str | None = None
-    reason: str | None = None
-    states: tuple[State, ...] | None = None
-    since: datetime | None = None
-    before: datetime | None = None
-
-
-@value
-class Step:
-    """Something that was done with archived tickets: by whom, when and why. It goes into their history."""
-
-    what: str
-    by: str
-    why: str
-    at: datetime
-    run: str = ""
-
-    def as_document(self) -> Document:
-        """The entry in the history."""
-        entry = {"at": self.at, "what": self.what, "by": self.by, "why": self.why, "run": self.run}
-        return {name: each for name, each in entry.items() if each != ""}
 
 
 class MongoArchive:

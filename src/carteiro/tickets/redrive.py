@@ -7,19 +7,18 @@ anyway. The count goes first: a ticket that arrives with an old count would go s
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, Protocol, TypeAlias
 from uuid import uuid4
 
 import orjson
 
-from carteiro.model import value
-from carteiro.tickets.archived import Archived
-from carteiro.tickets.counter import CountsAway
+from carteiro.errors import CarteiroError
+from carteiro.model import Cursor, Page, value
+from carteiro.tickets.archived import Archived, State, Step, Wanted
 from carteiro.tickets.dead_letter import REDRIVES, Envelope
-from carteiro.tickets.mongo_archive import MongoArchive, Step, Wanted
-from carteiro.tickets.publisher import PublishFailed
+from carteiro.tickets.ports import CountsAway
 from carteiro.tickets.ticket import Record, Ticket, TicketId, read
 
 Answer: TypeAlias = Literal[
@@ -41,6 +40,20 @@ STALE_AFTER = timedelta(seconds=60)  # longer than a run needs from claiming a p
 SENT: frozenset[Answer] = frozenset({"redriven", "again"})
 
 
+class Archive(Protocol):
+    """Where dead tickets are."""
+
+    async def find(
+        self, wanted: Wanted, *, cursor: Cursor | None, limit: int, is_whole: bool = False
+    ) -> Page[Archived]:
+        """A page of those that match."""
+        ...
+
+    async def mark(self, tickets: Sequence[Archived], state: State, step: Step) -> list[Archived]:
+        """Put them into a state; return those that were as given until then."""
+        ...
+
+
 class Counts(Protocol):
     """What is known elsewhere of failed tickets."""
 
@@ -52,7 +65,9 @@ class Counts(Protocol):
 class Producer(Protocol):
     """Puts records on a topic."""
 
-    async def send(self, topic: str, envelopes: Sequence[Envelope]) -> list[PublishFailed | None]:
+    async def send(
+        self, topic: str, envelopes: Sequence[Envelope]
+    ) -> Sequence[CarteiroError | None]:
         """Return, of each, what went wrong: None once the broker has acknowledged it."""
         ...
 
@@ -108,7 +123,7 @@ class Redrive:
 
     def __init__(  # noqa: PLR0913 - from where, to where, on which terms, and when
         self,
-        archive: MongoArchive,
+        archive: Archive,
         counts: Counts,
         producer: Producer,
         *,
@@ -185,7 +200,7 @@ class Redrive:
         self,
         claimed: Sequence[Archived],
         envelopes: Sequence[Envelope],
-        was: dict[TicketId, str],
+        was: Mapping[TicketId, State],
     ) -> list[Redriven]:
         if not claimed:
             return []

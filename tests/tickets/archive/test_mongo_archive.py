@@ -8,15 +8,8 @@ from typing import Any
 import pytest
 
 from carteiro.errors import ConfigError
-from carteiro.tickets.archived import OURS
-from carteiro.tickets.mongo_archive import (
-    LARGEST_DOCUMENT,
-    ArchiveAway,
-    ArchiveUnfit,
-    MongoArchive,
-    Step,
-    Wanted,
-)
+from carteiro.tickets.archived import OURS, ArchiveAway, ArchiveUnfit, Step, Wanted
+from carteiro.tickets.mongo_archive import LARGEST_DOCUMENT, MongoArchive
 from support.archiving import COLLECTION, kept_in, tickets_settings
 from support.dead_tickets import a_dead_ticket, a_ticket
 from support.mongo_server import MongoServer

@@ -1,9 +1,10 @@
 """Where people do what they do with the archive of dead tickets, and how they say which."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,12 +13,13 @@ from carteiro.cli.exit_codes import NotFound, WrongUse
 from carteiro.cli.options import AsJson, Before, ConfigFile, Since
 from carteiro.cli.printing import Printer
 from carteiro.config import Settings, load
+from carteiro.errors import ConfigError
 from carteiro.model import value
-from carteiro.tickets.archived import Archived, State
-from carteiro.tickets.mongo_archive import ArchiveAway, MongoArchive, Wanted
+from carteiro.tickets.archived import ArchiveAway, Archived, State, Wanted
 from carteiro.tickets.ticket import LONGEST_ID, Reason, is_fit
 
-_PAGE = 100
+if TYPE_CHECKING:
+    from carteiro.tickets.mongo_archive import MongoArchive
 
 Tickets = Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="The tickets.")]
 Everything = Annotated[
@@ -72,7 +74,7 @@ class Choice:
 class Desk:
     """An archive with the settings, and a way to print."""
 
-    archive: MongoArchive
+    archive: "MongoArchive"
     settings: Settings
     out: Printer
 
@@ -123,6 +125,9 @@ def at_the_archive(work: Work) -> Command:
 async def _at_the_archive(
     work: Work, settings: Settings, printer: Printer, options: Mapping[str, object]
 ) -> None:
+    with needing_libraries():
+        from carteiro.tickets.mongo_archive import MongoArchive  # noqa: PLC0415 - dear, and not for all
+
     archive = MongoArchive(settings.tickets)
     try:
         await work(Desk(archive, settings, printer), **options)
@@ -134,3 +139,15 @@ async def _at_the_archive(
         raise ArchiveAway(text) from error
     finally:
         await archive.close()
+
+
+@contextmanager
+def needing_libraries() -> Iterator[None]:
+    """Say how to have the libraries of the ticket lane, where they are missing."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        text = (
+            f"Tickets need {error.name}: from a clone, pip install -c constraints.txt '.[tickets]'"
+        )
+        raise ConfigError(text) from error

@@ -13,8 +13,7 @@ from carteiro.cli.paging import print_pages
 from carteiro.cli.printing import Column
 from carteiro.cli.tickets.dlq.desk import Choice, Desk, at_the_archive
 from carteiro.model import DeadGroup
-from carteiro.tickets.archived import Archived, State
-from carteiro.tickets.mongo_archive import GroupBy
+from carteiro.tickets.archived import Archived, GroupBy, State
 from carteiro.tickets.redrive import fields_of
 
 COLUMNS: tuple[Column[Archived], ...] = (

@@ -18,8 +18,7 @@ from carteiro.cli.tickets.dlq.desk import (
     at_the_archive,
     refuse_both,
 )
-from carteiro.tickets.archived import State
-from carteiro.tickets.mongo_archive import Step
+from carteiro.tickets.archived import State, Step
 
 
 @at_the_archive

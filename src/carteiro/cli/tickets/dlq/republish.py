@@ -18,12 +18,10 @@ from carteiro.cli.tickets.dlq.desk import (
     Tickets,
     Why,
     at_the_archive,
+    needing_libraries,
     refuse_both,
 )
-from carteiro.tickets.archived import State
-from carteiro.tickets.counter import RetryCounter
-from carteiro.tickets.mongo_archive import Wanted
-from carteiro.tickets.publisher import Publisher
+from carteiro.tickets.archived import State, Wanted
 from carteiro.tickets.redrive import MOST_REDRIVES, Answer, Redrive, Redriven, Tally, Terms
 
 # A redriving one is what a run left behind that was killed.
@@ -100,6 +98,10 @@ async def republish(  # noqa: PLR0913 - a parameter per flag
 
 
 async def _run(desk: Desk, wanted: Wanted, how: HowTo, *, is_dry: bool, is_listed: bool) -> None:
+    with needing_libraries():
+        from carteiro.tickets.counter import RetryCounter  # noqa: PLC0415 - dear, and for this command alone
+        from carteiro.tickets.publisher import Publisher  # noqa: PLC0415 - as above
+
     settings = desk.settings.tickets
     counter, publisher = RetryCounter(settings.redis), Publisher(settings)
     redrive = Redrive(desk.archive, counter, publisher, topic=settings.topic, terms=how.as_terms())
