@@ -30,7 +30,7 @@ _RARE = {"task_type": OTHER, "error_type": OTHER}
 
 SEND_EVERY = timedelta(minutes=1)
 ACTIVE_FOR = timedelta(minutes=5)  # after the last death of its kind
-_GATHER = timedelta(seconds=1)  # a burst is one alert, not one for its first and one for the rest
+GATHER = timedelta(seconds=1)  # a burst is one alert, not one for its first and one for the rest
 _ENDS_AFTER = 3 * SEND_EVERY  # if nothing more is heard of us
 _PATIENCE_S = 10.0
 _LAST_PATIENCE_S = 2.0
@@ -62,14 +62,13 @@ class Alerts:
         url: str,
         *,
         on_drop: Callable[[int], None],
-        now: Callable[[], datetime] = lambda: datetime.now(UTC),
         send_every: timedelta = SEND_EVERY,
-        gather: timedelta = _GATHER,
+        gather: timedelta = GATHER,
+        active_for: timedelta = ACTIVE_FOR,
     ) -> None:
         self._url = url
         self._on_drop = on_drop
-        self._now = now
-        self._send_every, self._gather = send_every, gather
+        self._send_every, self._gather, self._active_for = send_every, gather, active_for
         self._groups: dict[Labels, _Group] = {}
         self._news = asyncio.Event()
         self._is_answering = True
@@ -92,7 +91,7 @@ class Alerts:
             return
         if labels not in self._groups and len(self._groups) >= MOST_GROUPS:
             labels = tuple((name, _RARE.get(name, said)) for name, said in labels)
-        before, now = self._groups.get(labels), self._now()
+        before, now = self._groups.get(labels), datetime.now(UTC)
         self._groups[labels] = _Group(
             began=now if before is None else before.began,
             last=now,
@@ -117,16 +116,18 @@ class Alerts:
 
     async def _wait_for_news(self) -> None:
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._news.wait(), self._send_every.total_seconds())
+            # Not wait_for: before Python 3.12 it may swallow a cancellation.
+            async with asyncio.timeout(self._send_every.total_seconds()):
+                await self._news.wait()
             await asyncio.sleep(self._gather.total_seconds())
         self._news.clear()
 
     async def _send(self, client: httpx.AsyncClient, patience: float) -> None:
-        now = self._now()
+        now = datetime.now(UTC)
         sending = dict(self._groups)
         if not sending:
             return
-        body = [_alert(labels, group, now) for labels, group in sending.items()]
+        body = [self._alert(labels, group, now) for labels, group in sending.items()]
         fault = await self._post(client, body, patience)
         self._tell_of(fault)
         for labels, group in sending.items():
@@ -143,10 +144,29 @@ class Alerts:
             return str(error) or type(error).__name__
         return None if answer.is_success else f"it answers {answer.status_code}"
 
+    def _is_over(self, group: _Group, now: datetime) -> bool:
+        return now - group.last >= self._active_for
+
+    def _alert(self, labels: Labels, group: _Group, now: datetime) -> Mapping[str, Any]:
+        named = dict(labels)
+        ends = now if self._is_over(group, now) else now + _ENDS_AFTER
+        what = f"Tickets of {named['task_type']} that died of {named['error_type']}"
+        return {
+            "labels": named,
+            "annotations": {
+                "summary": f"{what}: {group.count}",
+                "description": group.error,
+                "ticket_id": group.ticket,
+                "action": _ACTIONS[named["alertname"]],
+            },
+            "startsAt": group.began.isoformat(),
+            "endsAt": ends.isoformat(),
+        }
+
     def _settle(self, labels: Labels, sent: _Group, now: datetime, *, is_sent: bool) -> None:
         """Forget what is over; what was never told, and is over, is dropped."""
         group = self._groups[labels]
-        if _is_over(group, now) and group.count == sent.count:
+        if self._is_over(group, now) and group.count == sent.count:
             del self._groups[labels]
             if not (is_sent or group.is_sent):
                 self._on_drop(group.count)
@@ -168,23 +188,3 @@ def _labels(name: str, task_type: str, error_type: str, severity: str) -> Labels
         ("error_type", error_type[:_LONGEST_LABEL] or OTHER),
         ("severity", severity),
     )
-
-
-def _is_over(group: _Group, now: datetime) -> bool:
-    return now - group.last >= ACTIVE_FOR
-
-
-def _alert(labels: Labels, group: _Group, now: datetime) -> Mapping[str, Any]:
-    named = dict(labels)
-    ends = now if _is_over(group, now) else now + _ENDS_AFTER
-    return {
-        "labels": named,
-        "annotations": {
-            "summary": f"Tickets of {named['task_type']} that died of {named['error_type']}: {group.count}",
-            "description": group.error,
-            "ticket_id": group.ticket,
-            "action": _ACTIONS[named["alertname"]],
-        },
-        "startsAt": group.began.isoformat(),
-        "endsAt": ends.isoformat(),
-    }

@@ -6,7 +6,7 @@ of the client are made in one thread; what the group decides is told there, whil
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
@@ -14,6 +14,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 
 from carteiro.config import TicketSettings
 from carteiro.tickets.kafka_client import client_options
+from carteiro.tickets.ports import Part
 from carteiro.tickets.ticket import Record
 
 Answer = TypeVar("Answer")
@@ -43,10 +44,12 @@ class DeadLetterLog:
         self._on_trouble = on_trouble
         self._trouble: str | None = None
         self._in_hand: list[Record] = []
+        self._uncommitted: dict[Part, int] = {}
         self._is_resting = False
         self._thread = ThreadPoolExecutor(1, "dead-letter-log")
         options = client_options(settings) | _OPTIONS | {"group.id": self.group}
-        self._consumer = Consumer(options | {"error_cb": self._hear})
+        heard = {"error_cb": self._hear, "on_commit": self._committed}
+        self._consumer = Consumer({**options, **heard})
 
     async def open(self) -> None:
         """Become a member of the group."""
@@ -89,6 +92,8 @@ class DeadLetterLog:
             self._is_resting = False
         if self._trouble is not None:
             self._look_again()
+        elif self._uncommitted:
+            self._commit_again()
         self._take_more()
 
     def _stay(self, seconds: float) -> None:
@@ -121,14 +126,23 @@ class DeadLetterLog:
     def _commit(self) -> None:
         ends = {(each.topic, each.partition): each.offset + 1 for each in self._in_hand}
         self._in_hand.clear()
-        offsets = [TopicPartition(*place, end) for place, end in ends.items()]
-        if not offsets:
-            return
-        try:
-            self._consumer.commit(offsets=offsets, asynchronous=False)
-        except KafkaException as error:
-            # The next commit covers it; read again, it is known in the archive.
-            self._tell(str(error.args[0]))
+        self._send_commit(ends)
+
+    def _send_commit(self, ends: Mapping[Part, int]) -> None:
+        """Not waited for: without a broker that would take for ever, and nobody would stay a member."""
+        if ends:
+            offsets = [TopicPartition(*part, end) for part, end in ends.items()]
+            self._consumer.commit(offsets=offsets, asynchronous=True)
+
+    def _committed(self, error: KafkaError | None, offsets: list[TopicPartition]) -> None:
+        if error is not None:
+            # Kept for later. Who reads it again before knows it, so this is no loss.
+            self._uncommitted |= {(each.topic, each.partition): each.offset for each in offsets}
+            self._tell(error.str())
+
+    def _commit_again(self) -> None:
+        ends, self._uncommitted = self._uncommitted, {}
+        self._send_commit(ends)
 
     def _count_unread(self) -> int:
         positions = self._consumer.position(self._consumer.assignment())
@@ -142,6 +156,8 @@ class DeadLetterLog:
         """They are another member's now: what is in hand of them is that one's to archive."""
         gone = {(each.topic, each.partition) for each in partitions}
         self._in_hand = [each for each in self._in_hand if (each.topic, each.partition) not in gone]
+        for part in gone:
+            self._uncommitted.pop(part, None)
 
     # --- what keeps it from reading -----------------------------------------------------------
 
