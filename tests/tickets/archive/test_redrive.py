@@ -1,0 +1,440 @@
+"""Dead tickets go round again: once, with fresh attempts, wherever the run is stopped."""
+
+import random
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import orjson
+import pytest
+import redis
+from confluent_kafka import Consumer, Message
+
+from carteiro.config import TicketSettings
+from carteiro.errors import CarteiroError
+from carteiro.tickets.archived import Archived, Wanted
+from carteiro.tickets.counter import RetryCounter
+from carteiro.tickets.dead_letter import DeadTicket, Envelope
+from carteiro.tickets.mongo_archive import MongoArchive
+from carteiro.tickets.ports import CountsAway
+from carteiro.tickets.publisher import Publisher
+from carteiro.tickets.redrive import (
+    MOST_REDRIVES,
+    STALE_AFTER,
+    Answer,
+    Redrive,
+    Redriven,
+    Terms,
+    judge,
+)
+from support.archiving import tickets_settings
+from support.dead_tickets import a_dead_ticket, a_ticket
+from support.kafka_server import Broker
+from support.mongo_server import MongoServer
+from support.redis_server import RedisServer
+from support.services import HOST, free_port
+
+NOW = datetime(2026, 10, 1, 12, tzinfo=UTC)
+TERMS = Terms(by="ana", why="the host is back")
+RESTING = Wanted(states=("dead", "redriving"))
+
+
+class Kit:
+    """An archive, a topic, a Redis, and what a run needs of them."""
+
+    def __init__(
+        self, archive: MongoArchive, settings: TicketSettings, publisher: Publisher
+    ) -> None:
+        self.archive, self.settings, self.publisher = archive, settings, publisher
+        self.counter = RetryCounter(settings.redis)
+        self.slept: list[float] = []
+        self.now = NOW
+
+    def redrive(self, *, terms: Terms = TERMS, **instead: Any) -> Redrive:
+        """A run, with parts of it replaced."""
+        return Redrive(
+            self.archive,
+            instead.get("counts", self.counter),
+            instead.get("producer", self.publisher),
+            topic=instead.get("topic", self.settings.topic),
+            terms=terms,
+            now=lambda: self.now,
+            sleep=self._sleep,
+        )
+
+    async def _sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+
+    async def keep(self, *dead: DeadTicket) -> None:
+        """Archive these."""
+        await self.archive.keep(dead, now=NOW - timedelta(hours=1))
+
+    async def ran(self, wanted: Wanted = RESTING, **how: Any) -> dict[str, Answer]:
+        """Send what matches; what became of each."""
+        limit, rate = how.pop("limit", 0), how.pop("rate", None)
+        return await _answers(self.redrive(**how).run(wanted, limit=limit, rate=rate))
+
+    async def ticket(self, id: str = "T-1") -> Archived:
+        """What the archive has of it."""
+        found = await self.archive.show(id)
+        assert found is not None
+        return found
+
+    def produced(self) -> list[Message]:
+        """All that is on the topic of tickets."""
+        return _read(self.settings)
+
+
+async def _answers(run: AsyncIterator[list[Redriven]]) -> dict[str, Answer]:
+    return {each.ticket.id: each.answer async for page in run for each in page}
+
+
+def _read(settings: TicketSettings) -> list[Message]:
+    options = {
+        "bootstrap.servers": settings.bootstrap_servers,
+        "group.id": "reader",
+        "auto.offset.reset": "earliest",
+        "enable.auto.commit": False,
+        "enable.partition.eof": True,
+    }
+    consumer = Consumer(options)
+    found = []
+    try:
+        consumer.subscribe([settings.topic])
+        while (message := consumer.poll(30)) is not None and message.error() is None:
+            found.append(message)
+    finally:
+        consumer.close()
+    return found
+
+
+@pytest.fixture
+async def kit(
+    archive: MongoArchive,
+    topics: dict[str, str],
+    redis_server: RedisServer,
+    mongo: MongoServer,
+    database: str,
+) -> AsyncIterator[Kit]:
+    """With a topic and a database of its own."""
+    settings = tickets_settings(
+        **topics, REDIS=redis_server.url, MONGO=mongo.url, MONGO_DATABASE=database
+    )
+    publisher = Publisher(settings)
+    made = Kit(archive, settings, publisher)
+    yield made
+    await publisher.close()
+    await made.counter.close()
+
+
+@pytest.fixture
+def keys(redis_server: RedisServer) -> Iterator[redis.Redis]:
+    """What the counter of failures keeps."""
+    with redis.Redis.from_url(redis_server.url, decode_responses=True) as client:
+        yield client
+
+
+class _Producer:
+    """Sends, and has something happen before or after it."""
+
+    def __init__(
+        self,
+        publisher: Publisher,
+        *,
+        before: Callable[[], object] = lambda: None,
+        after: Callable[[], Any] | None = None,
+    ) -> None:
+        self._publisher, self._before, self._after = publisher, before, after
+
+    async def send(
+        self, topic: str, envelopes: Sequence[Envelope]
+    ) -> Sequence[CarteiroError | None]:
+        self._before()
+        sent = await self._publisher.send(topic, envelopes)
+        if self._after is not None:
+            await self._after()
+        return sent
+
+
+class _Killed(BaseException):
+    """As if the process were gone: nobody tidies up."""
+
+
+async def _die() -> None:
+    raise _Killed
+
+
+# --- what is sent -----------------------------------------------------------------------------
+
+
+async def test_a_ticket_goes_back_as_it_came_but_pending(kit: Kit) -> None:
+    """Without what was said of its death, by its own key, with what came with it."""
+    await kit.keep(a_dead_ticket(a_ticket("T-1", nested={"a": [1, 2.5]})))
+
+    assert await kit.ran() == {"T-1": "redriven"}
+
+    [message] = kit.produced()
+    assert message.key() == b"T-1"
+    assert orjson.loads(message.value() or b"") == a_ticket(
+        "T-1", nested={"a": [1, 2.5]}, status="PENDING"
+    )
+    assert message.headers() == [("trace", b"abc"), ("carteiro_redrives", b"1")]
+
+
+async def test_who_sent_it_when_and_why_stands_in_its_history(kit: Kit) -> None:
+    """For whoever looks at it afterwards."""
+    await kit.keep(a_dead_ticket())
+
+    run = kit.redrive()
+    await _answers(run.run(RESTING))
+
+    found = await kit.ticket()
+    assert found.state == "redriven"
+    expected = {"by": "ana", "why": "the host is back", "at": NOW, "run": run.id}
+    assert list(found.history) == [
+        {"what": "republishing"} | expected,
+        {"what": "republished"} | expected,
+    ]
+
+
+async def test_its_count_is_gone_before_it_is_on_its_way(kit: Kit, keys: redis.Redis) -> None:
+    """With the old one it would go straight back to the dead."""
+    names = ["ticket:retry_count:T-1", "ticket:dlq_done:T-1"]
+    keys.mset(dict.fromkeys(names, "3"))
+    await kit.keep(a_dead_ticket())
+    there: list[object] = []
+    producer = _Producer(kit.publisher, before=lambda: there.append(keys.exists(*names)))
+
+    await kit.ran(producer=producer)
+
+    assert there == [0]
+
+
+async def test_what_is_on_its_way_is_not_sent_twice(kit: Kit) -> None:
+    """Until it dies again."""
+    await kit.keep(a_dead_ticket())
+    first = await kit.ran()
+    second = await kit.ran()
+    by_id = await kit.ran(Wanted(ids=("T-1",)))
+    await kit.keep(a_dead_ticket(at=5, redrives=1))
+
+    third = await kit.ran()
+
+    assert (first, second, by_id) == ({"T-1": "redriven"}, {}, {"T-1": "already"})
+    assert third == {"T-1": "redriven"}
+    assert [dict(each.headers() or [])["carteiro_redrives"] for each in kit.produced()] == [
+        b"1",
+        b"2",
+    ]
+
+
+async def test_what_dies_again_before_it_is_marked_stays_dead(kit: Kit) -> None:
+    """A worker may be faster than we are."""
+    await kit.keep(a_dead_ticket())
+
+    async def dies() -> None:
+        await kit.keep(a_dead_ticket(at=9, redrives=1))
+
+    await kit.ran(producer=_Producer(kit.publisher, after=dies))
+
+    found = await kit.ticket()
+    assert (found.state, found.deaths) == ("dead", 2)
+
+
+async def test_only_so_many_and_not_faster(kit: Kit) -> None:
+    """What cannot be sent does not use up the limit."""
+    await kit.keep(
+        *(a_dead_ticket(a_ticket(f"T-{each}"), at=each) for each in range(7)),
+        a_dead_ticket(b"no ticket", at=9),
+    )
+
+    answers = await kit.ran(limit=5, rate=2.0)
+
+    assert sorted(answers.values()) == [*["redriven"] * 5, "undecodable"]
+    assert len(kit.produced()) == 5
+    assert kit.slept == [0.5, 1.0]  # one was sent, then two; after the last two nobody waits
+
+
+async def test_to_look_changes_nothing(kit: Kit) -> None:
+    """It says what would become of each."""
+    await kit.keep(
+        a_dead_ticket(),
+        a_dead_ticket(b"?", at=1),
+        a_dead_ticket(a_ticket("T-2"), at=2, redrives=MOST_REDRIVES),
+    )
+
+    foreseen = await _answers(kit.redrive().look(RESTING))
+
+    assert foreseen == {
+        "T-1": "redriven",
+        "poison:execution.tickets:0:1": "undecodable",
+        "T-2": "too_often",
+    }
+    assert kit.produced() == []
+    assert {(await kit.ticket(id)).state for id in foreseen} == {"dead"}
+    assert (await kit.ticket()).history == ()
+
+
+# --- what is not ------------------------------------------------------------------------------
+
+
+async def test_what_is_no_ticket_is_set_apart_and_goes_back_byte_by_byte_if_asked(kit: Kit) -> None:
+    """Released first: nobody sends by accident what was set apart."""
+    body = b"\xff\xfe{not JSON"
+    await kit.keep(a_dead_ticket(body))
+    [(id, first)] = (await kit.ran()).items()
+    set_apart = await kit.ticket(id)
+    raw = replace(TERMS, is_raw=True)
+    refused = await kit.ran(Wanted(ids=(id,)), terms=raw)
+
+    step = kit.redrive()._step("released")
+    await kit.archive.mark([set_apart], "dead", step)
+    sent = await kit.ran(Wanted(ids=(id,)), terms=raw)
+
+    assert (first, set_apart.state) == ("undecodable", "quarantined")
+    assert (refused, sent) == ({id: "quarantined"}, {id: "redriven"})
+    [message] = kit.produced()
+    assert message.value() == body
+
+
+async def test_a_ticket_kept_as_bytes_goes_back_as_a_ticket(kit: Kit) -> None:
+    """That no document could hold it is our affair."""
+    odd = a_ticket("T-1") | {"$where": {"a.b": 2**64 - 1}}
+    await kit.keep(a_dead_ticket(odd))
+
+    assert await kit.ran() == {"T-1": "redriven"}
+
+    [message] = kit.produced()
+    assert orjson.loads(message.value() or b"") == odd | {"status": "PENDING"}
+
+
+async def test_what_goes_round_and_round_is_stopped(kit: Kit) -> None:
+    """Unless somebody insists."""
+    await kit.keep(a_dead_ticket(redrives=MOST_REDRIVES))
+
+    stopped = await kit.ran()
+    forced = await kit.ran(terms=replace(TERMS, is_forced=True))
+
+    assert (stopped, forced) == ({"T-1": "too_often"}, {"T-1": "redriven"})
+
+
+def _archived(**facts: Any) -> Archived:
+    plain = Archived(
+        id="T-1",
+        type="BUILD",
+        state="dead",
+        reason="max_retries_exceeded",
+        metadata={},
+        processed_at=NOW,
+        published_at=NOW,
+        source="",
+        redrives=0,
+        deaths=1,
+        run="",
+        run_at=None,
+        occurrences=(),
+        history=(),
+        headers=(),
+        fields=a_ticket(),
+        raw=None,
+        version=1,
+    )
+    return replace(plain, **facts)
+
+
+@pytest.mark.parametrize(
+    ("facts", "answer"),
+    [
+        ({"state": "redriven"}, "already"),
+        ({"state": "quarantined"}, "quarantined"),
+        ({"state": "redriving", "run_at": NOW}, "elsewhere"),
+        ({"fields": None, "raw": None}, "nothing_kept"),
+        ({"fields": None, "raw": b""}, "undecodable"),
+        ({"fields": None, "raw": b'{"ticket_id": 1}'}, "undecodable"),
+        ({"redrives": MOST_REDRIVES}, "too_often"),
+    ],
+)
+def test_why_nothing_is_sent(facts: dict[str, Any], answer: Answer) -> None:
+    """Each case has a name, so that people know what to do."""
+    assert judge(_archived(**facts), TERMS, now=NOW) == answer
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {},
+        {"state": "redriving", "run_at": NOW - STALE_AFTER},
+        {"state": "redriving", "run_at": None},
+        {"redrives": MOST_REDRIVES - 1},
+    ],
+)
+def test_what_is_sent(facts: dict[str, Any]) -> None:
+    """Also what a run left behind that was killed."""
+    assert isinstance(judge(_archived(**facts), TERMS, now=NOW), Envelope)
+
+
+# --- stopped on the way -----------------------------------------------------------------------
+
+
+async def test_killed_after_producing_it_is_sent_once_more_and_that_is_said(kit: Kit) -> None:
+    """Not at once: as long as the other run may be alive it is left to it."""
+    await kit.keep(a_dead_ticket())
+    with pytest.raises(_Killed):
+        await kit.ran(producer=_Producer(kit.publisher, after=_die))
+
+    at_once = await kit.ran()
+    kit.now += STALE_AFTER
+    later = await kit.ran()
+
+    assert (at_once, later) == ({"T-1": "elsewhere"}, {"T-1": "again"})
+    assert len(kit.produced()) == 2
+    assert (await kit.ticket()).state == "redriven"
+
+
+async def test_killed_before_producing_it_is_sent_by_the_next_run(kit: Kit) -> None:
+    """How far it came stands in the documents."""
+    await kit.keep(*(a_dead_ticket(a_ticket(f"T-{each}"), at=each) for each in range(3)))
+
+    def die() -> None:
+        raise _Killed
+
+    with pytest.raises(_Killed):
+        await kit.ran(producer=_Producer(kit.publisher, before=die))
+    kit.now += STALE_AFTER
+
+    assert await kit.ran() == {"T-0": "again", "T-1": "again", "T-2": "again"}
+    assert len(kit.produced()) == 3
+
+
+async def test_without_redis_nothing_is_sent(kit: Kit) -> None:
+    """It is dead as before, and the next run sends it."""
+    await kit.keep(a_dead_ticket())
+    away = RetryCounter(f"redis://{HOST}:{free_port()}/0")
+
+    with pytest.raises(CountsAway, match=r"tickets\.redis"):
+        await kit.ran(counts=away)
+
+    found = await kit.ticket()
+    assert (found.state, found.history[-1]["what"]) == ("dead", "republish failed")
+    assert kit.produced() == []
+    assert await kit.ran() == {"T-1": "redriven"}
+    await away.close()
+
+
+async def test_what_kafka_does_not_take_is_dead_as_before(kit: Kit, kafka: Broker) -> None:
+    """With what Kafka said in its history."""
+    small = kafka.new_topic(settings={"max.message.bytes": "70000"})
+    await kit.keep(a_dead_ticket(a_ticket("large", text=_incompressible())), a_dead_ticket(at=1))
+
+    answers = await kit.ran(topic=small)
+
+    assert answers == {"large": "failed", "T-1": "redriven"}
+    failed = await kit.ticket("large")
+    assert failed.state == "dead"
+    assert failed.history[-1]["what"] == "republish failed"
+
+
+def _incompressible() -> str:
+
+    return random.Random(7).randbytes(100_000).hex()
