@@ -301,6 +301,8 @@ async def test_purge_ends_exactly_where_it_says(archive: MongoArchive) -> None:
 # --- away -------------------------------------------------------------------------------------
 
 
+@pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
+@pytest.mark.usefixtures("collected")
 async def test_a_server_that_is_away_is_named_without_its_password() -> None:
     """Whoever reads the log learns where to look, and nothing else."""
     port = free_port()
