@@ -47,8 +47,12 @@ from carteiro.tickets.dead_letter import DeadTicket
 from carteiro.tickets.ticket import TicketId
 
 LARGEST_DOCUMENT = 16 * 1024 * 1024 - 16 * 1024  # what the server adds must fit, too
-_PATIENCE_MS = 5_000
 _ANSWER_MS = 30_000
+_PATIENCE_MS = {
+    "serverSelectionTimeoutMS": 5_000,
+    "connectTimeoutMS": 5_000,
+    "socketTimeoutMS": _ANSWER_MS,
+}
 _DUPLICATE = 11000
 _ROUNDS = 6  # of looking again: somebody else was faster, or it has to be poorer
 _NEVER = 0  # the version of no document
@@ -100,9 +104,7 @@ class MongoArchive:
                 settings.mongo,
                 tz_aware=True,
                 appname="carteiro",
-                serverSelectionTimeoutMS=_PATIENCE_MS,
-                connectTimeoutMS=_PATIENCE_MS,
-                socketTimeoutMS=_ANSWER_MS,
+                **_patience(settings.mongo),
             )
         except (ConfigurationError, ValueError) as error:
             raise ConfigError(f"tickets.mongo cannot be used: {_reason(error)}") from None
@@ -409,6 +411,12 @@ def _after(cursor: Cursor) -> Document:
     at_ms, _, id = cursor.partition(":")
     at = _EPOCH + int(at_ms) * _MILLISECOND
     return {"$or": [{"processed_at": {"$lt": at}}, {"processed_at": at, "ticket_id": {"$lt": id}}]}
+
+
+def _patience(url: str) -> Mapping[str, int]:
+    """How long is waited for what, unless the address says it."""
+    said = url.lower()
+    return {name: each for name, each in _PATIENCE_MS.items() if f"{name.lower()}=" not in said}
 
 
 def _address(client: AsyncMongoClient[Document]) -> str:
