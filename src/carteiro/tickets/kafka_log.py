@@ -186,6 +186,7 @@ class _Member:
 
     def _revoked(self, _: Consumer, parts: list[TopicPartition]) -> None:
         commits = self._tell(self._keeper.revoked([_part(each) for each in parts]))
+        self._run_errands()  # commits that were asked for before must not come after the last ones
         if commits:
             with suppress(KafkaException):  # then it is read again
                 _commit(self._consumer, commits)

@@ -92,8 +92,8 @@ class TicketMetrics(Collector):
         reasons: tuple[Reason, ...] = get_args(Reason)
         self._dead: Counter[_Labels] = Counter(dict.fromkeys(product(reasons, labels), 0))
         self._publish_errors = Counter({self._errors.label(each): 0 for each in _FORESEEN_ERRORS})
-        self._done, self._failed, self._paused = (
-            Counter(dict.fromkeys(labels, 0)) for _ in range(3)
+        self._done, self._at_once, self._failed, self._paused = (
+            Counter(dict.fromkeys(labels, 0)) for _ in range(4)
         )
         self._retry_count = Histogram(RETRY_COUNT.buckets)
         self._gauges: dict[Metric, float] = {LAG: 0, HELD_KEYS: 0, REDIS_UP: 0}
@@ -110,6 +110,14 @@ class TicketMetrics(Collector):
         """A ticket is done, after so many failures."""
         self._done[self._types.get(type, OTHER)] += 1
         self._retry_count.observe(failures)
+
+    def done_at_once(self, type: TaskType, total: int) -> None:
+        """So many tickets that never failed are done by now, since the start; beside those of `done`."""
+        label = self._types.get(type, OTHER)
+        new = total - self._at_once[label]
+        self._at_once[label] = total
+        self._done[label] += new
+        self._retry_count.observe(0, new)
 
     def failed(self, type: TaskType) -> None:
         """An execution failed."""

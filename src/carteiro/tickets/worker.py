@@ -77,6 +77,8 @@ class TicketWorker:
 
     def page(self) -> bytes:
         """Its figures, for Prometheus."""
+        for line in self._runner.lines:
+            self._metrics.done_at_once(line.type, line.done_at_once)
         self._metrics.lags(self._runner.lag)
         self._metrics.holds(self._runner.held_keys)
         return self._metrics.page()
