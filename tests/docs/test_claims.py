@@ -27,6 +27,7 @@ from support.pages import REPOSITORY, pages, text_of
 NUMBERS = {1: "one", 2: "two", 3: "three", 4: "four", 5: "five", 6: "six"}
 ORDINALS = {2: "second", 3: "third", 4: "fourth", 5: "fifth"}
 _COMMAND = re.compile(r"^\| `make ([a-z]+)", re.MULTILINE)
+_SERVER = re.compile(r"^\| `(\w+)` \|(?:[^|]*\|){3}$", re.MULTILINE)
 _TARGET = re.compile(r"^([a-z-]+):.*## ", re.MULTILINE)
 
 _METRIC = re.compile(r"\bcarteiro_[a-z_]+\b(?!\.)")
@@ -95,11 +96,18 @@ def test_a_claim_in_prose_is_what_the_code_says(page: str, claim: str) -> None:
     assert claim in " ".join(text_of(page).split())
 
 
+def test_the_table_of_servers_is_what_is_installed() -> None:
+    """Every server that the tests start is explained, and no other."""
+    [names] = re.findall(r"^all=\((.*)\)$", text_of("tools/services"), re.MULTILINE)
+
+    assert _SERVER.findall(text_of("CONTRIBUTING.md")) == names.split()
+
+
 def test_the_table_of_commands_is_what_make_offers() -> None:
     """Every command that `make` lists is explained, and no other."""
     targets = set(_TARGET.findall((REPOSITORY / "Makefile").read_text("utf-8")))
 
-    assert set(_COMMAND.findall(text_of("CONTRIBUTING.md"))) == targets - {"help", "services"}
+    assert set(_COMMAND.findall(text_of("CONTRIBUTING.md"))) == targets - {"help"}
 
 
 @pytest.mark.parametrize("page", [page for page in pages() if _METRIC.search(text_of(page))])
