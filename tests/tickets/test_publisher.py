@@ -3,12 +3,14 @@
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from uuid import uuid4
 
 import pytest
 from confluent_kafka import KafkaError
 
 from carteiro.config import TicketSettings
+from carteiro.errors import ConfigError
 from carteiro.tickets import publisher as module
 from carteiro.tickets.dead_letter import Envelope, opened
 from carteiro.tickets.publisher import TIMED_OUT, Publisher, PublishFailed
@@ -181,3 +183,14 @@ async def test_a_queue_that_is_full_fails_it_for_now(
 
         assert (failed.value.error_type, failed.value.is_permanent) == ("QueueFull", False)
         first.cancel()
+
+
+async def test_properties_that_a_producer_cannot_have_are_refused_at_once(tmp_path: Path) -> None:
+    """They would break the promise that nothing is written twice."""
+    file = tmp_path / "kafka.properties"
+    file.write_text("client.id=hunter22\nmax.in.flight=1000\n", "utf-8")
+
+    with pytest.raises(ConfigError, match=r"max\.in\.flight") as error:
+        Publisher(settings_of(kafka_file=str(file)))
+
+    assert "hunter22" not in str(error.value)

@@ -20,7 +20,7 @@ from carteiro.config import TicketSettings
 from carteiro.errors import CarteiroError
 from carteiro.tickets import events
 from carteiro.tickets.dead_letter import LIMIT, Death, Envelope, forms, size
-from carteiro.tickets.kafka_client import client_options
+from carteiro.tickets.kafka_client import client_options, refusal
 from carteiro.tickets.scrubbing import scrub
 
 TIMED_OUT, TOO_LARGE = "TimeoutError", "MSG_SIZE_TOO_LARGE"  # types of errors
@@ -78,7 +78,11 @@ class Publisher:
 
     def __init__(self, settings: TicketSettings) -> None:
         self._topic, self._group = settings.dlq_topic, settings.group
-        self._producing = _Producing(_CHANGEABLE | client_options(settings) | _OPTIONS)
+        options = _CHANGEABLE | client_options(settings) | _OPTIONS
+        try:
+            self._producing = _Producing(options)
+        except KafkaException as error:
+            raise refusal(settings, error) from None
 
     async def publish(self, death: Death) -> None:
         """Put a dead letter into its topic, in the fullest form that the topic takes."""
