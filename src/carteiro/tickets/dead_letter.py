@@ -7,6 +7,7 @@ of the last death are replaced, not added to: else a ticket that is redriven aga
 """
 
 import hashlib
+import re
 from base64 import b64decode, b64encode
 from binascii import Error as NotBase64
 from collections.abc import Iterator, Mapping
@@ -33,7 +34,7 @@ Headers: TypeAlias = tuple[tuple[str, bytes], ...]
 
 TOPIC_LIMIT = 2 * 1024 * 1024  # max.message.bytes of the topic: of a batch, compressed
 LIMIT = TOPIC_LIMIT - 4096  # what does not compress must fit, too, in a batch of its own
-LONG_ERROR, SHORT_ERROR, SHORTEST_ERROR = 65536, 4096, 1024  # bytes
+LONG_ERROR, SHORT_ERROR, SHORTEST_ERROR = 16384, 4096, 1024  # bytes
 UNKNOWN_REASON = "unknown"  # of what others put into the topic
 
 METADATA = "dlq_metadata"
@@ -48,6 +49,7 @@ _OURS = ("dlq_", "carteiro_", "__dlq.errors.", "kafka_dlt-")
 _BATCH_BYTES, _HEADER_BYTES = 128, 10  # what a batch and a header cost beyond their texts, at most
 _LONGEST_NAME = 256
 _MOST = 2**31 - 1
+_NUMBER = re.compile("[0-9]{1,19}")
 _LAST_MS = 253_402_300_799_999  # the last moment that has a date of four digits
 
 
@@ -111,7 +113,8 @@ def forms(death: Death, *, published_at_ms: int, group: str) -> Iterator[Envelop
     error = scrubbed_start(death.error, LONG_ERROR)
     whole = _metadata(death, error, published_at_ms)
     short = _metadata(death, cut(error, SHORT_ERROR), published_at_ms)
-    headers = _headers(death, cut(error, SHORTEST_ERROR), group)
+    shortest = _metadata(death, cut(error, SHORTEST_ERROR), published_at_ms) | _whence(death)
+    headers = _headers(death, shortest["original_error"], group)
     carried = headers + _carried(death.ticket.record)
     yield Envelope(key, _body(death, whole), carried)
     short_body = _body(death, short)
@@ -119,9 +122,9 @@ def forms(death: Death, *, published_at_ms: int, group: str) -> Iterator[Envelop
     yield Envelope(key, short_body, headers)
     record = death.ticket.record
     if record.body is not None:
-        told = (METADATA, orjson.dumps(short | _whence(death)))
+        told = (METADATA, orjson.dumps(shortest))
         yield Envelope(key, record.body, (*headers, told))
-    yield Envelope(key, _named(death, short | _whence(death) | _pointer(record)), headers)
+    yield Envelope(key, _named(death, shortest | _pointer(record)), headers)
 
 
 def size(made: Envelope) -> int:
@@ -293,7 +296,7 @@ def _source(headers: Mapping[str, bytes | None], metadata: Mapping[str, Any]) ->
     topic, partition, offset = (
         _text(headers.get(f"__dlq.errors.{name}")) for name in ("topic", "partition", "offset")
     )
-    if is_fit(topic) and partition.isdecimal() and offset.isdecimal():
+    if is_fit(topic) and _NUMBER.fullmatch(partition) and _NUMBER.fullmatch(offset):
         return f"{topic}|{partition}|{offset}"
     said = metadata.get("source")
     return said if is_fit(said) else ""
@@ -310,7 +313,7 @@ def _reason(
 
 def _redrives(headers: Mapping[str, bytes | None]) -> int:
     said = _text(headers.get(REDRIVES))
-    return min(int(said), _MOST) if said.isdecimal() and len(said) < len(str(_MOST)) else 0
+    return int(said) if _NUMBER.fullmatch(said) and int(said) <= _MOST else 0
 
 
 def _without_metadata(fields: Mapping[str, Any]) -> dict[str, Any]:

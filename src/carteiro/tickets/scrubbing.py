@@ -7,9 +7,11 @@ rather takes too much than too little: whoever needs the rest finds it where the
 import re
 
 _GONE = "***"
-_WINDOW = 8192  # characters; no secret that is known here is longer
+_WINDOW = 1024  # characters; no pattern needs to see more of a secret to know it
 
 _QUOTED = r"b?(?P<quote>\\*[\"'])(?:(?!(?P=quote))(?:\\.|.))*"
+_SAYS = r"[\\\"']*\s*[:=]\s*|\\*[\"']\s*,\s*(?=b?\\*[\"'])"
+_WORD = r"(?:[^\s/?#@\"'<>]{0,256}+@)+"
 _NAMED = (
     r"pass(?:word|wd|phrase)|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|account[_-]?key|credential"
     r"|signature|session[_-]?id|(?<![A-Za-z])(?:pwd|sig|sid|jwt)(?![A-Za-z])"
@@ -23,38 +25,30 @@ _ISSUED = (
 )
 
 _PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
-    (re.compile(pattern, re.IGNORECASE if insensitive else 0), put)
-    for pattern, insensitive, put in (
-        (
-            r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----(?s:.)*?(?:-----END [A-Z0-9 ]*-----|\Z)",
-            False,
-            _GONE,
-        ),
-        (rf"({_HEADERS})([\\\"']*\s*[:=]\s*)(?:{_QUOTED}|[^\r\n]+)", True, rf"\1\2{_GONE}"),
+    (re.compile(pattern), put)
+    for pattern, put in (
+        (r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----(?s:.)*?(?:-----END [A-Z0-9 ]*-----|\Z)", _GONE),
+        (rf"((?i:{_HEADERS}))({_SAYS})(?:{_QUOTED}|[^\r\n]+)", rf"\1\2{_GONE}"),
         # A password may hold what should have been escaped; then it ends at the last @ of the word.
         (
-            r"(://)(?:[^\s/?#\"'<>]{0,512}|[^\s/?#:@\"'<>]{0,256}:[^\s\"'<>]{0,512})@",
-            False,
+            rf"(://)(?:{_WORD}|[^\s/?#:@\"'<>]{{0,256}}+:[^\s\"'<>@]{{0,256}}+@(?:{_WORD})?)",
             rf"\1{_GONE}@",
         ),
         (
-            rf"((?:{_NAMED})[\w.-]{{0,40}})([\\\"']*\s*[:=]\s*)(?:{_QUOTED}|[^\s,;&\"'<>)}}\]]+)",
-            True,
+            rf"((?i:{_NAMED})[\w.-]{{0,40}}+)({_SAYS})(?:{_QUOTED}|[^\s,;&\"'<>)}}\]]+)",
             rf"\1\2{_GONE}",
         ),
-        (rf"(--[\w-]{{0,40}}(?:{_NAMED})\s+)[^\s]+", True, rf"\1{_GONE}"),
+        (rf"((?<![\w-])--(?i:[a-z-]{{0,40}}?(?:{_NAMED}))\s+)\S+", rf"\1{_GONE}"),
         (
-            r"\b(bearer|basic)\s+(?!auth|cred|realm|scheme|token)[\w.~+/-]{8,}=*",
-            True,
-            rf"\1 {_GONE}",
+            r"\b((?i:bearer|basic)\s+)(?!(?i:auth|cred|realm|scheme|token))[\w.~+/-]{8,}=*",
+            rf"\1{_GONE}",
         ),
-        (r"\beyJ[\w-]{8,}(?:\.[\w-]*){1,4}", False, _GONE),
-        (rf"(?<![A-Za-z0-9])(?:{_ISSUED})", False, _GONE),
-        (r"(hooks\.slack\.com/)[\w/-]+", False, rf"\1{_GONE}"),
+        (r"\beyJ[\w-]{8,}(?:\.[\w-]*){1,4}", _GONE),
+        (rf"(?<![A-Za-z0-9])(?:{_ISSUED})", _GONE),
+        (r"(hooks\.slack\.com/)[\w/-]+", rf"\1{_GONE}"),
         # Keys of AWS have no mark of their own, but a length, and letters of all kinds: no digest has.
         (
             r"(?<![\w/+=])(?=[a-z0-9/+]*[A-Z])(?=[A-Z0-9/+]*[a-z])(?=[A-Za-z/+]*[0-9])[A-Za-z0-9/+]{40}(?![\w/+=])",
-            False,
             _GONE,
         ),
     )
@@ -71,7 +65,7 @@ def scrub(text: str) -> str:
 
 def scrubbed_start(text: str, most_bytes: int) -> str:
     """The start of a text, scrubbed, of so many bytes at most; a long text costs no more than its start."""
-    room = 4 * most_bytes + _WINDOW
+    room = 2 * most_bytes + _WINDOW
     # What is cut off might be what tells a secret, so the last that is left of a long text is not shown.
     scrubbed = scrub(text) if len(text) <= room else scrub(text[:room])[:-_WINDOW]
     return cut(scrubbed, most_bytes)
