@@ -3,6 +3,7 @@
 import inspect
 import io
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Any
 
 import orjson
@@ -32,6 +33,16 @@ def write_all() -> None:
     events.redis_away("redis://127.0.0.1:6379/0", "password=hunter22 is wrong")
     events.redis_back("redis://127.0.0.1:6379/0")
     events.kafka_trouble("_TRANSPORT", "sasl.password=hunter22")
+    events.tickets_waiting("Kafka: sasl.password=hunter22")
+    events.tickets_going_on("Kafka: sasl.password=hunter22")
+    why = {"type": "token=hunter22", "why": "https://me:hunter22@api.example/"}
+    events.ticket_failed(death.ticket, failures=1, after=timedelta(seconds=1), **why)
+    events.ticket_held(death)
+    events.ticket_outage_began("BUILD")
+    events.ticket_outage_ended("BUILD")
+    events.partitions_assigned([("execution.tickets", 0)])
+    events.partitions_revoked([("execution.tickets", 0)])
+    events.partitions_lost([("execution.tickets", 0)])
 
 
 def lines(level: str) -> list[dict[str, Any]]:
