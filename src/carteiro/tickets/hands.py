@@ -48,6 +48,9 @@ class Hands:
         self._ended = ended
         self._hands = [_Hand() for _ in range(many)]
         self._idle: list[asyncio.Future[None]] = []
+        self._is_waking = (
+            False  # a hand has been called that has not come yet: it calls the next one itself
+        )
         self._put_down = asyncio.Event()
         self._drains = 0  # how many wait for that
 
@@ -59,17 +62,12 @@ class Hands:
         return [*tasks, asyncio.create_task(self._watch_the_clock())]
 
     def wake(self) -> None:
-        """One more hand may find something to do."""
-        while self._idle:
+        """Another hand may find something to do; each that does calls the next one."""
+        while self._idle and not self._is_waking:
             hand = self._idle.pop()
             if not hand.done():
+                self._is_waking = True
                 hand.set_result(None)
-                return
-
-    def wake_all(self) -> None:
-        """All may."""
-        for _ in range(len(self._idle)):
-            self.wake()
 
     def interrupt(self, partition: Partition) -> None:
         """Cancel what is under way of a partition."""
@@ -106,57 +104,45 @@ class Hands:
                 await self._rest()
                 continue
             work, line, ticket = found
+            if self._idle and self._lanes.are_ready:
+                self.wake()  # this one may take long
             hand.work = work
             hand.late_at = now + line.time_limit
             line.running += 1
             try:
-                await self._see_to(hand, work, line, ticket, now)
+                error = await _error_of(hand, work, line, ticket, now)
+                if (
+                    error is None
+                    and line.health.is_perfect
+                    and not work.failures
+                    and work.partition.is_live
+                ):
+                    line.done_at_once += 1
+                    self._ended(work)
+                else:
+                    await self._settle(work, line, error)
             finally:
                 line.running -= 1
                 hand.work = None
             if self._drains:
                 self._put_down.set()
-            if line.ready:
+            if line.ready and not line.health.is_perfect:
                 self._look_after(line)
             taken += 1
             if taken % _BREATH == 0:
                 await asyncio.sleep(0)
 
-    async def _see_to(
-        self, hand: _Hand, work: Work, line: Line, ticket: Ticket, now: float
-    ) -> None:
-        health = line.health
-        work.began = 0 if health.is_perfect else health.begin(now)
-        ticket.attempt = work.failures + 1  # type: ignore[misc] # the handler has it from now on
-        error: BaseException | None = None
-        hand.is_running = True
-        try:
-            await line.function(ticket)
-        except (Exception, SystemExit, GeneratorExit, asyncio.CancelledError) as raised:  # noqa: BLE001 - it may fail in any way
-            error = _without_interruptions(hand, raised, line)
-        else:
-            if hand.interruptions:
-                _without_interruptions(hand, None, line)
-        finally:
-            hand.is_running = False  # from here on it must not be interrupted
-        if error is None and health.is_perfect and not work.failures and work.partition.is_live:
-            line.done_at_once += 1
-            self._ended(work)
-        else:
-            await self._settle(work, line, error)
-
     def _look_after(self, line: Line) -> None:
-        """This hand takes what is next, whichever line it is of: another may have to take what is left here."""
+        """While there is an outage nobody else calls a hand when the next trial may be made."""
         if line.health.is_out:
             wait = line.health.wait(time.monotonic())
             asyncio.get_running_loop().call_later(wait, self.wake)
-        elif line.limit is not None:
-            self.wake()
 
     async def _rest(self) -> None:
         woken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._idle.append(woken)
         await woken
+        self._is_waking = False
 
     async def _watch_the_clock(self) -> None:
         """Cancel what takes too long. One look at all of them now and then is cheaper than a timer for each."""
@@ -168,6 +154,22 @@ class Hands:
             for hand in self._hands:
                 if hand.is_running and hand.late_at <= now:
                     hand.interrupt()
+
+
+async def _error_of(
+    hand: _Hand, work: Work, line: Line, ticket: Ticket, now: float
+) -> BaseException | None:
+    """Run the handler; what it raised, or None. Only a cancellation that is meant for the hand goes on."""
+    work.began = 0 if line.health.is_perfect else line.health.begin(now)
+    ticket.attempt = work.failures + 1  # type: ignore[misc] # the handler has it from now on
+    hand.is_running = True
+    try:
+        await line.function(ticket)
+    except (Exception, SystemExit, GeneratorExit, asyncio.CancelledError) as raised:  # noqa: BLE001 - it may fail in any way
+        hand.is_running = False
+        return _without_interruptions(hand, raised, line)
+    hand.is_running = False  # from here on it must not be interrupted
+    return _without_interruptions(hand, None, line) if hand.interruptions else None
 
 
 def _without_interruptions(

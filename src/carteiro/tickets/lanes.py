@@ -103,6 +103,11 @@ class Lanes:
         self._turns = deque(self.lines.values())
         self._bury = bury
 
+    @property
+    def are_ready(self) -> bool:
+        """Whether anything is that could be started, as far as its type allows."""
+        return any(line.ready for line in self._turns)
+
     def put(self, work: Work) -> None:
         """It has come; it starts when all of its key before it have ended."""
         lanes = work.partition.lanes

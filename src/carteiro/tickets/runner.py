@@ -150,6 +150,7 @@ class Runner:
         for work, standing in zip(works, standings, strict=True):
             if work.partition.is_live:
                 self._take_in(work, standing)
+        self._hands.wake()
         for partition in {work.partition for work in works}:
             self._committing.bound(partition)
 
@@ -177,7 +178,6 @@ class Runner:
         if work.line is None or work.failures:
             work.death = death_at_once(work, now_ms=_now_ms())
         self._lanes.put(work)
-        self._hands.wake()
 
     # --- what became of a ticket ------------------------------------------------------------------
 
@@ -192,7 +192,6 @@ class Runner:
     async def _succeeded(self, work: Work, line: Line) -> None:
         if line.health.succeeded(work.began, time.monotonic()):
             self._watch.outage_ended(line.type)
-            self._hands.wake_all()
         if work.failures:
             await self._counter.succeeded([work.ticket.id])
         self._watch.done(work)
