@@ -104,7 +104,7 @@ class Hands:
                 await self._rest()
                 continue
             work, line, ticket = found
-            if self._idle and self._lanes.are_ready:
+            if not self._is_waking and self._idle and self._lanes.are_ready:
                 self.wake()  # this one may take long
             hand.work = work
             hand.late_at = now + line.time_limit
