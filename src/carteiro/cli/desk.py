@@ -2,6 +2,7 @@
 
 import asyncio
 import functools
+import getpass
 import inspect
 import re
 import sys
@@ -76,13 +77,7 @@ def at_a_new_desk(work: Work) -> Command:
 
 
 def _command(work: Work, *, makes_store: bool) -> Command:
-    own = list(inspect.signature(work).parameters.values())[1:]
-    groups = {each.name: each.annotation for each in own if _is_group(each.annotation)}
-
-    @functools.wraps(work)
-    def command(**options: Any) -> None:  # noqa: ANN401 - those of the work
-        common = _taken(Common, options)
-        options |= {name: _taken(group, options) for name, group in groups.items()}
+    def begin(common: Common, options: Mapping[str, object]) -> None:
         settings = load(
             file=common.config, overrides={"store": common.store, "queue": common.queue}
         )
@@ -91,9 +86,28 @@ def _command(work: Work, *, makes_store: bool) -> Command:
             refuse_missing(settings)
         asyncio.run(_at_a_desk(work, settings, Printer(as_json=common.as_json), options))
 
+    return command_of(work, Common, begin)
+
+
+def command_of(
+    work: Work, common: type[Group], begin: Callable[[Group, Mapping[str, object]], None]
+) -> Command:
+    """A command with the options of the work, after its first parameter, and those that are ``common``.
+
+    It is begun with the common ones taken out, and the options of a group put together.
+    """
+    own = list(inspect.signature(work).parameters.values())[1:]
+    groups = {each.name: each.annotation for each in own if _is_group(each.annotation)}
+
+    @functools.wraps(work)
+    def command(**options: Any) -> None:  # noqa: ANN401 - those of the work
+        shared = _taken(common, options)
+        options |= {name: _taken(group, options) for name, group in groups.items()}
+        begin(shared, options)
+
     plain = [each for each in own if each.name not in groups]
-    shared = [each for group in (*groups.values(), Common) for each in _options_of(group)]
-    return told(_with_parameters(command, [*plain, *shared]))
+    grouped = [each for group in (*groups.values(), common) for each in _options_of(group)]
+    return told(_with_parameters(command, [*plain, *grouped]))
 
 
 def _is_group(annotation: object) -> bool:
@@ -178,3 +192,11 @@ def confirm(question: str, *, yes: bool) -> None:
         raise NotNow(f"{question} Nobody is here to be asked: add --yes")
     if not typer.confirm(question, err=True):
         raise typer.Exit(ExitCode.REFUSED)
+
+
+def who() -> str:
+    """On whose word something is done: whoever is logged in here."""
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):  # a user without a name
+        return "command line"

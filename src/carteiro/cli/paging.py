@@ -1,10 +1,9 @@
 """Lists of any length, a page at a time."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
-from carteiro.cli.desk import Desk
-from carteiro.cli.printing import Column, note
+from carteiro.cli.printing import Column, Printer, note
 from carteiro.model import Cursor, Page
 
 Row = TypeVar("Row")
@@ -13,8 +12,17 @@ Ask: TypeAlias = Callable[[Cursor | None, int], Awaitable[Page[Row]]]
 _LARGEST_PAGE = 500
 
 
+class HasPrinter(Protocol):
+    """A desk of any kind."""
+
+    @property
+    def out(self) -> Printer:
+        """How it prints."""
+        ...
+
+
 async def print_pages(
-    desk: Desk,
+    desk: HasPrinter,
     ask: Ask[Row],
     *,
     limit: int,

@@ -24,7 +24,7 @@ from redis.exceptions import RedisError
 from carteiro.model import value
 from carteiro.stores.redis.server import client_of, close, shown
 from carteiro.tickets import events
-from carteiro.tickets.ports import Standing
+from carteiro.tickets.ports import CountsAway, Standing
 from carteiro.tickets.ticket import TicketId
 
 TIME_TO_LIVE_S = 604_800  # 7 days, as long as the topic keeps a ticket
@@ -119,6 +119,20 @@ class RetryCounter:
         debt = _Debt(0, fresh=True, buried_at=place)
         if await self._asked(lambda redis: _written(redis, [(id, debt)])) is None:
             self._owe(id, debt)
+
+    async def forget(self, ids: Sequence[TicketId]) -> None:
+        """Forget all that is known of these, for sure: unlike all others it waits, and raises `CountsAway`."""
+        if self._client is None or not ids:
+            return
+        keys = [kind + id for id in ids for kind in (_COUNT, _BURIED)]
+        try:
+            await self._in_time(self._client.delete(*keys), _PAYING_PATIENCE_S)
+        except (RedisError, OSError) as error:
+            text = (
+                f"Redis at {self._shown} does not answer, and the failures of tickets are counted there: with "
+                "an old count a ticket would go straight back. Start it, or correct tickets.redis"
+            )
+            raise CountsAway(text) from error
 
     async def close(self) -> None:
         """Try once more to write what is owed, and part."""

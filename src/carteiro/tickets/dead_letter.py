@@ -115,10 +115,10 @@ def forms(death: Death, *, published_at_ms: int, group: str) -> Iterator[Envelop
     short = _metadata(death, cut(error, SHORT_ERROR), published_at_ms)
     shortest = _metadata(death, cut(error, SHORTEST_ERROR), published_at_ms) | _whence(death)
     headers = _headers(death, shortest["original_error"], group)
-    carried = headers + _carried(death.ticket.record)
-    yield Envelope(key, _body(death, whole), carried)
+    with_its_own = headers + carried(death.ticket.record) + _source_key(death.ticket.record)
+    yield Envelope(key, _body(death, whole), with_its_own)
     short_body = _body(death, short)
-    yield Envelope(key, short_body, carried)
+    yield Envelope(key, short_body, with_its_own)
     yield Envelope(key, short_body, headers)
     record = death.ticket.record
     if record.body is not None:
@@ -213,12 +213,13 @@ def _headers(death: Death, error: str, group: str) -> Headers:
     )
 
 
-def _carried(record: Record) -> Headers:
-    """What the ticket came with, without what was said of an earlier death."""
-    carried = tuple(
-        (name, said or b"") for name, said in record.headers if not name.startswith(_OURS)
-    )
-    return carried if record.key is None else (*carried, (SOURCE_KEY, record.key))
+def carried(record: Record) -> Headers:
+    """What a record came with, without what is said of a death."""
+    return tuple((name, said or b"") for name, said in record.headers if not name.startswith(_OURS))
+
+
+def _source_key(record: Record) -> Headers:
+    return () if record.key is None else ((SOURCE_KEY, record.key),)
 
 
 def _name(text: str) -> str:

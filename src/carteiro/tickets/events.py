@@ -41,6 +41,46 @@ def dlq_consumer_started(*, topic: str, group: str) -> None:
     event(Level.INFO, "Dead letters are archived from now on", "dlq_consumer_started", fields)
 
 
+def dlq_consumer_stopped() -> None:
+    """Tell that dead letters are not read any more, by this process."""
+    event(Level.INFO, "Dead letters are left to others", "dlq_consumer_stopped", {})
+
+
+def dlq_consumer_waiting(what: str, *, records: int = 0, wait: timedelta = timedelta(0)) -> None:
+    """Tell what the archive cannot go on without; it goes on by itself."""
+    said = "Dead letters stay in their topic meanwhile: it goes on by itself when this is over"
+    fields = {
+        "waitsFor": _shown(what),
+        "inHand": records,
+        "nextRetryDelay": wait // timedelta(milliseconds=1),
+    }
+    event(Level.WARN, said, "dlq_consumer_waiting", fields)
+
+
+def dlq_consumer_going_on(waited_for: str) -> None:
+    """Tell that a wait of the archive is over."""
+    fields = {"waitedFor": waited_for}
+    event(Level.INFO, "Dead letters are archived again", "dlq_consumer_going_on", fields)
+
+
+def dlq_archived(records: int, *, new: int) -> None:
+    """Tell how many dead letters are in the archive now, and how many of them were not before."""
+    fields = {"records": records, "new": new}
+    event(Level.INFO, "Dead letters archived", "dlq_archived", fields)
+
+
+def alertmanager_away(url: str, why: str) -> None:
+    """Tell that alerts do not arrive; nothing waits for them."""
+    said = "Alertmanager does not take alerts: they are sent again while they last, nothing waits for them"
+    fields = {"alertmanager": url, "errorReason": _shown(why)}
+    event(Level.WARN, said, "alertmanager_away", fields)
+
+
+def alertmanager_back(url: str) -> None:
+    """Tell that alerts arrive again."""
+    event(Level.INFO, "Alertmanager takes alerts again", "alertmanager_back", {"alertmanager": url})
+
+
 def dlq_topic_created(topic: str, *, partitions: int, replicas: int) -> None:
     """Tell that there was no topic for dead letters, and that there is one now."""
     fields = {"dlqTopic": topic, "partitions": partitions, "replicas": replicas}

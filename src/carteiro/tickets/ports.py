@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Protocol, TypeAlias
 
+from carteiro.errors import CarteiroError
 from carteiro.model import value
 from carteiro.tickets.dead_letter import Death
 from carteiro.tickets.notes import Noted
@@ -89,6 +90,10 @@ class Standing:
 
     failures: int
     buried_at: str
+
+
+class CountsAway(CarteiroError):
+    """Redis cannot be reached, and this time its answer is needed; says what to do."""
 
 
 class FailureCounter(Protocol):

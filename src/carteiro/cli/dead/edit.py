@@ -7,8 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from carteiro.cli.dead.letters import known_letter
-from carteiro.cli.dead.redrive import who
-from carteiro.cli.desk import Desk, at_a_desk
+from carteiro.cli.desk import Desk, at_a_desk, who
 from carteiro.cli.exit_codes import NotNow, WrongUse
 from carteiro.cli.files import read_document, read_words
 from carteiro.cli.messages import known_message

@@ -1,13 +1,12 @@
 """``carteiro dead redrive``: send again what could not be sent."""
 
-import getpass
 from collections.abc import Sequence
 from typing import Annotated
 
 import typer
 
 from carteiro.cli.dead.choice import Choice
-from carteiro.cli.desk import Desk, at_a_desk, confirm
+from carteiro.cli.desk import Desk, at_a_desk, confirm, who
 from carteiro.cli.documents import document_of
 from carteiro.cli.exit_codes import ExitCode, WrongUse
 from carteiro.cli.messages import known_message
@@ -95,11 +94,3 @@ async def _redrive_matching(desk: Desk, wanted: DeadFilter, rate: float | None) 
     left = tally.no_content
     past = f" {left} have no content any more: it is past its retention." if left else ""
     desk.out.answer(document_of(tally), f"On their way again: {tally.redriven}.{past}")
-
-
-def who() -> str:
-    """On whose word something is done: whoever is logged in here."""
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError):  # a user without a name
-        return "command line"

@@ -1,0 +1,31 @@
+"""``carteiro tickets archive``: dead letters from their topic into MongoDB."""
+
+from carteiro.cli import process
+from carteiro.cli.desk import told
+from carteiro.cli.options import ConfigFile
+from carteiro.cli.process import Part, run_together, stop_on_signals
+from carteiro.cli.tickets.dlq.desk import needing_libraries
+from carteiro.cli.tickets.page import page_part
+from carteiro.config import Settings, load
+
+
+@told
+def archive(*, config: ConfigFile = None) -> None:
+    """Archive dead tickets in MongoDB and tell the Alertmanager, until SIGTERM or Ctrl-C.
+
+    Several may run beside each other. While MongoDB or Kafka is away it waits, says so, and goes on by
+    itself.
+    """
+    settings = load(file=config)
+    process.run(_archive(settings), settings=settings)
+
+
+async def _archive(settings: Settings) -> None:
+    with needing_libraries():
+        from carteiro.tickets.archive import Archivist  # noqa: PLC0415 - dear, and for this command alone
+
+    stop = stop_on_signals()
+    archivist = Archivist(settings.tickets)
+    page = page_part(settings, archivist.page, lambda: archivist.waits_for)
+    part = Part(archivist.run, archivist.stop, archivist.stop)
+    await run_together([part, page], stop)

@@ -1,0 +1,150 @@
+"""``carteiro tickets dlq ls | group | show``: what there is."""
+
+import base64
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import orjson
+import typer
+
+from carteiro.cli.documents import document_of, plain
+from carteiro.cli.options import Limit
+from carteiro.cli.paging import print_pages
+from carteiro.cli.printing import Column
+from carteiro.cli.tickets.dlq.desk import Choice, Desk, at_the_archive
+from carteiro.model import DeadGroup
+from carteiro.tickets.archived import Archived, GroupBy, State
+from carteiro.tickets.redrive import fields_of
+
+COLUMNS: tuple[Column[Archived], ...] = (
+    Column("id", lambda row: row.id, is_whole=True),
+    Column("type", lambda row: row.type),
+    Column("error", lambda row: row.error_type),
+    Column("why", lambda row: row.error),
+    Column("reason", lambda row: row.reason),
+    Column("failures", lambda row: row.failures),
+    Column("deaths", lambda row: row.deaths),
+    Column("state", lambda row: row.state, is_whole=True),
+    Column("archived", lambda row: row.processed_at, is_whole=True),
+)
+_GROUPS: tuple[Column[DeadGroup], ...] = (
+    Column("group", lambda row: row.key or "(none)", is_whole=True),
+    Column("count", lambda row: row.count),
+    Column("oldest", lambda row: row.oldest, is_whole=True),
+    Column("newest", lambda row: row.newest, is_whole=True),
+)
+_OCCURRENCES: tuple[Column[Mapping[str, Any]], ...] = (
+    Column("died", lambda row: row.get("published_at"), is_whole=True),
+    Column("error", lambda row: row.get("error_type")),
+    Column("why", lambda row: row.get("original_error")),
+    Column("failures", lambda row: row.get("retry_count")),
+    Column("was at", lambda row: row.get("source")),
+)
+_HISTORY: tuple[Column[Mapping[str, Any]], ...] = (
+    Column("at", lambda row: row.get("at"), is_whole=True),
+    Column("what", lambda row: row.get("what")),
+    Column("by", lambda row: row.get("by")),
+    Column("why", lambda row: row.get("why")),
+    Column("run", lambda row: row.get("run")),
+)
+
+
+@at_the_archive
+async def ls(
+    desk: Desk,
+    *,
+    choice: Choice,
+    state: Annotated[State | None, typer.Option(help="What became of it since.")] = None,
+    limit: Limit = 50,
+) -> None:
+    """List archived dead tickets, newest first."""
+    wanted = choice.wanted(states=None if state is None else (state,))
+    await print_pages(
+        desk,
+        lambda cursor, size: desk.archive.find(wanted, cursor=cursor, limit=size),
+        limit=limit,
+        columns=COLUMNS,
+        document=summary,
+    )
+
+
+@at_the_archive
+async def group(
+    desk: Desk,
+    *,
+    by: Annotated[GroupBy, typer.Option(help="What they have in common.")] = "error_type",
+    choice: Choice,
+) -> None:
+    """Count archived dead tickets by what they have in common, the largest group first."""
+    groups = await desk.archive.group(by, choice.wanted())
+    desk.out.rows(groups, _GROUPS, lambda row: {"by": by} | document_of(row))
+    if not groups:
+        desk.out.none()
+
+
+@at_the_archive
+async def show(
+    desk: Desk, ticket: Annotated[str, typer.Argument(metavar="ID", help="The ticket.")]
+) -> None:
+    """Show one dead ticket: what it says, how often it died, and what was done with it."""
+    found = await desk.known_ticket(ticket)
+    desk.out.thing(_whole(found), _facts(found))
+    desk.out.beside("Deaths", found.occurrences, _OCCURRENCES)
+    desk.out.beside("History", found.history, _HISTORY)
+
+
+def summary(ticket: Archived) -> dict[str, Any]:
+    """What programs see of a ticket in a list."""
+    return {
+        "ticketId": ticket.id,
+        "taskType": ticket.type,
+        "state": ticket.state,
+        "reason": ticket.reason,
+        "errorType": ticket.error_type,
+        "originalError": ticket.error,
+        "retryCount": ticket.failures,
+        "deaths": ticket.deaths,
+        "redrives": ticket.redrives,
+        "source": ticket.source,
+        "publishedAt": plain(ticket.published_at),
+        "processedAt": plain(ticket.processed_at),
+    }
+
+
+def _whole(ticket: Archived) -> dict[str, Any]:
+    return summary(ticket) | {
+        "ticket": _readable(fields_of(ticket)),
+        "raw": None if ticket.raw is None else base64.b64encode(ticket.raw).decode(),
+        "dlqMetadata": _readable(ticket.metadata),
+        "occurrences": plain(list(ticket.occurrences)),
+        "history": plain(list(ticket.history)),
+    }
+
+
+def _readable(fields: Mapping[str, Any] | None) -> Any:  # noqa: ANN401 - whatever a ticket says
+    """What JSON can say of it: what others put into a document may be more."""
+    return orjson.loads(orjson.dumps(None if fields is None else dict(fields), default=str))
+
+
+def _facts(ticket: Archived) -> dict[str, object]:
+    return {
+        "id": ticket.id,
+        "type": ticket.type,
+        "state": ticket.state,
+        "reason": ticket.reason,
+        "error": f"{ticket.error_type}: {ticket.error}",
+        "failures": ticket.failures,
+        "deaths": ticket.deaths,
+        "redrives": ticket.redrives,
+        "died": ticket.published_at,
+        "archived": ticket.processed_at,
+        "was at": ticket.source,
+        "ticket": _shown(ticket),
+    }
+
+
+def _shown(ticket: Archived) -> str:
+    fields = fields_of(ticket)
+    if fields is not None:
+        return orjson.dumps(fields, default=str).decode()
+    return "not kept" if ticket.raw is None else f"{len(ticket.raw)} bytes that are no ticket"

@@ -1,0 +1,144 @@
+"""``carteiro tickets dlq republish``: send dead tickets round again."""
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import typer
+
+from carteiro.cli.desk import confirm, who
+from carteiro.cli.exit_codes import ExitCode
+from carteiro.cli.options import Yes, a_rate
+from carteiro.cli.printing import Column, note
+from carteiro.cli.progress import count_done
+from carteiro.cli.tickets.dlq.desk import (
+    Choice,
+    Desk,
+    DryRun,
+    Everything,
+    Tickets,
+    Why,
+    at_the_archive,
+    needing_libraries,
+    refuse_both,
+)
+from carteiro.tickets.archived import State, Wanted
+from carteiro.tickets.redrive import MOST_REDRIVES, Answer, Redrive, Redriven, Tally, Terms
+
+# A redriving one is what a run left behind that was killed.
+_RESTING: tuple[State, ...] = ("dead", "redriving")
+_TOLD: dict[Answer, str] = {
+    "again": "of these perhaps for the second time: an earlier run ended while it sent them",
+    "elsewhere": "another run has them, or had them until a minute ago: ask again if it was killed",
+    "quarantined": "quarantined, and left alone",
+    "undecodable": "no ticket, now quarantined: --raw sends the bytes of released ones as they were",
+    "nothing_kept": "their payload is not in the archive: look for it where dlq show says they were",
+    "too_often": "went round too often: mend what is wrong first; --force sends them anyway",
+    "failed": "not taken by Kafka: dead as before",
+    "changed": "died again or were changed meanwhile",
+}
+_COLUMNS: tuple[Column[Redriven], ...] = (
+    Column("id", lambda row: row.ticket.id, is_whole=True),
+    Column("type", lambda row: row.ticket.type),
+    Column("error", lambda row: row.ticket.error_type),
+    Column("answer", lambda row: row.answer),
+    Column("why", lambda row: row.error),
+)
+
+
+@dataclass(frozen=True)
+class HowTo:
+    """How they are sent."""
+
+    rate: Annotated[
+        float | None,
+        typer.Option(parser=a_rate, metavar="NUMBER", help="At most so many a second."),
+    ] = None
+    limit: Annotated[int, typer.Option(min=0, help="At most so many in all; 0 is all.")] = 0
+    raw: Annotated[
+        bool, typer.Option("--raw", help="Also what is no ticket: its bytes as they were.")
+    ] = False
+    force: Annotated[bool, typer.Option("--force", help="Also what went round too often.")] = False
+    max_redrives: Annotated[int, typer.Option(min=0, help="How often is too often.")] = (
+        MOST_REDRIVES
+    )
+    why: Why = ""
+
+    def as_terms(self) -> Terms:
+        """The same, as a run takes it."""
+        return Terms(
+            by=who(),
+            why=self.why,
+            is_raw=self.raw,
+            is_forced=self.force,
+            most_redrives=self.max_redrives,
+        )
+
+
+@at_the_archive
+async def republish(  # noqa: PLR0913 - a parameter per flag
+    desk: Desk,
+    tickets: Tickets = None,
+    *,
+    everything: Everything = False,
+    choice: Choice,
+    how: HowTo,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+) -> None:
+    """Put dead tickets on their topic again, as PENDING and with fresh attempts.
+
+    With ids these tickets, with --all every one that matches. What is on its way already is not sent
+    twice. Stopped half-way it can be asked again: how far it came stands in the archive.
+    """
+    refuse_both(tickets, everything=everything)
+    wanted = await desk.chosen(tickets, choice, _RESTING)
+    if everything and not dry_run:
+        confirm(f"Send {'all' if choice.is_any else 'matching'} dead tickets again?", yes=yes)
+    await _run(desk, wanted, how, is_dry=dry_run, is_listed=bool(tickets) or dry_run)
+
+
+async def _run(desk: Desk, wanted: Wanted, how: HowTo, *, is_dry: bool, is_listed: bool) -> None:
+    with needing_libraries():
+        from carteiro.tickets.counter import RetryCounter  # noqa: PLC0415 - dear, and for this command alone
+        from carteiro.tickets.publisher import Publisher  # noqa: PLC0415 - as above
+
+    settings = desk.settings.tickets
+    counter, publisher = RetryCounter(settings.redis), Publisher(settings)
+    redrive = Redrive(desk.archive, counter, publisher, topic=settings.topic, terms=how.as_terms())
+    tally = Tally()
+    try:
+        with count_done("republished") as tell:
+            run = (
+                redrive.look(wanted, limit=how.limit)
+                if is_dry
+                else redrive.run(wanted, rate=how.rate, limit=how.limit)
+            )
+            async for done in run:
+                tally = tally.plus(done)
+                tell(tally.sent)
+                if is_listed:
+                    desk.out.rows(done, _COLUMNS, _document)
+    finally:
+        await publisher.close()
+        await counter.close()
+    _sum_up(desk, redrive.id, tally, is_dry=is_dry, is_listed=is_listed)
+
+
+def _document(done: Redriven) -> dict[str, Any]:
+    found = {"ticketId": done.ticket.id, "answer": done.answer}
+    return found | ({"error": done.error} if done.error else {})
+
+
+def _sum_up(desk: Desk, run: str, tally: Tally, *, is_dry: bool, is_listed: bool) -> None:
+    """Say what became of all; with ``--json`` a list has said it already."""
+    if not (is_listed and desk.out.is_for_programs):
+        document = {"run": run, "dryRun": is_dry, "sent": tally.sent, "answers": dict(tally.counts)}
+        said = "Would be on their way again" if is_dry else f"On their way again (run {run})"
+        desk.out.answer(document, f"{said}: {tally.sent}.")
+    for answer, count in tally.counts:
+        if answer in _TOLD:
+            note(f"{count} {_TOLD[answer]}.")
+    if is_listed and not is_dry and tally.sent < tally.seen:
+        raise typer.Exit(ExitCode.REFUSED)
+    if tally.of("failed"):
+        raise typer.Exit(ExitCode.FAILED)

@@ -1,0 +1,138 @@
+"""The loop that archives dead letters: read, keep, tell, commit.
+
+Killed anywhere it loses nothing: a commit comes after the acknowledged write, and what is read twice is
+known by its place. While MongoDB is away nothing is read, nothing is committed, and the topic is the buffer.
+"""
+
+import asyncio
+import random
+import time
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+
+from carteiro.config import TicketSettings
+from carteiro.tickets import events
+from carteiro.tickets.alerts import Alerts
+from carteiro.tickets.archive_metrics import ArchiveMetrics
+from carteiro.tickets.archived import ArchiveAway
+from carteiro.tickets.dead_letter import opened
+from carteiro.tickets.dlq_log import DeadLetterLog
+from carteiro.tickets.kafka_client import KafkaAway, ensure_dlq_topic
+from carteiro.tickets.mongo_archive import MongoArchive
+from carteiro.tickets.ticket import Record
+
+FIRST_WAIT_S, LONGEST_WAIT_S = 0.25, 30.0
+_MOST_DOUBLINGS = 10
+_JITTER = 0.25  # archives that lost a database together do not come back together
+_STEP_S = 0.5  # of waiting, so that a stop is soon heard
+
+
+class Archivist:
+    """Archives what comes on the topic until it is stopped; it belongs to the event loop that it is made in."""
+
+    def __init__(self, settings: TicketSettings) -> None:
+        self._settings = settings
+        self._metrics = ArchiveMetrics()
+        self._archive = MongoArchive(settings)
+        self._alerts = Alerts(settings.alertmanager, on_drop=self._metrics.alerts_dropped.inc)
+        self._log = DeadLetterLog(settings, on_trouble=self._heard_of_kafka)
+        self._stopping = asyncio.Event()
+        self._is_prepared = False
+        self._waits = 0  # in a row
+        self._waits_for = {"Kafka": "", "MongoDB": ""}
+
+    @property
+    def waits_for(self) -> str:
+        """What it cannot go on without; "": it goes on, or has nothing to do."""
+        return "; ".join(filter(None, self._waits_for.values()))
+
+    def page(self) -> bytes:
+        """Its figures, for Prometheus."""
+        return self._metrics.page()
+
+    def stop(self) -> None:
+        """End after what is in hand."""
+        self._stopping.set()
+
+    async def run(self) -> None:
+        """Archive until `stop`; a database or a broker that is away is waited for."""
+        beside = [asyncio.create_task(self._alerts.run()), asyncio.create_task(self._have_topic())]
+        await self._log.open()
+        events.dlq_consumer_started(topic=self._log.topic, group=self._log.group)
+        try:
+            while not self._stopping.is_set():
+                await self._turn()
+        finally:
+            await self._log.close()
+            for each in beside:
+                each.cancel()
+            await asyncio.wait(beside)
+            await self._archive.close()
+            events.dlq_consumer_stopped()
+
+    async def _turn(self) -> None:
+        records = await self._log.read()
+        self._metrics.lag.set(len(records) + await self._log.lag())
+        try:
+            await self._prepare()
+            if records:
+                await self._keep(records)
+        except ArchiveAway as error:
+            await self._wait(str(error), records)
+        else:
+            self._go_on()
+
+    async def _prepare(self) -> None:
+        if not self._is_prepared:
+            await self._archive.prepare()
+            self._is_prepared = True
+
+    async def _keep(self, records: list[Record]) -> None:
+        fresh = await self._archive.keep([opened(each) for each in records], now=datetime.now(UTC))
+        for each in fresh:
+            self._alerts.died(each)
+        self._metrics.archived.inc(len(fresh))
+        await self._log.commit()
+        events.dlq_archived(len(records), new=len(fresh))
+
+    async def _wait(self, why: str, records: list[Record]) -> None:
+        """Stay a member of the group, and look again after a while that doubles each time."""
+        wait = min(FIRST_WAIT_S * 2**self._waits, LONGEST_WAIT_S)
+        wait *= random.uniform(1 - _JITTER, 1 + _JITTER)  # noqa: S311 - not for secrets
+        self._waits = min(self._waits + 1, _MOST_DOUBLINGS)
+        self._waits_for["MongoDB"] = why
+        self._metrics.is_up.set(0)
+        self._metrics.oldest_unarchived.set(_age_s(records))
+        events.dlq_consumer_waiting(why, records=len(records), wait=timedelta(seconds=wait))
+        until = time.monotonic() + wait
+        while not self._stopping.is_set() and (left := until - time.monotonic()) > 0:
+            await self._log.rest(min(left, _STEP_S))
+
+    def _go_on(self) -> None:
+        self._metrics.is_up.set(1)
+        self._metrics.oldest_unarchived.set(0)
+        if self._waits:
+            events.dlq_consumer_going_on("MongoDB")
+        self._waits, self._waits_for["MongoDB"] = 0, ""
+
+    def _heard_of_kafka(self, trouble: str | None) -> None:
+        if trouble is None:
+            events.dlq_consumer_going_on("Kafka")
+        else:
+            events.dlq_consumer_waiting(f"Kafka: {trouble}")
+        self._waits_for["Kafka"] = f"Kafka: {trouble}" if trouble else ""
+
+    async def _have_topic(self) -> None:
+        """Whoever comes first makes it: workers or archives."""
+        pause = 1.0
+        while True:
+            with suppress(KafkaAway):
+                await ensure_dlq_topic(self._settings)
+                return
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, LONGEST_WAIT_S)
+
+
+def _age_s(records: list[Record]) -> float:
+    written = [each.time_ms / 1000 for each in records if each.time_ms]
+    return max(0.0, time.time() - min(written)) if written else 0.0

@@ -1,0 +1,422 @@
+"""The archive of dead tickets: a collection of MongoDB, or of a server that speaks its protocol.
+
+Nothing is taken from a newer server than speaks version 4.2: no transactions, no updates by pipeline, no
+indexes that expire. Who writes a document first wins, by its ``archive.version``; the other looks again.
+"""
+
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import uuid4
+
+import bson
+from bson.errors import BSONError
+from pymongo import ASCENDING, DESCENDING, AsyncMongoClient, ReplaceOne, UpdateOne
+from pymongo.asynchronous.collection import AsyncCollection
+from pymongo.errors import (
+    BulkWriteError,
+    ConfigurationError,
+    DuplicateKeyError,
+    OperationFailure,
+    PyMongoError,
+    WriteError,
+)
+from pymongo.write_concern import WriteConcern
+
+from carteiro.config import TicketSettings
+from carteiro.errors import ConfigError
+from carteiro.model import Cursor, DeadGroup, Page
+from carteiro.tickets.archived import (
+    OURS,
+    ArchiveAway,
+    Archived,
+    ArchiveUnfit,
+    Document,
+    GroupBy,
+    State,
+    Step,
+    Wanted,
+    documents,
+    is_noted,
+    restored,
+)
+from carteiro.tickets.dead_letter import DeadTicket
+from carteiro.tickets.ticket import TicketId
+
+LARGEST_DOCUMENT = 16 * 1024 * 1024 - 16 * 1024  # what the server adds must fit, too
+_PATIENCE_MS = 5_000
+_ANSWER_MS = 30_000
+_DUPLICATE = 11000
+_ROUNDS = 6  # of looking again: somebody else was faster, or it has to be poorer
+_NEVER = 0  # the version of no document
+_MILLISECOND = timedelta(milliseconds=1)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+# Of the server, not of the document: it is not primary, is shutting down, lost a connection or has no room.
+_SERVER_CODES = frozenset(
+    {
+        6,
+        7,
+        13,
+        18,
+        50,
+        64,
+        89,
+        91,
+        100,
+        189,
+        262,
+        9001,
+        10107,
+        11600,
+        11602,
+        13388,
+        13435,
+        13436,
+        14031,
+    }
+)
+_PATHS: dict[GroupBy, str] = {
+    "error_type": "dlq_metadata.error_type",
+    "task_type": "task_type",
+    "reason": f"{OURS}.reason",
+    "state": f"{OURS}.state",
+}
+# What has to be known of a document to write it anew: never the payload.
+_TO_NOTE = ("version", "state", "first_seen_at", "deaths", "occurrences", "history")
+_IN_LISTS = ("version", "state", "reason", "source", "redrives", "deaths", "published_at", "kept")
+_OF_A_RUN = ("run", "run_at")
+
+
+class MongoArchive:
+    """The archive; every method raises `ArchiveAway` while the server cannot do it."""
+
+    def __init__(self, settings: TicketSettings) -> None:
+        try:
+            self._client: AsyncMongoClient[Document] = AsyncMongoClient(
+                settings.mongo,
+                tz_aware=True,
+                appname="carteiro",
+                serverSelectionTimeoutMS=_PATIENCE_MS,
+                connectTimeoutMS=_PATIENCE_MS,
+                socketTimeoutMS=_ANSWER_MS,
+            )
+        except (ConfigurationError, ValueError) as error:
+            raise ConfigError(f"tickets.mongo cannot be used: {_reason(error)}") from None
+        self.address = _address(self._client)
+        name = f"{settings.mongo_database}.{settings.mongo_collection}"
+        self._name = name
+        acknowledged = WriteConcern(w="majority", wtimeout=_ANSWER_MS)
+        self._tickets: AsyncCollection[Document] = self._client[
+            settings.mongo_database
+        ].get_collection(settings.mongo_collection, write_concern=acknowledged)
+
+    async def close(self) -> None:
+        """Give the connections back."""
+        await self._client.close()
+
+    # --- what comes in ------------------------------------------------------------------------
+
+    async def prepare(self) -> None:
+        """Have the indexes; raises `ArchiveUnfit` if the collection has one ticket twice."""
+        async with self._asked():
+            await self._have_unique_index()
+            await self._tickets.create_index("task_type")
+            await self._tickets.create_index("dlq_metadata.dlq_published_at")
+            await self._tickets.create_index(
+                [("task_type", ASCENDING), ("dlq_metadata.error_type", ASCENDING)]
+            )
+            await self._tickets.create_index(
+                [("processed_at", DESCENDING), ("ticket_id", DESCENDING)]
+            )
+
+    async def _have_unique_index(self) -> None:
+        try:
+            await self._tickets.create_index("ticket_id", unique=True)
+        except OperationFailure as error:
+            # FerretDB 1 has no code for it.
+            if error.code != _DUPLICATE and "UNIQUE constraint" not in str(error):
+                raise
+            text = (
+                f"{self._name} has documents that share a ticket_id, or more than one without: the "
+                "archive keeps one for each ticket. Take out those too many, or name another "
+                "collection (tickets.mongo_collection)"
+            )
+            raise ArchiveUnfit(text) from error
+
+    async def keep(self, dead: Sequence[DeadTicket], *, now: datetime) -> list[DeadTicket]:
+        """Keep all of these deaths, acknowledged; return those that were not in the archive yet.
+
+        What cannot be kept whole is kept as bytes, and what is too large for that as a pointer.
+        """
+        fresh: dict[str, DeadTicket] = {}
+        poorer: Counter[TicketId] = Counter()
+        for round_ in range(_ROUNDS):
+            plans = _plans(dead, await self._noted([each.id for each in dead]), poorer, now)
+            fresh |= {each.dlq_id: each for plan in plans for each in plan.deaths}
+            # Together first; if the server had to refuse one, each by itself, to know which and why.
+            is_done = await (
+                self._written(plans, poorer) if round_ else self._written_together(plans)
+            )
+            if is_done:
+                return list(fresh.values())
+        raise ArchiveAway(f"{self._told} refuses a dead ticket in every form")
+
+    async def _noted(self, ids: Sequence[TicketId]) -> dict[TicketId, Document]:
+        wanted = {"ticket_id": {"$in": sorted(set(ids))}}
+        shown = ["ticket_id", *_ours(_TO_NOTE)]
+        async with self._asked():
+            return {each["ticket_id"]: each async for each in self._tickets.find(wanted, shown)}
+
+    async def _written_together(self, plans: Sequence["_Plan"]) -> bool:
+        async with self._asked():
+            try:
+                if plans:
+                    await self._tickets.bulk_write(
+                        [each.as_write() for each in plans], ordered=False
+                    )
+            except BulkWriteError as error:
+                self._refuse_unacknowledged(error)
+                return False
+            except KeyError:  # what the driver makes of an error of FerretDB 1
+                return False
+        return True
+
+    def _refuse_unacknowledged(self, error: BulkWriteError) -> None:
+        for each in (error.details or {}).get("writeConcernErrors", ()):
+            raise ArchiveAway(f"{self._told} does not acknowledge: {each.get('errmsg')}")
+
+    async def _written(self, plans: Sequence["_Plan"], poorer: Counter[TicketId]) -> bool:
+        """Write each by itself; what the server will never take is to be poorer the next time."""
+        is_done = True
+        for plan in plans:
+            async with self._asked():
+                try:
+                    await self._tickets.replace_one(plan.was, plan.document, upsert=True)
+                except DuplicateKeyError:  # somebody else wrote it meanwhile
+                    is_done = False
+                except WriteError as error:
+                    if error.code in _SERVER_CODES:
+                        raise
+                    poorer[plan.id] += 1
+                    is_done = False
+        return is_done
+
+    # --- what is there ------------------------------------------------------------------------
+
+    async def find(
+        self, wanted: Wanted, *, cursor: Cursor | None, limit: int, is_whole: bool = False
+    ) -> Page[Archived]:
+        """A page of those that match, the last archived first; without payloads, unless they are asked for."""
+        query = _query(wanted) if cursor is None else {"$and": [_query(wanted), _after(cursor)]}
+        order = [("processed_at", DESCENDING), ("ticket_id", DESCENDING)]
+        async with self._asked():
+            asked = self._tickets.find(query, None if is_whole else _SHOWN_IN_LISTS)
+            found = await asked.sort(order).limit(limit + 1).to_list()
+        rows = [restored(each) for each in found[:limit]]
+        return Page(rows, _cursor(rows[-1]) if len(found) > limit else None)
+
+    async def show(self, id: TicketId) -> Archived | None:
+        """The ticket of this id, if it is here."""
+        async with self._asked():
+            found = await self._tickets.find_one({"ticket_id": id})
+        return None if found is None else restored(found)
+
+    async def count(self, wanted: Wanted) -> int:
+        """How many match."""
+        async with self._asked():
+            return await self._tickets.count_documents(_query(wanted))
+
+    async def group(self, by: GroupBy, wanted: Wanted) -> list[DeadGroup]:
+        """How many match, by what they have in common; the largest group first.
+
+        Counted here: not every server that speaks the protocol can say the oldest of a group.
+        """
+        groups: dict[str, DeadGroup] = {}
+        shown = [_PATHS[by], "processed_at"]
+        async with self._asked():
+            async for each in self._tickets.find(_query(wanted), shown):
+                key, at = _at(each, _PATHS[by]), restored(each).processed_at
+                group = groups.get(key) or DeadGroup(key, 0, at, at)
+                groups[key] = DeadGroup(
+                    key, group.count + 1, min(group.oldest, at), max(group.newest, at)
+                )
+        return sorted(groups.values(), key=lambda group: (-group.count, group.key))
+
+    # --- what people do -----------------------------------------------------------------------
+
+    async def mark(self, tickets: Sequence[Archived], state: State, step: Step) -> list[Archived]:
+        """Put them into a state; return those that were as given until then, the others are left alone."""
+        if not tickets:
+            return []
+        mark = uuid4().hex
+        changes = {
+            "$set": {
+                f"{OURS}.state": state,
+                f"{OURS}.mark": mark,
+                f"{OURS}.run": step.run,
+                f"{OURS}.run_at": step.at,
+            },
+            "$inc": {f"{OURS}.version": 1},
+            "$push": {f"{OURS}.history": step.as_document()},
+        }
+        writes = [UpdateOne(_as_it_was(each.id, each.version), changes) for each in tickets]
+        async with self._asked():
+            await self._tickets.bulk_write(writes, ordered=False)
+            ids = [each.id for each in tickets]
+            mine = {"ticket_id": {"$in": ids}, f"{OURS}.mark": mark}
+            marked = self._tickets.find(mine, ["ticket_id", f"{OURS}.version"])
+            versions = {each["ticket_id"]: each[OURS]["version"] async for each in marked}
+        return [
+            replace(each, state=state, run=step.run, run_at=step.at, version=versions[each.id])
+            for each in tickets
+            if each.id in versions
+        ]
+
+    async def purge(self, wanted: Wanted) -> int:
+        """Take those that match out of the archive for good; return how many it were."""
+        async with self._asked():
+            answer = await self._tickets.delete_many(_query(wanted))
+        return int(answer.deleted_count)
+
+    # --- what goes wrong ----------------------------------------------------------------------
+
+    @property
+    def _told(self) -> str:
+        return f"MongoDB at {self.address}"
+
+    @asynccontextmanager
+    async def _asked(self) -> AsyncIterator[None]:
+        try:
+            yield
+        except PyMongoError as error:
+            raise ArchiveAway(f"{self._told} cannot be used: {_reason(error)}") from error
+
+
+class _Plan:
+    """What is to be written of one ticket, and the deaths that it adds to what there was."""
+
+    def __init__(self, id: TicketId, before: Document | None) -> None:
+        self.id = id
+        self.was = (
+            {"ticket_id": id, f"{OURS}.version": _NEVER}
+            if before is None
+            else _as_it_was(id, before.get(OURS, {}).get("version"))
+        )
+        self.document: Document = before or {}
+        self.deaths: list[DeadTicket] = []
+
+    def add(self, dead: DeadTicket, *, poorer: int, now: datetime) -> None:
+        """Note one more death; ``poorer`` is how many forms were refused."""
+        forms = list(documents(self.document, dead, now=now))
+        self.document = _fitting(forms[min(poorer, len(forms) - 1) :])
+        self.deaths.append(dead)
+
+    def as_write(self) -> ReplaceOne[Document]:
+        """Goes through only if the document is as it was looked at; otherwise its id is taken already."""
+        return ReplaceOne(self.was, self.document, upsert=True)
+
+
+def _plans(
+    dead: Sequence[DeadTicket],
+    known: Mapping[TicketId, Document],
+    poorer: Mapping[TicketId, int],
+    now: datetime,
+) -> list[_Plan]:
+    """What to write: one document for each ticket that has a death which is not noted yet."""
+    plans = {each.id: _Plan(each.id, known.get(each.id)) for each in dead}
+    for each in dead:
+        plan = plans[each.id]
+        if not is_noted(plan.document, each):
+            plan.add(each, poorer=poorer.get(each.id, 0), now=now)
+    return [plan for plan in plans.values() if plan.deaths]
+
+
+def _fitting(forms: Sequence[Document]) -> Document:
+    """The first that a server will take, as far as that can be known here."""
+    *richer, poorest = forms
+    return next((each for each in richer if _fits(each)), poorest)
+
+
+def _fits(document: Document) -> bool:
+    try:
+        return len(bson.encode(document)) <= LARGEST_DOCUMENT and not _has_odd_names(document)
+    except (BSONError, OverflowError, ValueError, TypeError, RecursionError):
+        return False
+
+
+def _has_odd_names(found: object) -> bool:
+    """Names that are operators or paths to the server; some take them, none can look for them."""
+    if isinstance(found, Mapping):
+        return any(
+            name.startswith("$") or "." in name or not name or _has_odd_names(each)
+            for name, each in found.items()
+        )
+    return isinstance(found, list) and any(map(_has_odd_names, found))
+
+
+def _as_it_was(id: TicketId, version: int | None) -> Document:
+    was: object = {"$exists": False} if version is None else version
+    return {"ticket_id": id, f"{OURS}.version": was}
+
+
+def _query(wanted: Wanted) -> Document:
+    query: Document = {}
+    if wanted.ids is not None:
+        query["ticket_id"] = {"$in": list(wanted.ids)}
+    for path, wish in (
+        ("task_type", wanted.type),
+        ("dlq_metadata.error_type", wanted.error_type),
+        (f"{OURS}.reason", wanted.reason),
+    ):
+        if wish is not None:
+            query[path] = wish
+    if wanted.states is not None:
+        # What something else archived has no state: it is dead.
+        named = [*wanted.states, *([None] if "dead" in wanted.states else [])]
+        query[f"{OURS}.state"] = {"$in": named}
+    if wanted.since or wanted.before:
+        ends = {"$gte": wanted.since, "$lt": wanted.before}
+        query["processed_at"] = {name: each for name, each in ends.items() if each is not None}
+    return query
+
+
+def _ours(names: Sequence[str]) -> list[str]:
+    return [f"{OURS}.{name}" for name in names]
+
+
+_SHOWN_IN_LISTS = [
+    *("ticket_id", "task_type", "dlq_metadata", "processed_at"),
+    *_ours((*_IN_LISTS, *_OF_A_RUN)),
+]
+
+
+def _at(document: Mapping[str, Any], path: str) -> str:
+    found: Any = document
+    for name in path.split("."):
+        found = found.get(name) if isinstance(found, Mapping) else None
+    return str(found or "")
+
+
+def _cursor(last: Archived) -> Cursor:
+    return Cursor(f"{(last.processed_at - _EPOCH) // _MILLISECOND}:{last.id}")
+
+
+def _after(cursor: Cursor) -> Document:
+    at_ms, _, id = cursor.partition(":")
+    at = _EPOCH + int(at_ms) * _MILLISECOND
+    return {"$or": [{"processed_at": {"$lt": at}}, {"processed_at": at, "ticket_id": {"$lt": id}}]}
+
+
+def _address(client: AsyncMongoClient[Document]) -> str:
+    """Where it is, without names and passwords."""
+    seeds = sorted(client.topology_description.server_descriptions())
+    return ",".join(f"{host}:{port}" if port else host for host, port in seeds)
+
+
+def _reason(error: Exception) -> str:
+    """What is wrong, without what the driver knows of every server."""
+    return str(error).partition(", Timeout:")[0].partition(", full error:")[0]

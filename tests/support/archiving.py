@@ -1,0 +1,29 @@
+"""What tests of the archive have in common."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from carteiro.config import TicketSettings, load
+from support.mongo_server import MongoServer
+
+COLLECTION = "execution_tickets_dlq"
+
+
+def tickets_settings(**given: str) -> TicketSettings:
+    """The settings of the lane, with these changed: by their names in the environment."""
+    environ = {f"CARTEIRO_TICKETS_{name}": each for name, each in given.items()}
+    return load(environ=environ).tickets
+
+
+def kept_in(mongo: MongoServer, database: str) -> list[dict[str, Any]]:
+    """All documents of an archive, in the order of their tickets."""
+    with mongo.client() as client:
+        return list(client[database][COLLECTION].find().sort("ticket_id"))
+
+
+async def until(is_so: Callable[[], bool]) -> None:
+    """Wait for what another process or thread does."""
+    async with asyncio.timeout(60):
+        while not await asyncio.to_thread(is_so):
+            await asyncio.sleep(0.05)
