@@ -60,6 +60,11 @@ PAUSED = Metric(
     "1 while a type is paused because too many of its tickets fail.",
     ("task_type",),
 )
+ALERTS_DROPPED = Metric(
+    "carteiro_tickets_alerts_dropped_total",
+    "counter",
+    "Dead tickets that the Alertmanager was never told of, because it did not answer.",
+)
 ALL = (
     DLQ_MESSAGES,
     RETRY_COUNT,
@@ -70,6 +75,7 @@ ALL = (
     HELD_KEYS,
     REDIS_UP,
     PAUSED,
+    ALERTS_DROPPED,
 )
 
 # Those that are there from the start: the first failure is an increase only of what was 0 before.
@@ -95,6 +101,7 @@ class TicketMetrics(Collector):
         self._done, self._at_once, self._failed, self._paused = (
             Counter(dict.fromkeys(labels, 0)) for _ in range(4)
         )
+        self._alerts_dropped = 0
         self._retry_count = Histogram(RETRY_COUNT.buckets)
         self._gauges: dict[Metric, float] = {LAG: 0, HELD_KEYS: 0, REDIS_UP: 0}
         self.registry = CollectorRegistry()
@@ -132,6 +139,10 @@ class TicketMetrics(Collector):
         """A dead letter could not be put into its topic."""
         self._publish_errors[self._errors.label(error_type)] += 1
 
+    def alerts_dropped(self, many: float) -> None:
+        """So many alerts never reached the Alertmanager."""
+        self._alerts_dropped += int(many)
+
     # --- how things stand ---
 
     def redis_is(self, up: bool) -> None:  # noqa: FBT001 - as `RetryCounter` tells it
@@ -158,6 +169,7 @@ class TicketMetrics(Collector):
         yield _counted(DLQ_PUBLISH_ERRORS, _by_one(self._publish_errors))
         yield _counted(DONE, _by_one(self._done))
         yield _counted(FAILED, _by_one(self._failed))
+        yield _counted(ALERTS_DROPPED, {(): self._alerts_dropped})
         yield _histogram(RETRY_COUNT, self._retry_count)
         yield _gauge(PAUSED, _by_one(self._paused))
         for metric, number in self._gauges.items():

@@ -111,6 +111,11 @@ class Runner:
         return sum(max(0, end - (done[part] or 0)) for part, end in ends.items())
 
     @property
+    def backlog(self) -> int:
+        """How many records have come that are not committed."""
+        return sum(_uncommitted(each) for each in self._partitions.values())
+
+    @property
     def lines(self) -> Sequence[Line]:
         """The types, with what each has done."""
         return [*self._lanes.lines.values()]
@@ -290,6 +295,12 @@ class Runner:
                 work.timer.cancel()
         self._hands.interrupt(partition)
         self._burying.interrupt(partition)
+
+
+def _uncommitted(partition: Partition) -> int:
+    end = partition.offsets.end
+    committed = partition.committed[0] if partition.committed else partition.offsets.start
+    return 0 if end is None or committed is None else end - committed
 
 
 def _policy(settings: TicketSettings) -> RetryPolicy:
