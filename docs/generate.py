@@ -31,6 +31,7 @@ from carteiro.providers.smtp import SmtpProvider
 from carteiro.stores.sqlite import opening
 from carteiro.telemetry.metrics import definitions
 from carteiro.telemetry.metrics.labels import LAST_ATTEMPT, MOST_CODES, attempt_label
+from carteiro.tickets import metrics as ticket_metrics
 from errors_page import errors_page
 from verdicts_page import verdicts_page
 
@@ -334,6 +335,7 @@ def _set_ups() -> Sequence[Any]:
 def metrics_page() -> str:
     """Every metric with its type, its labels and what it tells."""
     rows = "".join(_metric_row(each) for each in definitions.METRICS.values())
+    of_tickets = "".join(_metric_row(each, each.name) for each in ticket_metrics.ALL)
     return (
         f"# Metrics\n\n{NOTE}\n"
         "Every process has a page for Prometheus: at `/metrics` of the API, for administrators\n"
@@ -348,13 +350,18 @@ def metrics_page() -> str:
         "Labels stay few. `tenant`: the `metrics.top_tenants` with most jobs by name, all others\n"
         f"together as `{definitions.OTHER}`. `code`: the first {MOST_CODES} that came, later ones as\n"
         f"`{definitions.OTHER}`. `attempt`: from {LAST_ATTEMPT} on together, as `{attempt_label(LAST_ATTEMPT)}`.\n"
-        "`route`: the template of an address, `none` where there is none such.\n"
+        "`route`: the template of an address, `none` where there is none such.\n\n"
+        "## The ticket lane\n\n"
+        "`carteiro tickets` has a page of its own, at `tickets.metrics_host` and `tickets.metrics_port`.\n\n"
+        "| metric | type | labels | what it tells |\n| --- | --- | --- | --- |\n"
+        f"{of_tickets}\n"
+        f"`task_type`: those that have a handler, all others together as `{definitions.OTHER}`.\n"
     )
 
 
-def _metric_row(metric: definitions.Metric) -> str:
+def _metric_row(metric: definitions.Metric, name: str = "") -> str:
     labels = ", ".join(f"`{each}`" for each in metric.labels)
-    return f"| `{metric.full_name}` | {metric.type} | {labels} | {metric.told} |\n"
+    return f"| `{name or metric.full_name}` | {metric.type} | {labels} | {metric.told} |\n"
 
 
 # --- SQL ----------------------------------------------------------------------------------------

@@ -208,6 +208,36 @@ def test_composed_servers_are_new_enough() -> None:
     assert SERVICES["redis"]["command"][:2] == ["redis-server", "/etc/redis.conf"]
 
 
+def test_the_ticket_lane_is_asked_for() -> None:
+    """Whoever only sends e-mail starts none of its servers."""
+    asked_for = sorted(name for name, service in SERVICES.items() if "profiles" in service)
+
+    assert asked_for == ["alertmanager", "kafka", "mongo"]
+    assert all(SERVICES[name]["profiles"] == ["tickets"] for name in asked_for)
+
+
+def test_the_composed_broker_is_the_tested_one() -> None:
+    """The same version, and where a setting is in both, the same: but for those of a machine, and of speed."""
+    [version] = re.findall(
+        r">kafka_2.13<.*\s*<version>(.*)</version>",
+        (REPOSITORY / "tools/kafka/pom.xml").read_text(),
+    )
+    tested = dict(
+        line.split("=")
+        for line in (REPOSITORY / "tools/kafka/server.properties").read_text().splitlines()
+        if line and not line.startswith("#")
+    )
+    composed_settings = {
+        name.removeprefix("KAFKA_").lower().replace("_", "."): str(value)
+        for name, value in SERVICES["kafka"]["environment"].items()
+    }
+    both = tested.keys() & composed_settings.keys()
+
+    assert SERVICES["kafka"]["image"] == f"apache/kafka:{version}"
+    assert both
+    assert {name: composed_settings[name] for name in both} == {name: tested[name] for name in both}
+
+
 def test_the_image_has_what_it_needs() -> None:
     """Everything that it copies is there, and it can speak to both servers."""
     text = (DEPLOY / "Dockerfile").read_text()

@@ -22,11 +22,13 @@ from carteiro.providers.resend.letter import MESSAGE_TAG, REVISION_TAG, TENANT_T
 from carteiro.providers.resend.provider import REPLAYS_FOR
 from carteiro.stores.sqlite.opening import _OLDEST_SQLITE
 from carteiro.telemetry.metrics.definitions import METRICS
+from carteiro.tickets import metrics as ticket_metrics
 from support.pages import REPOSITORY, pages, text_of
 
 NUMBERS = {1: "one", 2: "two", 3: "three", 4: "four", 5: "five", 6: "six"}
 ORDINALS = {2: "second", 3: "third", 4: "fourth", 5: "fifth"}
 _COMMAND = re.compile(r"^\| `make ([a-z]+)", re.MULTILINE)
+_SERVER = re.compile(r"^\| `(\w+)` \|(?:[^|]*\|){3}$", re.MULTILINE)
 _TARGET = re.compile(r"^([a-z-]+):.*## ", re.MULTILINE)
 
 _METRIC = re.compile(r"\bcarteiro_[a-z_]+\b(?!\.)")
@@ -95,17 +97,25 @@ def test_a_claim_in_prose_is_what_the_code_says(page: str, claim: str) -> None:
     assert claim in " ".join(text_of(page).split())
 
 
+def test_the_table_of_servers_is_what_is_installed() -> None:
+    """Every server that the tests start is explained, and no other."""
+    [names] = re.findall(r"^all=\((.*)\)$", text_of("tools/services"), re.MULTILINE)
+
+    assert _SERVER.findall(text_of("CONTRIBUTING.md")) == names.split()
+
+
 def test_the_table_of_commands_is_what_make_offers() -> None:
     """Every command that `make` lists is explained, and no other."""
     targets = set(_TARGET.findall((REPOSITORY / "Makefile").read_text("utf-8")))
 
-    assert set(_COMMAND.findall(text_of("CONTRIBUTING.md"))) == targets - {"help", "services"}
+    assert set(_COMMAND.findall(text_of("CONTRIBUTING.md"))) == targets - {"help"}
 
 
 @pytest.mark.parametrize("page", [page for page in pages() if _METRIC.search(text_of(page))])
 def test_a_metric_that_is_named_exists(page: str) -> None:
     """Whoever builds an alert on a page gets figures."""
     known = {metric.full_name for metric in METRICS.values()}
+    known |= {metric.name for metric in ticket_metrics.ALL}
     series = {name + end for name in known for end in _SERIES}
 
     assert set(_METRIC.findall(text_of(page))) - known - series == set()

@@ -15,8 +15,19 @@ from support.services import Service, is_listening
 @contextmanager
 def shared_port(name: str, opens: Callable[[], AbstractContextManager[Service]]) -> Iterator[int]:
     """The port of a server that this run shares; where the run is one process, it is that of its own."""
-    run = os.environ.get("PYTEST_XDIST_TESTRUNUID", str(os.getpid()))
-    place = Path(tempfile.gettempdir()) / f"carteiro-{name}-{run}"
+    run = os.environ.get("PYTEST_XDIST_TESTRUNUID")
+    with ExitStack() as stack:
+        if run is None:
+            yield stack.enter_context(opens()).port
+        else:
+            place = Path(tempfile.gettempdir()) / f"carteiro-{name}-{run}"
+            yield stack.enter_context(_shared_by_way_of(place, opens))
+
+
+@contextmanager
+def _shared_by_way_of(
+    place: Path, opens: Callable[[], AbstractContextManager[Service]]
+) -> Iterator[int]:
     place.mkdir(exist_ok=True)
     with (place / "users").open("w") as users, ExitStack() as ours:
         with (place / "start").open("w") as start:

@@ -103,12 +103,11 @@ class MemoryLog:
 
     async def commit(self, commits: Sequence[Commit]) -> bool:
         """Store them, unless told not to."""
+        if not self.refuses_commits:
+            for each in commits:
+                self._store(each)
         await asyncio.sleep(0)
-        if self.refuses_commits:
-            return False
-        for each in commits:
-            self._store(each)
-        return True
+        return not self.refuses_commits
 
     @property
     def committed(self) -> int:

@@ -1,8 +1,6 @@
 """Failures are counted in Redis, every key has an end, and nobody ever waits for a Redis that is away."""
 
 import asyncio
-import os
-import signal
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -19,6 +17,7 @@ from carteiro.tickets.ports import Standing
 from support.cut_proxy import a_cut_proxy
 from support.redis_server import RedisServer, a_redis
 from support.services import HOST, free_port
+from support.stopping import stopped
 
 FOR_EVER = 3600.0  # seconds; whoever waits so long is stopped by the time limit of the tests
 PLACE = "execution.tickets|0|41"
@@ -257,14 +256,11 @@ async def test_a_redis_that_is_stopped_is_not_waited_for_twice(mortal: RedisServ
     """It takes connections and never answers; what it was told before is not counted twice."""
     async with watched(mortal.url) as it:
         await it.counter.failed("dies", at_least=1)
-        os.kill(mortal.pid, signal.SIGSTOP)
-        try:
+        with stopped(mortal.pid):
             assert await it.counter.failed("waits", at_least=1) == 1
             it.will_not_wait()
 
             await live_a_life(it)
-        finally:
-            os.kill(mortal.pid, signal.SIGCONT)
         await it.is_back()
 
         assert it.changes == [False, True]

@@ -97,6 +97,11 @@ def _settings(**overrides: object) -> TicketSettings:
     ).tickets
 
 
+def held(runner: Runner) -> int:
+    """How many bytes it has."""
+    return sum(each.bytes for each in runner._partitions.values())
+
+
 def ids(prefix: str, many: int) -> Iterator[str]:
     """Names of tickets."""
     return (f"{prefix}{each}" for each in range(many))
@@ -218,7 +223,7 @@ async def test_a_permanent_error_is_not_tried_again() -> None:
 
 async def test_a_handler_that_takes_too_long_has_failed(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is cancelled, and says Timeout in the end; its dead letter may take as long as it needs."""
-    monkeypatch.setattr("carteiro.tickets.runner._FIRST_PUBLISH_PAUSE_S", 0.02)
+    monkeypatch.setattr("carteiro.tickets.burying._FIRST_PAUSE_S", 0.02)
     lane = Lane()
     lane.graves.fails = 2
     lane.gates["t"] = asyncio.Event()
@@ -278,7 +283,7 @@ async def test_a_dead_letter_that_cannot_be_published_is_tried_again_and_its_han
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Nothing is committed or forgotten before it is safe; others go on."""
-    monkeypatch.setattr("carteiro.tickets.runner._FIRST_PUBLISH_PAUSE_S", 0.001)
+    monkeypatch.setattr("carteiro.tickets.burying._FIRST_PAUSE_S", 0.001)
     lane = Lane()
     lane.graves.fails = 3
     seen: list[tuple[int, dict[str, int]]] = []
@@ -410,9 +415,9 @@ async def test_many_bytes_pause_partitions_too() -> None:
         lane.log.put(id, filler="x" * 1000, seconds=0.001)
     async with lane.working() as runner:
         await lane.until(lambda: bool(lane.log.paused))
-        assert runner._bytes < 70_000
+        assert held(runner) < 70_000
         await lane.until(lambda: lane.log.committed == 100)
-        assert runner._bytes == 0
+        assert held(runner) == 0
 
 
 async def test_a_poison_ticket_that_holds_up_the_window_is_ejected() -> None:

@@ -3,6 +3,7 @@
 from prometheus_client import CollectorRegistry, Counter, Gauge, generate_latest
 
 from carteiro.telemetry.metrics.definitions import Metric
+from carteiro.tickets.metrics import ALERTS_DROPPED
 
 ARCHIVED = Metric("carteiro_tickets_archived_total", "counter", "Dead tickets that were archived.")
 ARCHIVE_LAG = Metric(
@@ -15,11 +16,6 @@ OLDEST_UNARCHIVED = Metric(
     "carteiro_tickets_oldest_unarchived_seconds",
     "gauge",
     "While MongoDB is away, the age of the oldest dead ticket in hand.",
-)
-ALERTS_DROPPED = Metric(
-    "carteiro_tickets_alerts_dropped_total",
-    "counter",
-    "Dead tickets that the Alertmanager was never told of, because it did not answer.",
 )
 ALL = (ARCHIVED, ARCHIVE_LAG, ARCHIVE_UP, OLDEST_UNARCHIVED, ALERTS_DROPPED)
 

@@ -16,6 +16,7 @@ from importlib.resources import files
 from itertools import islice
 from typing import Any, Literal, TypeVar
 
+import hiredis
 from redis.asyncio import Redis
 from redis.asyncio.client import Pipeline
 from redis.exceptions import RedisError
@@ -238,7 +239,15 @@ class RetryCounter:
 
 
 async def _texts(redis: Redis, keys: Sequence[str]) -> list[str | None]:
-    held: list[Any] = await redis.mget(keys)
+    """MGET; packed by what reads the answers, for the client's own way costs three times as much as all the rest."""
+    asked: Any = ("MGET", *keys)
+    pool = redis.connection_pool
+    connection = await pool.get_connection()  # type: ignore[no-untyped-call] # the library has no type here
+    try:
+        await connection.send_packed_command(hiredis.pack_command(asked))
+        held: list[str | None] = await connection.read_response()
+    finally:
+        await pool.release(connection)
     return held
 
 

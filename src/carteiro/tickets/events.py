@@ -117,7 +117,7 @@ def kafka_trouble(what: str, why: str) -> None:
     event(Level.WARN, "Kafka cannot be used as it should", "kafka_trouble", fields)
 
 
-def waiting(what: str) -> None:
+def tickets_waiting(what: str) -> None:
     """Tell what the worker cannot go on without; it goes on by itself."""
     fields = {"waitsFor": _shown(what)}
     event(
@@ -128,7 +128,7 @@ def waiting(what: str) -> None:
     )
 
 
-def going_on(waited_for: str) -> None:
+def tickets_going_on(waited_for: str) -> None:
     """Tell that a wait is over."""
     event(Level.INFO, "Tickets go on", "tickets_going_on", {"waitedFor": _shown(waited_for)})
 
@@ -158,13 +158,13 @@ def ticket_held(death: Death) -> None:
     event(Level.ERROR, said, "ticket_held", _of(death))
 
 
-def outage_began(type: TaskType) -> None:
+def ticket_outage_began(type: TaskType) -> None:
     """Tell that what a type needs seems to be away."""
     said = "Most tickets of a type fail: it pauses, no attempt is charged, and one is tried now and then"
     event(Level.ERROR, said, "ticket_outage_began", {"taskType": type})
 
 
-def outage_ended(type: TaskType) -> None:
+def ticket_outage_ended(type: TaskType) -> None:
     """Tell that a type goes on."""
     event(
         Level.INFO, "Tickets of the type succeed again", "ticket_outage_ended", {"taskType": type}
@@ -181,14 +181,16 @@ def partitions_assigned(parts: Sequence[tuple[str, int]]) -> None:
     )
 
 
-def partitions_left(parts: Sequence[tuple[str, int]], *, lost: bool) -> None:
-    """Tell which ones are not any more."""
+def partitions_revoked(parts: Sequence[tuple[str, int]]) -> None:
+    """Tell which ones we gave back."""
     fields = {"partitions": [*map(_part, parts)]}
-    if lost:
-        said = "Partitions were lost: what was under way leaves no trace, others read it again"
-        event(Level.WARN, said, "partitions_lost", fields)
-    else:
-        event(Level.INFO, "Partitions were given back", "partitions_revoked", fields)
+    event(Level.INFO, "Partitions were given back", "partitions_revoked", fields)
+
+
+def partitions_lost(parts: Sequence[tuple[str, int]]) -> None:
+    """Tell which ones others have already."""
+    said = "Partitions were lost: what was under way leaves no trace, others read it again"
+    event(Level.WARN, said, "partitions_lost", {"partitions": [*map(_part, parts)]})
 
 
 # --- fields -----------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ class Health:
     An outage is when at least `SHARE` of the last outcomes are failures, of at least `FEWEST_FAILED`
     different tickets. Then no ticket of the type is started for a while, and after that one at a time,
     until one succeeds. What fails meanwhile says nothing of the ticket, and is not held against it.
+    While ``is_perfect`` nothing has to be said of successes.
     """
 
     def __init__(self) -> None:
@@ -27,6 +28,9 @@ class Health:
         self._last: deque[tuple[float, TicketId | None]] = deque(
             maxlen=REMEMBERED
         )  # None: a success
+        self.is_perfect = (
+            True  # no failure is remembered; a plain attribute, since it is asked for each ticket
+        )
 
     @property
     def is_out(self) -> bool:
@@ -47,15 +51,16 @@ class Health:
 
     def succeeded(self, began: Round, now: float) -> bool:
         """The ticket is done; return whether that ended an outage."""
-        if self._last:  # before the first failure there is nothing to weigh it against
-            self._last.append((now, None))
-        if not self._breaker.succeeded(began):
-            return False
-        self._last.clear()
-        return True
+        self._last.append((now, None))
+        ends = self._breaker.succeeded(began)
+        if ends:
+            self._last.clear()
+        self.is_perfect = not self.is_out and all(id is None for _, id in self._last)
+        return ends
 
     def failed(self, began: Round, now: float, chance: float, *, id: TicketId) -> bool:
         """The ticket failed; return whether that began an outage."""
+        self.is_perfect = False
         if self.is_out:
             self._breaker.failed(began, now, chance)
             return False

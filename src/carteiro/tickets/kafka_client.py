@@ -69,13 +69,26 @@ class _Line:
 
 
 def client_options(settings: TicketSettings) -> dict[str, str]:
-    """What every client of the lane is given; what it needs beyond that goes on top."""
-    lines = list(_lines(settings.kafka_file)) if settings.kafka_file else []
-    own = {line.name: line.said for line in lines}
+    """What every client of the lane is given; what it needs beyond that goes on top. `ConfigError` if it is wrong."""
+    own = {line.name: line.said for line in _lines(settings.kafka_file)}
     options = _DEFAULTS | own | {"bootstrap.servers": settings.bootstrap_servers}
-    if lines:
-        _check(settings.kafka_file, lines, options)
+    try:
+        AdminClient(
+            {**options}
+        )  # the library knows which properties there are, and what they may be
+    except KafkaException as error:
+        raise refusal(settings, error) from None
     return options
+
+
+def refusal(settings: TicketSettings, error: KafkaException) -> ConfigError:
+    """What to raise, `from None`, when the library refuses to make a client: its own text may quote a secret."""
+    lines, said = list(_lines(settings.kafka_file)), _said(error)
+    longest_first = sorted(lines, key=lambda line: len(line.name), reverse=True)
+    wrong = next((line for line in longest_first if line.name in said), None)
+    where = f", line {wrong.number} ({wrong.name})" if wrong else ""
+    told = _without_values(said, lines)
+    return ConfigError(f"tickets.kafka_file: {settings.kafka_file}{where}: {told}")
 
 
 async def ensure_dlq_topic(settings: TicketSettings) -> tuple[str, ...]:
@@ -90,6 +103,8 @@ async def ensure_dlq_topic(settings: TicketSettings) -> tuple[str, ...]:
 
 
 def _lines(path: str) -> Iterator[_Line]:
+    if not path:
+        return
     try:
         text = Path(path).read_text("utf-8")
     except OSError as error:
@@ -109,22 +124,6 @@ def _line(path: str, number: int, line: str) -> _Line:
     if name in _SET_BY_US:
         raise ConfigError(f"{where}: {name} is not to be set here: the ticket lane sets it itself")
     return _Line(number, name, said)
-
-
-def _check(path: str, lines: list[_Line], options: dict[str, str]) -> None:
-    """Have the client library look at them: it knows which there are, and what they may be."""
-    try:
-        AdminClient({**options})
-    except KafkaException as error:
-        # Not `from error`: its text may quote a value.
-        raise ConfigError(_complaint(path, lines, _said(error))) from None
-
-
-def _complaint(path: str, lines: list[_Line], said: str) -> str:
-    longest_first = sorted(lines, key=lambda line: len(line.name), reverse=True)
-    wrong = next((line for line in longest_first if line.name in said), None)
-    where = f", line {wrong.number} ({wrong.name})" if wrong else ""
-    return f"tickets.kafka_file: {path}{where}: {_without_values(said, lines)}"
 
 
 def _without_values(said: str, lines: list[_Line]) -> str:

@@ -1,7 +1,7 @@
 """The log in Kafka: one thread that does nothing but ask for records, so that its membership never lapses.
 
-What the lane is told, it is told on its event loop, while that thread waits; commits go through a thread
-of their own, so that they wait for no record.
+What the lane is told, it is told on its event loop, while that thread waits. What the lane asks for is done
+by that thread between two questions: the client lets nobody else in while it waits for records.
 """
 
 import asyncio
@@ -10,6 +10,8 @@ import time
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
+from queue import SimpleQueue
 from typing import Any, TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
@@ -21,7 +23,8 @@ from carteiro.tickets.ticket import Record
 _T = TypeVar("_T")
 
 _MOST_AT_ONCE = 500
-_POLL_S = 0.1
+_POLL_S = 0.02  # how long an errand may have to wait
+_LOOK_S = 1.0
 _ASK_S = 10.0  # how long a question to the broker may take, while partitions change hands
 _WAITING = 2  # batches that may be on their way to the event loop
 _RETRY_S = 1.0
@@ -54,15 +57,16 @@ class KafkaLog:
         own = {"group.id": group, "error_cb": self._heard_error}
         self._consumer = Consumer({**_OPTIONS, **options, **own})
         self._stopping = threading.Event()
-        self._commits = ThreadPoolExecutor(1, thread_name_prefix="tickets-commit")
+        self._errands: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        self._ends: dict[Part, int] = {}
 
     async def run(self, keeper: Keeper) -> None:
         """Bring records to the keeper until `stop`; what it says when partitions are revoked is committed."""
         loop = asyncio.get_running_loop()
-        member = _Member(self._consumer, keeper, loop, self._stopping, self._waits)
-        with ThreadPoolExecutor(1, thread_name_prefix="tickets-poll") as thread:
+        member = _Member(self._consumer, keeper, loop, self._stopping, self._waits, self._errands)
+        self._ends = member.ends
+        with ThreadPoolExecutor(1, thread_name_prefix="tickets") as thread:
             await loop.run_in_executor(thread, member.poll_until_stopped, self._topic)
-        await loop.run_in_executor(None, self._commits.shutdown)
 
     def stop(self) -> None:
         """Take no more."""
@@ -70,32 +74,22 @@ class KafkaLog:
 
     def pause(self, parts: Sequence[Part]) -> None:
         """Bring none of these for now."""
-        with suppress(KafkaException, RuntimeError):  # not ours any more, or closed
-            self._consumer.pause([TopicPartition(*part) for part in parts])
+        self._errands.put(partial(_steer, self._consumer.pause, parts))
 
     def resume(self, parts: Sequence[Part]) -> None:
         """Bring them again."""
-        with suppress(KafkaException, RuntimeError):
-            self._consumer.resume([TopicPartition(*part) for part in parts])
+        self._errands.put(partial(_steer, self._consumer.resume, parts))
 
     def ends(self, parts: Sequence[Part]) -> Mapping[Part, int]:
         """Where partitions end, as the last answer of their broker had it."""
-        found: dict[Part, int] = {}
-        for part in parts:
-            with suppress(KafkaException, RuntimeError):
-                _, end = self._consumer.get_watermark_offsets(TopicPartition(*part), cached=True)
-                if end >= 0:
-                    found[part] = end
-        return found
+        return {part: self._ends[part] for part in parts if part in self._ends}
 
     async def commit(self, commits: Sequence[Commit]) -> bool:
         """Store them; whoever is no member any more is refused, and learns the rest by being told so."""
         loop = asyncio.get_running_loop()
-        try:
-            await loop.run_in_executor(self._commits, _commit, self._consumer, commits)
-        except (KafkaException, RuntimeError):
-            return False
-        return True
+        stored: asyncio.Future[bool] = loop.create_future()
+        self._errands.put(partial(_store, self._consumer, commits, loop, stored))
+        return await stored
 
     def _heard_error(self, error: KafkaError) -> None:
         self._waits(f"Kafka: {error.str()}")
@@ -104,30 +98,51 @@ class KafkaLog:
 class _Member:
     """What is done in the thread that asks."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 - both sides of a thread
         self,
         consumer: Consumer,
         keeper: Keeper,
         loop: asyncio.AbstractEventLoop,
         stopping: threading.Event,
         waits: Told,
+        errands: "SimpleQueue[Callable[[], None]]",
     ) -> None:
+        self.ends: dict[Part, int] = {}
         self._consumer = consumer
         self._keeper = keeper
         self._loop = loop
         self._stopping = stopping
         self._waits = waits
+        self._errands = errands
         self._room = threading.Semaphore(_WAITING)
+        self._look_at_ends = 0.0
 
     def poll_until_stopped(self, topic: str) -> None:
+        """Ask for records, and do errands, until it is to stop; then leave the group in good order."""
         self._consumer.subscribe(
             [topic], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._lost
         )
         try:
             while not self._stopping.is_set():
                 self._bring(self._records())
+                self._run_errands()
         finally:
             self._consumer.close()  # revokes what is left
+            self._run_errands()  # whoever waits for one learns that it is too late
+
+    def _run_errands(self) -> None:
+        while not self._errands.empty():
+            self._errands.get()()
+        if (now := time.monotonic()) >= self._look_at_ends:
+            self._look_at_ends = now + _LOOK_S
+            self._note_ends()
+
+    def _note_ends(self) -> None:
+        with suppress(KafkaException, RuntimeError):
+            for each in self._consumer.assignment():
+                _, end = self._consumer.get_watermark_offsets(each, cached=True)
+                if end >= 0:
+                    self.ends[_part(each)] = end
 
     def _records(self) -> list[Record]:
         """The first one as soon as it comes, and with it all that have come."""
@@ -171,6 +186,7 @@ class _Member:
 
     def _revoked(self, _: Consumer, parts: list[TopicPartition]) -> None:
         commits = self._tell(self._keeper.revoked([_part(each) for each in parts]))
+        self._run_errands()  # commits that were asked for before must not come after the last ones
         if commits:
             with suppress(KafkaException):  # then it is read again
                 _commit(self._consumer, commits)
@@ -205,6 +221,31 @@ def _commit(consumer: Consumer, commits: Iterable[Commit]) -> None:
     for each in consumer.commit(offsets=offsets, asynchronous=False) or ():
         if each.error is not None:
             raise KafkaException(each.error)
+
+
+def _store(
+    consumer: Consumer,
+    commits: Sequence[Commit],
+    loop: asyncio.AbstractEventLoop,
+    stored: "asyncio.Future[bool]",
+) -> None:
+    try:
+        _commit(consumer, commits)
+        is_stored = True
+    except (KafkaException, RuntimeError):  # refused, away, or closed
+        is_stored = False
+    with suppress(RuntimeError):  # nobody waits any more
+        loop.call_soon_threadsafe(_answer, stored, is_stored)
+
+
+def _answer(stored: "asyncio.Future[bool]", is_stored: bool) -> None:  # noqa: FBT001 - as a loop calls it
+    if not stored.done():
+        stored.set_result(is_stored)
+
+
+def _steer(how: Callable[[list[TopicPartition]], None], parts: Sequence[Part]) -> None:
+    with suppress(KafkaException, RuntimeError):  # not ours any more, or closed
+        how([TopicPartition(*part) for part in parts])
 
 
 def _part(each: TopicPartition) -> Part:

@@ -4,11 +4,11 @@ No clock, no I/O: `Lanes` is asked for the next piece of work and told when one 
 """
 
 import asyncio
-import math
 from collections import deque
 from collections.abc import Callable, Iterable
 from datetime import timedelta
 
+from carteiro.policy.breaker import Round
 from carteiro.policy.retry import RetryPolicy
 from carteiro.tickets.dead_letter import Death
 from carteiro.tickets.handlers import Function, Handler
@@ -26,19 +26,17 @@ class Line:
         self.function: Function = handler.function
         self.policy = handler.policy or policy
         self.time_limit = (handler.time_limit or time_limit).total_seconds()
+        self.limit = handler.concurrency
         self.health = Health()
         self.ready: deque[tuple[Work, Ticket]] = deque()
         self.running = 0
-        self._limit = handler.concurrency
-
-    @property
-    def is_limited(self) -> bool:
-        """Whether its tickets may have to wait for each other."""
-        return self._limit is not None
+        self.done_at_once = (
+            0  # tickets that never failed; counted here, it is the one thing that is done for each
+        )
 
     def may_start(self, now: float) -> bool:
         """Whether one more of its tickets may be started."""
-        if self._limit is not None and self.running >= self._limit:
+        if self.limit is not None and self.running >= self.limit:
             return False
         return not self.health.is_out or self.health.wait(now) <= 0
 
@@ -52,20 +50,19 @@ class Partition:
         self.lanes: dict[
             bytes, deque[Work] | None
         ] = {}  # a key that is here has a ticket before the others
-        self.running: set[Work] = set()
-        self.waiting: set[Work] = set()
+        self.waiting: set[Work] = set()  # for another try
+        self.burials: dict[Work, asyncio.Task[None]] = {}
+        self.held = 0  # dead, and nowhere to go
         self.is_live = True  # ours
         self.is_open = True  # new work may be started
         self.is_paused = False
-        self.held = 0  # dead, and nowhere to go
         self.bytes = 0  # of what has not ended
         self.committed: tuple[int, str] | None = None
 
     @property
     def held_keys(self) -> int:
         """How many keys wait for something else than their turn."""
-        burying = sum(work.death is not None for work in self.running)
-        return len(self.waiting) + burying + self.held
+        return len(self.waiting) + len(self.burials) + self.held
 
 
 class Work:
@@ -75,16 +72,11 @@ class Work:
         "began",
         "death",
         "failures",
-        "interruptions",
         "key",
-        "late_at",
         "line",
-        "offset",
         "partition",
         "size",
-        "task",
         "ticket",
-        "time_limit",
         "timer",
     )
 
@@ -95,35 +87,12 @@ class Work:
         self.ticket = ticket
         self.partition = partition
         self.line = line
-        self.offset = record.offset
         self.key = record.key or ticket.id.encode()
         self.size = len(record.body or b"")
         self.failures = failures
         self.death: Death | None = None
-        self.task: asyncio.Task[None] | None = None  # what may be interrupted
+        self.began: Round = 0
         self.timer: asyncio.TimerHandle | None = None
-        self.interruptions = 0
-        self.late_at = math.inf
-
-    def begin(self, hand: "asyncio.Task[None] | None", now: float, line: Line) -> None:
-        """Its handler is called, by this hand."""
-        self.task = hand
-        self.interruptions = 0
-        self.time_limit = line.time_limit
-        self.late_at = now + line.time_limit
-        self.began = line.health.begin(now)
-
-    def buried_by(self, task: "asyncio.Task[None]") -> None:
-        """Its dead letter is published by this task, which may take as long as it needs."""
-        self.task = task
-        self.interruptions = 0
-        self.late_at = math.inf
-
-    def interrupt(self) -> None:
-        """Cancel what is done about it, if that may be cancelled and was not before."""
-        if self.task is not None and not self.interruptions:
-            self.interruptions += 1
-            self.task.cancel()
 
 
 class Lanes:
@@ -133,6 +102,11 @@ class Lanes:
         self.lines = {line.type: line for line in lines}
         self._turns = deque(self.lines.values())
         self._bury = bury
+
+    @property
+    def are_ready(self) -> bool:
+        """Whether anything is that could be started, as far as its type allows."""
+        return any(line.ready for line in self._turns)
 
     def put(self, work: Work) -> None:
         """It has come; it starts when all of its key before it have ended."""
@@ -156,9 +130,8 @@ class Lanes:
     def ended(self, work: Work) -> None:
         """It needs nothing any more: the next one of its key could start."""
         lanes = work.partition.lanes
-        behind = lanes[work.key]
-        if behind:
-            self.ready(behind.popleft())
+        if lanes[work.key]:
+            self.ready(lanes[work.key].popleft())  # type: ignore[union-attr] # it is not empty
         else:
             del lanes[work.key]
 

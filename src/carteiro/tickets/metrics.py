@@ -60,6 +60,11 @@ PAUSED = Metric(
     "1 while a type is paused because too many of its tickets fail.",
     ("task_type",),
 )
+ALERTS_DROPPED = Metric(
+    "carteiro_tickets_alerts_dropped_total",
+    "counter",
+    "Dead tickets that the Alertmanager was never told of, because it did not answer.",
+)
 ALL = (
     DLQ_MESSAGES,
     RETRY_COUNT,
@@ -70,6 +75,7 @@ ALL = (
     HELD_KEYS,
     REDIS_UP,
     PAUSED,
+    ALERTS_DROPPED,
 )
 
 # Those that are there from the start: the first failure is an increase only of what was 0 before.
@@ -92,9 +98,10 @@ class TicketMetrics(Collector):
         reasons: tuple[Reason, ...] = get_args(Reason)
         self._dead: Counter[_Labels] = Counter(dict.fromkeys(product(reasons, labels), 0))
         self._publish_errors = Counter({self._errors.label(each): 0 for each in _FORESEEN_ERRORS})
-        self._done, self._failed, self._paused = (
-            Counter(dict.fromkeys(labels, 0)) for _ in range(3)
+        self._done, self._at_once, self._failed, self._paused = (
+            Counter(dict.fromkeys(labels, 0)) for _ in range(4)
         )
+        self._alerts_dropped = 0
         self._retry_count = Histogram(RETRY_COUNT.buckets)
         self._gauges: dict[Metric, float] = {LAG: 0, HELD_KEYS: 0, REDIS_UP: 0}
         self.registry = CollectorRegistry()
@@ -111,6 +118,14 @@ class TicketMetrics(Collector):
         self._done[self._types.get(type, OTHER)] += 1
         self._retry_count.observe(failures)
 
+    def done_at_once(self, type: TaskType, total: int) -> None:
+        """So many tickets that never failed are done by now, since the start; beside those of `done`."""
+        label = self._types.get(type, OTHER)
+        new = total - self._at_once[label]
+        self._at_once[label] = total
+        self._done[label] += new
+        self._retry_count.observe(0, new)
+
     def failed(self, type: TaskType) -> None:
         """An execution failed."""
         self._failed[self._types.get(type, OTHER)] += 1
@@ -123,6 +138,10 @@ class TicketMetrics(Collector):
     def publish_failed(self, error_type: str) -> None:
         """A dead letter could not be put into its topic."""
         self._publish_errors[self._errors.label(error_type)] += 1
+
+    def alerts_dropped(self, many: float) -> None:
+        """So many alerts never reached the Alertmanager."""
+        self._alerts_dropped += int(many)
 
     # --- how things stand ---
 
@@ -150,6 +169,7 @@ class TicketMetrics(Collector):
         yield _counted(DLQ_PUBLISH_ERRORS, _by_one(self._publish_errors))
         yield _counted(DONE, _by_one(self._done))
         yield _counted(FAILED, _by_one(self._failed))
+        yield _counted(ALERTS_DROPPED, {(): self._alerts_dropped})
         yield _histogram(RETRY_COUNT, self._retry_count)
         yield _gauge(PAUSED, _by_one(self._paused))
         for metric, number in self._gauges.items():

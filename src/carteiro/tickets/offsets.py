@@ -24,6 +24,7 @@ class Offsets:
         self._taken: deque[int] = (
             deque()
         )  # the same, with some that have ended: its first one is quickly found
+        self._start: int | None = None
         self._next: int | None = None
         self._is_noted_full = False
 
@@ -31,6 +32,8 @@ class Offsets:
         """A record has come: how often it has failed before, or None if it needs nothing any more."""
         if self._next is not None and offset < self._next:
             return None  # seen already
+        if self._start is None:
+            self._start = offset
         self._next = offset + 1
         failures = 0
         if self._noted is not None and self._noted.covers(offset):
@@ -48,6 +51,16 @@ class Offsets:
     def finish(self, offset: int) -> None:
         """It needs nothing any more: it is done, or it is a dead letter that others know of."""
         del self._open[offset]
+
+    @property
+    def start(self) -> int | None:
+        """The first that came; None before any record."""
+        return self._start
+
+    @property
+    def end(self) -> int | None:
+        """After the last that came; None before any record."""
+        return self._next
 
     @property
     def is_idle(self) -> bool:

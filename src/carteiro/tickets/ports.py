@@ -77,7 +77,10 @@ class TicketLog(Protocol):
         ...
 
     async def commit(self, commits: Sequence[Commit]) -> bool:
-        """Store them; False: not stored, say so again later, unless the partitions are lost by then."""
+        """Store them, before any that a later `Keeper.revoked` answers.
+
+        False: not stored, say so again later, unless the partitions are lost by then.
+        """
         ...
 
 

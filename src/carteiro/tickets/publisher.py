@@ -20,7 +20,7 @@ from carteiro.config import TicketSettings
 from carteiro.errors import CarteiroError
 from carteiro.tickets import events
 from carteiro.tickets.dead_letter import LIMIT, Death, Envelope, forms, size
-from carteiro.tickets.kafka_client import client_options
+from carteiro.tickets.kafka_client import client_options, refusal
 from carteiro.tickets.scrubbing import scrub
 
 TIMED_OUT, TOO_LARGE = "TimeoutError", "MSG_SIZE_TOO_LARGE"  # types of errors
@@ -29,6 +29,7 @@ _LARGEST = 16 * 1024 * 1024  # bytes, before they are compressed; what is larger
 _SENT_AT_ONCE, _SENT_AT_ONCE_BYTES = 1000, 8 * 1024 * 1024
 _BOUND_S = 12.0  # the library reports before, unless it is broken
 _LAST_WORDS_S = 5.0
+_LOOKING_S = 2.0
 _POLL_S = 0.5
 _OPTIONS: dict[str, str | int | bool] = {
     "acks": "all",
@@ -50,6 +51,7 @@ _TOO_LARGE = frozenset({KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TO
 _TIMED_OUT = frozenset(
     {KafkaError._MSG_TIMED_OUT, KafkaError._TIMED_OUT, KafkaError.REQUEST_TIMED_OUT}  # noqa: SLF001 - so they are named
 )
+_MISSING = frozenset({"_UNKNOWN_TOPIC", "UNKNOWN_TOPIC_OR_PART"})
 _PERMANENT = _TOO_LARGE | {
     KafkaError._AUTHENTICATION,  # noqa: SLF001 - so it is named
     KafkaError._UNKNOWN_TOPIC,  # noqa: SLF001 - as above
@@ -76,7 +78,11 @@ class Publisher:
 
     def __init__(self, settings: TicketSettings) -> None:
         self._topic, self._group = settings.dlq_topic, settings.group
-        self._producing = _Producing(_CHANGEABLE | client_options(settings) | _OPTIONS)
+        options = _CHANGEABLE | client_options(settings) | _OPTIONS
+        try:
+            self._producing = _Producing(options)
+        except KafkaException as error:
+            raise refusal(settings, error) from None
 
     async def publish(self, death: Death) -> None:
         """Put a dead letter into its topic, in the fullest form that the topic takes."""
@@ -85,6 +91,7 @@ class Publisher:
         except PublishFailed as failed:
             why, type_ = str(failed), failed.error_type
             events.dlq_publish_failed(death, why, topic=self._topic, error_type=type_)
+            await self._look_if_missing(self._topic, [failed])
             raise
         events.dlq_published(death, topic=self._topic, size_bytes=size(written))
 
@@ -93,6 +100,7 @@ class Publisher:
         results: list[PublishFailed | None] = []
         for some in _portions(envelopes):
             results += await asyncio.gather(*(self._result(topic, each) for each in some))
+        await self._look_if_missing(topic, results)
         return results
 
     async def close(self) -> None:
@@ -114,6 +122,11 @@ class Publisher:
             events.dlq_publish_refused(death, topic=self._topic, size_bytes=size(made))
             limit = min(LIMIT, size(made) - 1)
         raise refused or _failed(TOO_LARGE, "the dead letter is too large in every form")
+
+    async def _look_if_missing(self, topic: str, results: Sequence[PublishFailed | None]) -> None:
+        """The library would look for a topic that it once missed only minutes later."""
+        if any(each is not None and each.error_type in _MISSING for each in results):
+            await asyncio.to_thread(self._producing.look_for, topic)
 
     async def _result(self, topic: str, made: Envelope) -> PublishFailed | None:
         """Why it is not known to be there, or None: it is."""
@@ -158,6 +171,11 @@ class _Producing:
             raise _failed("QueueFull", "too many records wait for the brokers") from None
         except KafkaException as error:
             raise self._failure(error.args[0]) from None
+
+    def look_for(self, topic: str) -> None:
+        """See whether it is there by now, so that the next one who writes to it knows."""
+        with suppress(KafkaException):
+            self._producer.list_topics(topic, timeout=_LOOKING_S)
 
     def close(self) -> None:
         """Wait a little for what is under way; what is not there by then has failed."""

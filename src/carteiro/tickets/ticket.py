@@ -18,7 +18,7 @@ Reason: TypeAlias = Literal[
 ]
 
 LONGEST_ID = 256
-_FIT = re.compile(rf"[^\s\x00-\x1f\x7f-\x9f\ud800-\udfff]{{1,{LONGEST_ID}}}")
+_FIT = re.compile(r"[^\s\x00-\x1f\x7f-\x9f\ud800-\udfff]+")
 NO_TYPE: TaskType = ""
 
 
@@ -92,7 +92,11 @@ def _of_fields(fields: Mapping[str, Any], record: Record) -> Ticket | Unreadable
 
 def is_fit(name: object) -> TypeGuard[str]:
     """Whether it can stand in a key of Redis, in a header and in a document: a word of bounded length."""
-    return isinstance(name, str) and _FIT.fullmatch(name) is not None
+    if not isinstance(name, str) or not 0 < len(name) <= LONGEST_ID:
+        return False
+    if name.isascii():  # most are, and this is asked twice for each ticket
+        return name.isprintable() and " " not in name
+    return _FIT.fullmatch(name) is not None
 
 
 def _fault(name: object) -> str:

@@ -34,9 +34,9 @@ class Watch:
         if what == self._waits_for:
             return
         if what:
-            events.waiting(what)
+            events.tickets_waiting(what)
         elif self._waits_for:
-            events.going_on(self._waits_for)
+            events.tickets_going_on(self._waits_for)
         self._waits_for = what
 
     def assigned(self, parts: Sequence[Part]) -> None:
@@ -47,7 +47,7 @@ class Watch:
     def unassigned(self, parts: Sequence[Part], *, lost: bool) -> None:
         """These are not any more."""
         self.parts -= set(parts)
-        events.partitions_left(parts, lost=lost)
+        (events.partitions_lost if lost else events.partitions_revoked)(parts)
 
     def done(self, work: Work) -> None:
         """A ticket is done."""
@@ -81,9 +81,9 @@ class Watch:
     def outage_began(self, type: TaskType) -> None:
         """Most tickets of a type fail: no more are started for a while."""
         self._metrics.pauses(type, paused=True)
-        events.outage_began(type)
+        events.ticket_outage_began(type)
 
     def outage_ended(self, type: TaskType) -> None:
         """They succeed again."""
         self._metrics.pauses(type, paused=False)
-        events.outage_ended(type)
+        events.ticket_outage_ended(type)

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from contextlib import AsyncExitStack, suppress
 
 from carteiro.config import TicketSettings
+from carteiro.tickets.alerts import Alerts
 from carteiro.tickets.counter import RetryCounter
 from carteiro.tickets.handlers import Tickets, with_urls
 from carteiro.tickets.http_handler import HttpHandler, http_client
@@ -13,7 +14,7 @@ from carteiro.tickets.kafka_log import KafkaLog
 from carteiro.tickets.metrics import TicketMetrics
 from carteiro.tickets.publisher import Publisher
 from carteiro.tickets.runner import Runner
-from carteiro.tickets.watch import Alert, Watch
+from carteiro.tickets.watch import Watch
 
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 1.0, 30.0
 
@@ -27,13 +28,13 @@ class TicketWorker:
         tickets: Tickets,
         *,
         urls: Mapping[str, str],
-        alert: Alert = lambda _: None,
     ) -> None:
         self._settings = settings
         self._http = http_client(settings.concurrency)
         handlers = with_urls(tickets, lambda url: HttpHandler(url, self._http), urls)
         self._metrics = TicketMetrics([each.type for each in handlers])
-        self._watch = Watch(self._metrics, alert)
+        self._alerts = Alerts(settings.alertmanager, on_drop=self._metrics.alerts_dropped)
+        self._watch = Watch(self._metrics, self._alerts.held)
         self._counter = RetryCounter(settings.redis, on_change=self._metrics.redis_is)
         self._metrics.redis_is(self._counter.is_up)
         self._publisher = Publisher(settings)
@@ -58,8 +59,8 @@ class TicketWorker:
             parts.push_async_callback(self._http.aclose)
             parts.push_async_callback(self._counter.close)
             parts.push_async_callback(self._publisher.close)
-            topic = asyncio.create_task(self._have_dlq_topic())
-            parts.callback(topic.cancel)
+            for beside in (self._have_dlq_topic(), self._alerts.run()):
+                parts.callback(asyncio.create_task(beside).cancel)
             await self._runner.run()
 
     def stop(self) -> None:
@@ -75,8 +76,15 @@ class TicketWorker:
         """What it cannot go on without; "": it goes on, or has nothing to do."""
         return self._watch.waits_for
 
+    @property
+    def backlog(self) -> int:
+        """How many records it has read that are not committed."""
+        return self._runner.backlog
+
     def page(self) -> bytes:
         """Its figures, for Prometheus."""
+        for line in self._runner.lines:
+            self._metrics.done_at_once(line.type, line.done_at_once)
         self._metrics.lags(self._runner.lag)
         self._metrics.holds(self._runner.held_keys)
         return self._metrics.page()

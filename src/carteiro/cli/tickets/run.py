@@ -9,6 +9,7 @@ from carteiro.cli.desk import told
 from carteiro.cli.options import ConfigFile
 from carteiro.cli.process import Part as ProcessPart
 from carteiro.cli.process import run_together, stop_on_signals
+from carteiro.cli.tickets.dlq.desk import needing_libraries
 from carteiro.cli.tickets.page import page_part
 from carteiro.config import Settings, load
 from carteiro.errors import ConfigError
@@ -40,7 +41,8 @@ def run(*, app: App = None, config: ConfigFile = None) -> None:
 
 
 async def _work(settings: Settings, tickets: Tickets) -> None:
-    from carteiro.tickets.worker import TicketWorker  # noqa: PLC0415 - dear, and for this command alone
+    with needing_libraries():
+        from carteiro.tickets.worker import TicketWorker  # noqa: PLC0415 - dear, and for this command alone
 
     stop = stop_on_signals()
     worker = TicketWorker(settings.tickets, tickets, urls=settings.ticket_urls)

@@ -15,10 +15,10 @@ class Histogram:
         self._counts = [0] * (len(bounds) + 1)  # the last is for what is above all bounds
         self.total = 0.0
 
-    def observe(self, measured: float) -> None:
-        """Add one value."""
-        self._counts[bisect_left(self._bounds, measured)] += 1
-        self.total += measured
+    def observe(self, measured: float, times: int = 1) -> None:
+        """Add a value, so often."""
+        self._counts[bisect_left(self._bounds, measured)] += times
+        self.total += measured * times
 
     def cumulative(self) -> list[tuple[str, float]]:
         """Each bound as Prometheus writes it, with how many values are not above it."""

@@ -1,0 +1,133 @@
+"""A worker of the ticket lane on a topic of its own: from the first record to the last commit.
+
+The clock starts with the first handler and ends when all that can be committed is.
+"""
+
+import argparse
+import asyncio
+import os
+import random
+from uuid import uuid4
+
+import orjson
+import uvloop
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from carteiro.cli.process import tune
+from carteiro.config import TicketSettings, load
+from carteiro.tickets import Ticket, Tickets
+from carteiro.tickets.worker import TicketWorker
+from figures import Figure, measured, report
+
+LONGEST_MS = 5.0
+_PATIENCE_S = 30.0
+
+
+def new_topic(servers: str) -> str:
+    """A topic that nobody has, with one partition."""
+    name = f"bench-{uuid4().hex}"
+    admin = AdminClient({"bootstrap.servers": servers})
+    [made] = admin.create_topics([NewTopic(name, 1)]).values()
+    made.result(_PATIENCE_S)
+    return name
+
+
+def fill(servers: str, topic: str, tickets: int, *, keys: int, failing: float) -> int:
+    """Write tickets, of which some always fail; how many those are."""
+    options = {
+        "bootstrap.servers": servers,
+        "linger.ms": 50,
+        "queue.buffering.max.messages": 1_000_000,
+    }
+    producer = Producer(options)
+    dice = random.Random(1)
+    failed = 0
+    for each in range(tickets):
+        fails = dice.random() < failing
+        failed += fails
+        body = {
+            "ticket_id": f"ticket-{each}",
+            "task_type": "BUILD",
+            "status": "PENDING",
+            "parameters": {"ms": dice.uniform(0, LONGEST_MS), "fails": fails},
+        }
+        key = f"key-{each % keys}" if keys else f"ticket-{each}"
+        producer.produce(topic, orjson.dumps(body), key=key)
+    producer.flush()
+    return failed
+
+
+class Handling:
+    """The handler, and how far it is."""
+
+    def __init__(self, *, sleeps: bool) -> None:
+        self.began = asyncio.Event()
+        self.done = 0
+        self.tickets = Tickets()
+        self.tickets.handler("BUILD")(self._sleep if sleeps else self._nothing)
+
+    async def _sleep(self, ticket: Ticket) -> None:
+        self.began.set()
+        await asyncio.sleep(ticket.fields["parameters"]["ms"] / 1000)
+        self.done += 1
+
+    async def _nothing(self, ticket: Ticket) -> None:
+        if not self.done:
+            self.began.set()
+        if ticket.fields["parameters"]["fails"]:
+            raise ConnectionError("it always fails")
+        self.done += 1
+
+
+async def run(settings: TicketSettings, handling: Handling, healthy: int, name: str) -> Figure:
+    """Work until all healthy ones are done, and committed if none is to fail."""
+    worker = TicketWorker(settings, handling.tickets, urls={})
+    running = asyncio.create_task(worker.run())
+    await handling.began.wait()
+    with measured(name, healthy) as figure:
+        while handling.done < healthy or (worker.backlog and name != "failing"):
+            await asyncio.sleep(0.001)
+    worker.stop_now()
+    await running
+    return figure
+
+
+def settings_of(topic: str) -> TicketSettings:
+    """The settings of a worker; the servers stand in the environment."""
+    overrides = {
+        "tickets.bootstrap_servers": os.environ["BENCH_KAFKA"],
+        "tickets.redis": os.environ["BENCH_REDIS"],
+        "tickets.topic": topic,
+        "tickets.dlq_topic": f"{topic}.dlq",
+        "tickets.group": topic,
+        "tickets.concurrency": 100,
+    }
+    return load(environ={}, overrides=overrides).tickets
+
+
+def main() -> None:
+    """Measure what is asked for."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--tickets", type=int, default=10_000)
+    parser.add_argument("--keys", type=int, default=0, help="0: each has its own")
+    parser.add_argument("--failing", type=float, default=0.0, help="the share that always fails")
+    parser.add_argument("--sleeps", action="store_true", help="0 to 5 ms each")
+    asked = parser.parse_args()
+    topic = new_topic(os.environ["BENCH_KAFKA"])
+    failed = fill(
+        os.environ["BENCH_KAFKA"], topic, asked.tickets, keys=asked.keys, failing=asked.failing
+    )
+    tune()
+
+    async def measure() -> Figure:
+        handling = Handling(sleeps=asked.sleeps)
+        name = "failing" if asked.failing else "tickets"
+        return await run(settings_of(topic), handling, asked.tickets - failed, name)
+
+    report(uvloop.run(measure()))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,79 @@
+"""Dead letters on their way: the broker has one before the counter forgets it, and before the log may."""
+
+import asyncio
+from collections.abc import Callable, Collection
+from datetime import timedelta
+
+from carteiro.config import TicketSettings
+from carteiro.tickets.dead_letter import Death
+from carteiro.tickets.lanes import Partition, Work
+from carteiro.tickets.ports import DeadLetterTopic, FailureCounter
+from carteiro.tickets.publisher import PublishFailed
+from carteiro.tickets.watch import Watch
+
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 30.0
+
+
+class Burying:
+    """Publishes dead letters beside the work, however long that takes; a handler is not run again meanwhile."""
+
+    def __init__(
+        self,
+        settings: TicketSettings,
+        counter: FailureCounter,
+        graves: DeadLetterTopic,
+        watch: Watch,
+        ended: Callable[[Work], None],
+    ) -> None:
+        self._is_enabled = settings.dlq_enabled
+        self._counter = counter
+        self._graves = graves
+        self._watch = watch
+        self._ended = ended
+
+    def start(self, work: Work, death: Death) -> None:
+        """Have its dead letter kept; then its key goes on."""
+        work.death = death
+        if work.partition.is_open:
+            task = asyncio.get_running_loop().create_task(self._bury(work, death))
+            work.partition.burials[work] = task
+
+    def interrupt(self, partition: Partition) -> None:
+        """Stop where they are: the partition is another's, who finds them dead, too."""
+        for task in partition.burials.values():
+            task.cancel()
+
+    async def drained(self, partitions: Collection[Partition], patience: timedelta) -> None:
+        """Wait until none is under way, or the patience is over."""
+        tasks = [task for each in partitions for task in each.burials.values()]
+        if tasks:
+            await asyncio.wait(tasks, timeout=patience.total_seconds())
+
+    async def _bury(self, work: Work, death: Death) -> None:
+        partition = work.partition
+        try:
+            if not self._is_enabled:
+                self._watch.held(death)
+                partition.held += 1  # its key stays where it is, until somebody decides
+                return
+            await self._publish(death)
+            if not partition.is_live:
+                return
+            await self._counter.buried(work.ticket.id, work.ticket.record.place)
+            if partition.is_live:
+                self._watch.buried(death)
+                self._ended(work)
+        finally:
+            del partition.burials[work]
+
+    async def _publish(self, death: Death) -> None:
+        pause = _FIRST_PAUSE_S
+        while True:
+            try:
+                await self._graves.publish(death)
+            except PublishFailed as error:
+                self._watch.publish_failed(error)
+                await asyncio.sleep(pause)
+                pause = min(2 * pause, _LONGEST_PAUSE_S)
+            else:
+                return

@@ -1,0 +1,189 @@
+"""The hands of a worker: each runs one handler at a time, and takes the next ticket when it is done."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Collection
+from datetime import timedelta
+from typing import TypeAlias
+
+from carteiro.tickets.ends import OutOfTime
+from carteiro.tickets.lanes import Lanes, Line, Partition, Work
+from carteiro.tickets.ticket import Ticket
+
+Settle: TypeAlias = Callable[[Work, Line, BaseException | None], Awaitable[None]]
+
+_BREATH = 50  # tickets that one hand may finish before others have a turn
+_LONGEST_LATENESS_S = 0.1
+
+
+class _Hand:
+    """One of them: what it holds, since when, and whether its handler may be interrupted."""
+
+    def __init__(self) -> None:
+        self.task: asyncio.Task[None] | None = None
+        self.work: Work | None = None
+        self.late_at = 0.0
+        self.is_running = False
+        self.interruptions = 0
+
+    def interrupt(self) -> None:
+        """Cancel its handler, once."""
+        if self.is_running and not self.interruptions and self.task is not None:
+            self.interruptions += 1
+            self.task.cancel()
+
+
+class Hands:
+    """As many as may be under way at once. ``settle`` is awaited after each handler, unless there is nothing to say.
+
+    That is when a ticket that never failed is done at once by a type that never fails; then ``ended`` is
+    called alone.
+    """
+
+    def __init__(
+        self, lanes: Lanes, many: int, *, settle: Settle, ended: Callable[[Work], None]
+    ) -> None:
+        self._lanes = lanes
+        self._settle = settle
+        self._ended = ended
+        self._hands = [_Hand() for _ in range(many)]
+        self._idle: list[asyncio.Future[None]] = []
+        self._is_waking = (
+            False  # a hand has been called that has not come yet: it calls the next one itself
+        )
+        self._put_down = asyncio.Event()
+        self._drains = 0  # how many wait for that
+
+    def start(self) -> list[asyncio.Task[None]]:
+        """Begin to work; the tasks end only with an error, or when they are cancelled."""
+        for hand in self._hands:
+            hand.task = asyncio.create_task(self._work(hand))
+        tasks = [hand.task for hand in self._hands if hand.task is not None]
+        return [*tasks, asyncio.create_task(self._watch_the_clock())]
+
+    def wake(self) -> None:
+        """Another hand may find something to do; each that does calls the next one."""
+        while self._idle and not self._is_waking:
+            hand = self._idle.pop()
+            if not hand.done():
+                self._is_waking = True
+                hand.set_result(None)
+
+    def interrupt(self, partition: Partition) -> None:
+        """Cancel what is under way of a partition."""
+        for hand in self._holding([partition]):
+            hand.interrupt()
+
+    async def drained(self, partitions: Collection[Partition], patience: timedelta) -> None:
+        """Wait until nothing of them is under way, or the patience is over."""
+        self._drains += 1
+        try:
+            async with asyncio.timeout(patience.total_seconds()):
+                while self._holding(partitions):
+                    self._put_down.clear()
+                    await self._put_down.wait()
+        except TimeoutError:
+            return
+        finally:
+            self._drains -= 1
+
+    def _holding(self, partitions: Collection[Partition]) -> list[_Hand]:
+        return [
+            hand
+            for hand in self._hands
+            if hand.work is not None and hand.work.partition in partitions
+        ]
+
+    async def _work(self, hand: _Hand) -> None:
+        """Take the next piece of work, whichever it is, for ever."""
+        taken = 0
+        while True:
+            now = time.monotonic()
+            found = self._lanes.next(now)
+            if found is None:
+                await self._rest()
+                continue
+            work, line, ticket = found
+            if not self._is_waking and self._idle and self._lanes.are_ready:
+                self.wake()  # this one may take long
+            hand.work = work
+            hand.late_at = now + line.time_limit
+            line.running += 1
+            try:
+                error = await _error_of(hand, work, line, ticket, now)
+                if (
+                    error is None
+                    and line.health.is_perfect
+                    and not work.failures
+                    and work.partition.is_live
+                ):
+                    line.done_at_once += 1
+                    self._ended(work)
+                else:
+                    await self._settle(work, line, error)
+            finally:
+                line.running -= 1
+                hand.work = None
+            if self._drains:
+                self._put_down.set()
+            if line.ready and not line.health.is_perfect:
+                self._look_after(line)
+            taken += 1
+            if taken % _BREATH == 0:
+                await asyncio.sleep(0)
+
+    def _look_after(self, line: Line) -> None:
+        """While there is an outage nobody else calls a hand when the next trial may be made."""
+        if line.health.is_out:
+            wait = line.health.wait(time.monotonic())
+            asyncio.get_running_loop().call_later(wait, self.wake)
+
+    async def _rest(self) -> None:
+        woken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._idle.append(woken)
+        await woken
+        self._is_waking = False
+
+    async def _watch_the_clock(self) -> None:
+        """Cancel what takes too long. One look at all of them now and then is cheaper than a timer for each."""
+        limits = [line.time_limit for line in self._lanes.lines.values()]
+        pause = min(_LONGEST_LATENESS_S, *limits)
+        while True:
+            await asyncio.sleep(pause)
+            now = time.monotonic()
+            for hand in self._hands:
+                if hand.is_running and hand.late_at <= now:
+                    hand.interrupt()
+
+
+async def _error_of(
+    hand: _Hand, work: Work, line: Line, ticket: Ticket, now: float
+) -> BaseException | None:
+    """Run the handler; what it raised, or None. Only a cancellation that is meant for the hand goes on."""
+    work.began = 0 if line.health.is_perfect else line.health.begin(now)
+    ticket.attempt = work.failures + 1  # type: ignore[misc] # the handler has it from now on
+    hand.is_running = True
+    try:
+        await line.function(ticket)
+    except (Exception, SystemExit, GeneratorExit, asyncio.CancelledError) as raised:  # noqa: BLE001 - it may fail in any way
+        hand.is_running = False
+        return _without_interruptions(hand, raised, line)
+    hand.is_running = False  # from here on it must not be interrupted
+    return _without_interruptions(hand, None, line) if hand.interruptions else None
+
+
+def _without_interruptions(
+    hand: _Hand, error: BaseException | None, line: Line
+) -> BaseException | None:
+    """What an error means, if it may be one that we asked for; raises if it is the hand itself that is to end."""
+    task, ours = hand.task, hand.interruptions
+    hand.interruptions = 0
+    if task is None:
+        return error
+    for _ in range(ours):
+        task.uncancel()
+    if task.cancelling():
+        raise asyncio.CancelledError
+    if ours and isinstance(error, asyncio.CancelledError):
+        return OutOfTime(f"it took longer than {line.time_limit:g} s")
+    return error

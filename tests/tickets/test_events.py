@@ -1,0 +1,79 @@
+"""Log lines of the lane: the names that people grep for, and no secret in any of them."""
+
+import inspect
+import io
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import orjson
+import pytest
+
+from carteiro.telemetry import log
+from carteiro.tickets import events
+from support.deaths import a_death
+
+
+@pytest.fixture(autouse=True)
+def _silent_again() -> Iterator[None]:
+    """The log of a process is one: leave it as it was found."""
+    yield
+    log.configure("off")
+
+
+def write_all() -> None:
+    """One line of each event."""
+    death = a_death(error="GET https://me:hunter22@api.example/", error_type="token=hunter22")
+    events.dlq_published(death, topic="dlq", size_bytes=12)
+    events.dlq_publish_refused(death, topic="dlq", size_bytes=12)
+    events.dlq_publish_failed(death, "timed out", topic="dlq", error_type="TimeoutError")
+    events.dlq_consumer_started(topic="dlq", group="worker-agents-dlq")
+    events.dlq_topic_created("dlq", partitions=3, replicas=1)
+    events.dlq_topic_differs("dlq", ("retention.ms is 1, not 2",))
+    events.redis_away("redis://127.0.0.1:6379/0", "password=hunter22 is wrong")
+    events.redis_back("redis://127.0.0.1:6379/0")
+    events.kafka_trouble("_TRANSPORT", "sasl.password=hunter22")
+    events.tickets_waiting("Kafka: sasl.password=hunter22")
+    events.tickets_going_on("Kafka: sasl.password=hunter22")
+    why = {"type": "token=hunter22", "why": "https://me:hunter22@api.example/"}
+    events.ticket_failed(death.ticket, failures=1, after=timedelta(seconds=1), **why)
+    events.ticket_held(death)
+    events.ticket_outage_began("BUILD")
+    events.ticket_outage_ended("BUILD")
+    events.partitions_assigned([("execution.tickets", 0)])
+    events.partitions_revoked([("execution.tickets", 0)])
+    events.partitions_lost([("execution.tickets", 0)])
+
+
+def lines(level: str) -> list[dict[str, Any]]:
+    """What all events write, at a level of the log."""
+    stream = io.BytesIO()
+    log.configure(level, stream)
+    write_all()
+    assert b"hunter22" not in stream.getvalue()
+    return [orjson.loads(each) for each in stream.getvalue().splitlines()]
+
+
+def test_each_function_writes_one_line_with_its_own_name() -> None:
+    """One grep leads from a line to its function."""
+    functions = {
+        name
+        for name, each in inspect.getmembers(events, inspect.isfunction)
+        if each.__module__ == events.__name__ and not name.startswith("_")
+    }
+
+    assert {line["event"] for line in lines("debug")} == functions
+
+
+def test_lines_below_the_level_are_not_written() -> None:
+    """A level is a floor."""
+    assert {line["level"] for line in lines("error")} == {"error"}
+    assert lines("off") == []
+
+
+def test_a_dead_ticket_is_named_with_its_place_and_cause() -> None:
+    """At three in the morning nobody wants to look for it."""
+    [line] = [each for each in lines("info") if each["event"] == "dlq_published"]
+
+    assert (line["ticketId"], line["taskType"], line["failures"]) == ("ticket-1", "BUILD", 3)
+    assert (line["source"], line["reason"]) == ("execution.tickets|2|41", "max_retries_exceeded")

@@ -1,0 +1,113 @@
+"""Handlers: one async function a type, found in a module of the user's; mistakes are told when it starts."""
+
+import sys
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from carteiro import tickets as package
+from carteiro.errors import ConfigError
+from carteiro.policy.retry import PRESETS
+from carteiro.tickets.handlers import DEFAULT, Handler, Tickets, load_app, with_urls
+from carteiro.tickets.ticket import Ticket
+
+
+async def nothing(_: Ticket) -> None:
+    """Do it."""
+
+
+def test_a_handler_is_an_async_function_with_a_type() -> None:
+    """It stays a function that can be called."""
+    tickets = Tickets()
+    decorated = tickets.handler(
+        "BUILD", time_limit=timedelta(seconds=3), concurrency=2, retry="gateway"
+    )(nothing)
+    assert decorated is nothing
+    assert list(tickets) == [Handler("BUILD", nothing, timedelta(seconds=3), 2, PRESETS["gateway"])]
+
+
+def test_the_package_has_a_place_for_handlers_of_its_own() -> None:
+    """So that a module needs one import and no variable."""
+    assert package.handler == DEFAULT.handler
+
+
+@pytest.mark.parametrize(
+    ("handler", "why"),
+    [
+        (Handler("BUILD", nothing), "there is a handler for BUILD already"),
+        (Handler("", nothing), "can be no type"),
+        (Handler("a b", nothing), "can be no type"),
+        (Handler("TEST", lambda _: None), "must be an async function"),  # type: ignore[arg-type, return-value]
+        (Handler("TEST", nothing, time_limit=timedelta(0)), "time limit for TEST must be above 0"),
+        (Handler("TEST", nothing, concurrency=0), "concurrency for TEST must be 1 or more"),
+    ],
+)
+def test_mistakes_are_refused(handler: Handler, why: str) -> None:
+    """When the module is loaded, not when a ticket comes."""
+    tickets = Tickets()
+    tickets.add(Handler("BUILD", nothing))
+    with pytest.raises(ValueError, match=why):
+        tickets.add(handler)
+
+
+def test_an_address_is_a_handler_too_but_not_beside_a_function() -> None:
+    """Which of the two would run it is nobody's guess."""
+    tickets = with_urls(Tickets(), lambda _: nothing, {"BUILD": "http://127.0.0.1/build"})
+    assert [each.type for each in tickets] == ["BUILD"]
+    with pytest.raises(
+        ConfigError, match=r"ticket_urls\.BUILD: there is a handler for BUILD already"
+    ):
+        with_urls(tickets, lambda _: nothing, {"BUILD": "http://127.0.0.1/build"})
+
+
+def a_module(folder: Path, name: str, text: str) -> None:
+    """A module of the user's."""
+    (folder / f"{name}.py").write_text(text, "utf-8")
+
+
+def test_handlers_are_found_in_a_module_of_the_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the name of a variable, too."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    a_module(
+        tmp_path,
+        "handlers_of_mine",
+        "from carteiro.tickets import Tickets\n"
+        "mine = Tickets()\n"
+        "@mine.handler('BUILD')\n"
+        "async def build(ticket): ...\n",
+    )
+    assert [each.type for each in load_app("handlers_of_mine:mine")] == ["BUILD"]
+
+
+@pytest.mark.parametrize(
+    ("app", "why"),
+    [
+        ("no_such_module", "there is no module no_such_module here"),
+        ("empty_of_mine", "no handler is there"),
+        ("empty_of_mine:nothing", "nothing is no carteiro.tickets.Tickets"),
+    ],
+)
+def test_a_module_without_handlers_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, app: str, why: str
+) -> None:
+    """With what to do about it."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    a_module(tmp_path, "empty_of_mine", "")
+    with pytest.raises(ConfigError, match=why):
+        load_app(app)
+
+
+def test_an_error_inside_the_module_is_shown_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is the user's own."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    a_module(tmp_path, "broken_of_mine", "import a_library_that_is_not_there\n")
+    with pytest.raises(ModuleNotFoundError, match="a_library_that_is_not_there"):
+        load_app("broken_of_mine")

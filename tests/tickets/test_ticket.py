@@ -1,0 +1,80 @@
+"""Reading a record: a ticket, or a reason why there is none; never an error, whatever the bytes are."""
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from carteiro.tickets.ticket import LONGEST_ID, NO_TYPE, Record, Ticket, Unreadable, is_fit, read
+
+
+def a_record(body: bytes | None) -> Record:
+    """A record with this value."""
+    return Record("execution.tickets", 2, 7, b"key", body)
+
+
+def test_a_ticket_has_what_its_record_says() -> None:
+    """All fields, and the record itself."""
+    fields = {"ticket_id": "t-1", "task_type": "BUILD", "parameters": {"a": [1, None]}}
+    record = a_record(orjson.dumps(fields))
+    assert read(record) == Ticket("t-1", "BUILD", fields, record)
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        (None, "the record has no value"),
+        (b"", "the record is empty"),
+        (b"{", "the value is not JSON"),
+        (b"\xff\xfe", "the value is not JSON"),
+        (b"[1]", "the value is not an object of JSON"),
+        (b'"text"', "the value is not an object of JSON"),
+        (b'{"task_type":"BUILD"}', "ticket_id is missing"),
+        (b'{"ticket_id":7,"task_type":"BUILD"}', "ticket_id is not a text"),
+        (b'{"ticket_id":"","task_type":"BUILD"}', "ticket_id is empty"),
+        (b'{"ticket_id":"a b","task_type":"BUILD"}', "ticket_id is empty, longer"),
+    ],
+)
+def test_what_has_no_name_gets_one_from_its_place(body: bytes | None, why: str) -> None:
+    """So that two of them are two documents, and none is a key of Redis that it chose itself."""
+    found = read(a_record(body))
+    assert isinstance(found, Unreadable)
+    assert found.id == "poison:execution.tickets:2:7"
+    assert found.why.startswith(why)
+
+
+def test_a_ticket_without_a_type_keeps_its_name() -> None:
+    """People look for it by that."""
+    found = read(a_record(b'{"ticket_id":"t-1"}'))
+    assert found == Unreadable(
+        "t-1", NO_TYPE, "task_type is missing", a_record(b'{"ticket_id":"t-1"}')
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "fits"),
+    [
+        ("t-1", True),
+        ("Ünïcode", True),
+        ("x" * LONGEST_ID, True),
+        ("x" * (LONGEST_ID + 1), False),
+        ("a b", False),
+        ("a\tb", False),
+        ("a\x00b", False),
+        ("a\x7fb", False),
+        ("é\u2028", False),
+        ("\ud800", False),
+        (b"bytes", False),
+        (None, False),
+    ],
+)
+def test_which_names_fit_everywhere(name: object, fits: bool) -> None:
+    """In a key of Redis, a header, a document and a label."""
+    assert is_fit(name) == fits
+
+
+@given(st.binary() | st.none())
+def test_no_bytes_are_too_strange(body: bytes | None) -> None:
+    """Something comes of all of them."""
+    found = read(a_record(body))
+    assert is_fit(found.id)
