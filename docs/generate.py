@@ -129,13 +129,24 @@ def _section(section: str, text: str) -> str:
         _setting(f"{section}.{name}" if section else name, defaults[name], comment)
         for comment, name in _COMMENTED.findall(text)
     )
-    return f"\n## {f'[{section}]' if section else 'Top level'}\n{blocks}"
+    free = _free_table(section, text) if section in config.FREE_TABLES and not blocks else ""
+    return f"\n## {f'[{section}]' if section else 'Top level'}\n{free}{blocks}"
+
+
+def _free_table(section: str, text: str) -> str:
+    """A table whose keys are the user's own, and which is empty until then."""
+    variable = config.env_name(f"{section}.name")
+    return f"\n{_reason(text)}\n\nDefault: none; variable `{variable}`, where `NAME` is the key.\n"
+
+
+def _reason(comment: str) -> str:
+    lines = (line for line in comment.splitlines() if line.startswith("#"))
+    return " ".join(line.removeprefix("#").strip() for line in lines)
 
 
 def _setting(key: str, default: object, comment: str) -> str:
-    reason = " ".join(line.removeprefix("#").strip() for line in comment.splitlines())
     return (
-        f"\n### `{key}`\n\n{reason}\n\n"
+        f"\n### `{key}`\n\n{_reason(comment)}\n\n"
         f"Default `{_as_toml(default)}`{_choices(key)}; variable `{config.env_name(key)}`.\n"
     )
 

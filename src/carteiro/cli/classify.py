@@ -51,6 +51,7 @@ _WHY = {
     "login": "at a login, every answer is about our account",
     "enhanced": "the enhanced code decides: no rule of the answering system knows these words",
     "text": "these words mean the same everywhere, and no code before them is specific",
+    "policy": "it is refused by policy without words that are known: that is about whom it answers",
     "subject": "class and subject of the enhanced code are all that is known of it",
     "code": "the bare code decides, in the light of its stage: nothing else is known",
     "class": "only the class of the code is known",

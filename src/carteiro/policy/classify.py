@@ -57,7 +57,13 @@ _REPLY_IN_TEXT = re.compile(
     re.DOTALL | re.IGNORECASE | re.VERBOSE,
 )
 
+_OTHER, _POLICY = (
+    ".0",
+    "5.7",
+)  # RFC 3463: "other or undefined", and all that security and policy forbid
+
 _SES_NAMES: Mapping[str, Ruling] = {**ses.NAMES, **ses.COMMON_NAMES}
+_SES_DETAILS = {name: words.phrases_of(rules) for name, rules in ses.DETAILS.items()}
 _SES_IN_TEXT = re.compile(
     rf"""(?:^\s*(?P<bare>(?:{"|".join(ses.NAMES)})(?:Exception)?)(?=\s*(?::|$))
     |(?:\bAWS\.SimpleEmailService\.|\bAn\ error\ occurred\ \()
@@ -92,9 +98,9 @@ def classify_ses(name: str, message: str) -> Failure:
     bare = re.split(r"[.#]", name)[-1].strip().removesuffix("Exception")
     ruling = _SES_NAMES.get(bare)
     rule = f"ses.{bare}" if ruling else "ses.unknown"
-    if details := ses.DETAILS.get(bare):
+    if details := _SES_DETAILS.get(bare):
         detail = details.first(Said(message[:_LONGEST_READ]))
-        rule, ruling = (f"{rule}.{detail[0]}", detail[1]) if detail else (rule, ruling)
+        rule, ruling = (f"{rule}.{detail.name}", detail.ruling) if detail else (rule, ruling)
     return _failure(
         ruling or UNKNOWN,
         code=ses.CODES.get(bare) or f"SES_{_upper_snake(bare) or 'UNKNOWN'}",
@@ -272,8 +278,11 @@ def _about_mail(reply: _Reply, stage: Stage | None, mx: str) -> tuple[str, Rulin
 
 def _what_is_left(reply: _Reply, enhanced: str, stage: Stage | None) -> tuple[str, Ruling]:
     if ruling := codes.OPEN_ENHANCED.get(enhanced):
-        return f"smtp.enhanced.{enhanced}", _at_stage(ruling, stage)
+        judge = _bare_at_stage if enhanced.endswith(_OTHER) else _at_stage
+        return f"smtp.enhanced.{enhanced}", judge(ruling, stage)
     subject = enhanced.rpartition(".")[0]
+    if subject == _POLICY and stage and (ruling := codes.POLICY_AT.get(stage)):
+        return f"smtp.policy.{stage}", ruling
     if ruling := codes.SUBJECTS.get(subject):
         return f"smtp.subject.{subject}", _at_stage(ruling, stage)
     ruling = codes.CODES.get(reply.code)
