@@ -18,6 +18,7 @@ from carteiro.policy.html import _LARGEST_PARSED
 from carteiro.policy.lifecycle import LONGEST_HOLD_MS
 from carteiro.policy.quota import KEY_LIFE_MS
 from carteiro.policy.retry import PRESETS, RetryPolicy
+from carteiro.policy.stage import Stage
 from carteiro.providers.resend.letter import MESSAGE_TAG, REVISION_TAG, TENANT_TAG
 from carteiro.providers.resend.provider import REPLAYS_FOR
 from carteiro.stores.sqlite.opening import _OLDEST_SQLITE
@@ -117,3 +118,10 @@ def test_every_code_of_our_own_is_explained() -> None:
     made = {code for source in sources for code in _OWN_CODE.findall(source.read_text("utf-8"))}
 
     assert made == errors_page.OWN_CODES.keys()
+
+
+def test_the_stages_that_a_rule_can_name_are_all_told() -> None:
+    """A stage that is missing there is one that nobody writes a rule for."""
+    text = " ".join(text_of("docs/how-to/judge-answers-yourself.md").split())
+
+    assert f"`stage` ({', '.join(f'`{stage}`' for stage in Stage)})" in text

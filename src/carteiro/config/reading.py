@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 from pydantic import ValidationError
 
 from carteiro.config.sections import FREE_TABLES, KEYS, Given, Settings
-from carteiro.config.values import without_password
+from carteiro.config.values import provider_names, without_password
 from carteiro.errors import ConfigError
 
 FILE_NAME = "carteiro.toml"
@@ -151,7 +151,30 @@ def _checked(given: Mapping[str, Given]) -> Settings:
     except ValidationError as error:
         raise ConfigError("\n".join(_complaints(error, given))) from None
     settings._given = given  # noqa: SLF001 - its maker may
+    _refuse_one_region_twice(settings)
     return settings
+
+
+def _refuse_one_region_twice(settings: Settings) -> None:
+    """A region under two names would have two rates and two breakers, and be its own second chance."""
+    routes = _routes(settings)
+    usual = settings.ses.region
+    is_named = any("ses" in provider_names(route) for route in routes.values())
+    for key, route in routes.items() if is_named else ():
+        for region in (name.partition(":")[2] for name in provider_names(route)):
+            if region and usual in {"", region}:
+                means = (
+                    f"means {region}" if usual else "may mean any region, as ses.region is not set"
+                )
+                advice = f"{region} beside ses, which {means}: write ses:REGION for each, and each region once"
+                raise ConfigError(f"{key} = {route!r} (from {settings.origin(key)}): {advice}")
+
+
+def _routes(settings: Settings) -> dict[str, str]:
+    """Every route by its key."""
+    free = {"tenant_routes": settings.tenant_routes, "type_routes": settings.type_routes}
+    named = {f"{table}.{key}": each for table, own in free.items() for key, each in own.items()}
+    return {"provider": settings.provider, **named}
 
 
 def _nested(given: Mapping[str, Given]) -> dict[str, Any]:

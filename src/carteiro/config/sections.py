@@ -16,6 +16,8 @@ from pydantic import (
     ConfigDict,
     Field,
     PrivateAttr,
+    ValidationInfo,
+    field_validator,
     model_validator,
 )
 
@@ -42,6 +44,7 @@ from carteiro.config.values import (
     Weight,
 )
 from carteiro.model import ApiLimits, Category, Fairness, Scope, SendLimit, value
+from carteiro.policy.own_codes import RESEND, SES, refuse_unfit
 from carteiro.policy.own_rules import OwnRule, bounded_pattern
 from carteiro.policy.retry import Charge, Environment, PresetName, default_preset
 from carteiro.policy.stage import Stage
@@ -244,7 +247,7 @@ class VerdictSettings(_Section):
     """A rule of the operator's own: what must hold of an answer, and what it then means."""
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9_-]{1,40}$")]
-    provider: str = ""
+    provider: Literal["", "smtp", "ses", "resend", "sandbox"] = ""
     stage: Stage | None = None
     mx: str = ""
     code: str = ""
@@ -254,10 +257,21 @@ class VerdictSettings(_Section):
     retryable: Annotated[bool, Field(strict=True)]
     scope: Scope
 
+    @field_validator("code")
+    @classmethod
+    def _can_be_answered(cls, code: str, told: ValidationInfo) -> str:
+        if code and "provider" in told.data:
+            refuse_unfit(code, told.data["provider"])
+        return code
+
     @model_validator(mode="after")
     def _has_a_condition(self) -> "VerdictSettings":
         if not any((self.provider, self.stage, self.mx, self.code, self.enhanced, self.text)):
             raise ValueError("should have a condition: provider, stage, mx, code, enhanced or text")
+        if self.provider in {SES, RESEND} and (self.stage or self.mx or self.enhanced):
+            raise ValueError(
+                f"should have no stage, mx or enhanced: answers of {self.provider} have none"
+            )
         return self
 
     def as_value(self) -> OwnRule:
