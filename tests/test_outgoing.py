@@ -83,5 +83,5 @@ async def test_every_provider_is_looked_at() -> None:
         relay, nothing = await look_at_providers(settings, backend)
 
     assert (relay.name, relay.is_remote) == ("smtp", True)
-    assert relay.fault
-    assert (nothing.name, nothing.is_remote, nothing.fault) == ("noop", False, None)
+    assert [fault.is_deadly for fault in relay.faults] == [False]
+    assert (nothing.name, nothing.is_remote, nothing.faults) == ("noop", False, ())
