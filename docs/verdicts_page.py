@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from carteiro.policy import classify
 from carteiro.policy.rules import codes, resend, ses, systems, words
@@ -45,6 +46,8 @@ def verdicts_page(note: str) -> str:
         "## SES\n\nA code is `SES_` and the name in capitals, but for "
         f"{', '.join(f'`{name}`: `{code}`' for name, code in ses.CODES.items())}.\n\n"
         f"{_table('name', ses.NAMES | ses.COMMON_NAMES)}\n"
+        "An answer without a name, as a proxy gives it, has its HTTP status for one; others may pass.\n\n"
+        f"{_table('status', ses.STATUSES | _classes(ses.STATUS_CLASSES))}\n"
         "The words of some errors say more than their names. The category of an error stays the name's where programs\n"
         "go by it: a `MessageRejected` is a `PERMANENT_ERROR`, whatever it says. By SMTP, where SES gives no name, an\n"
         "address that is not verified is the `CONFIGURATION_ERROR` that it is with every relay; the fault is the\n"
@@ -79,8 +82,12 @@ def _details() -> str:
 
 
 def _statuses() -> dict[str, Ruling]:
-    classes = {f"other {each}xx": ruling for each, ruling in resend.STATUS_CLASSES.items()}
-    return {str(status): ruling for status, ruling in resend.STATUSES.items()} | classes
+    statuses = {str(status): ruling for status, ruling in resend.STATUSES.items()}
+    return statuses | _classes(resend.STATUS_CLASSES)
+
+
+def _classes(classes: Mapping[Any, Ruling]) -> dict[str, Ruling]:
+    return {f"other {each}xx": ruling for each, ruling in classes.items()}
 
 
 def _system(system: words.System) -> str:

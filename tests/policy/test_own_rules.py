@@ -171,6 +171,8 @@ def test_a_pattern_that_could_take_long_is_refused(text: str, says: str) -> None
         ("SES_TIMEOUT", "ses"),
         ("RESEND_RATE_LIMIT_EXCEEDED", "resend"),
         ("NETWORK_ERROR", "smtp"),
+        ("RESEND_UNKNOWN", "resend"),
+        ("SES_503", "ses"),
         ("SES_BRAND_NEW_THING", "ses"),  # providers add errors before we learn of them
         ("RESEND_BRAND_NEW_THING", ""),
     ],

@@ -29,7 +29,9 @@ _FAILING = (State.FAILED, State.RETRY_SCHEDULED, State.EXPIRED)
 Answer: TypeAlias = Annotated[
     str | None,
     typer.Argument(
-        metavar="ANSWER", help='What the provider said: "550 5.7.1 …", "Throttling: …".'
+        metavar="ANSWER",
+        help='What was said, as a log has it: "550 5.7.1 …", "Throttling: …", a body in JSON, '
+        '"HTTP 503", "Connection refused".',
     ),
 ]
 OfStage: TypeAlias = Annotated[
@@ -42,7 +44,9 @@ Mx: TypeAlias = Annotated[str, typer.Option("--mx", help="The host that answered
 DryRun: TypeAlias = Annotated[
     bool,
     typer.Option(
-        "--dry-run", help="Judge the store's past failures again: which verdicts would change?"
+        "--dry-run",
+        help="Judge the last failure of each message in the store again: which verdicts would change? "
+        "Attempts before it are not looked at.",
     ),
 ]
 
@@ -57,6 +61,10 @@ _WHY = {
     "class": "only the class of the code is known",
     "ses": "the name of an error decides",
     "resend": "the name of an error decides, else its status",
+    "status": "there is no name that is known, and the status decides",
+    "tls_error": "nothing is sent to whom we cannot trust, until it or the settings change",
+    "network": "there was no answer, as nobody was reached",
+    "timeout": "there was no answer in time",
     "unknown": "no rule knows it, and what is unknown may pass",
 }
 
@@ -80,6 +88,8 @@ def classify(  # noqa: PLR0913 - one an option
     out = Printer(as_json=as_json)
     if dry_run == (answer is not None):
         raise WrongUse("give either an answer to explain, or --dry-run")
+    if since is not None and not dry_run:
+        raise WrongUse("--since goes with --dry-run: it says how far back to look")
     if answer is None:
         asyncio.run(_tried(settings, out, since))
         return
@@ -129,12 +139,10 @@ def _document(failure: Failure) -> dict[str, Any]:
 
 def _why(rule: str) -> str:
     first, _, rest = rule.partition("@")[0].partition(".")
-    if first == SMTP:
-        part = rest.partition(".")[0]
-        return _WHY.get(
-            part, f"the words are {part}'s own, and bound to it they decide before codes"
-        )
-    return _WHY[first]
+    part = rest.partition(".")[0]
+    if first == SMTP and part not in _WHY:
+        return f"the words are {part}'s own, and bound to it they decide before codes"
+    return _WHY[part] if first != "own" and part in _WHY else _WHY[first]
 
 
 def _what_happens(failure: Failure, settings: Settings) -> str:

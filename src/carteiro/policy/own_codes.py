@@ -21,7 +21,7 @@ _CODES = {
     SES: _FOUND_OUT
     | {"CREDENTIALS_MISSING", "REGION_MISSING", "SMTPUTF8_MISSING", "TLS_ERROR"}
     | frozenset(_SES_CODES.values()),
-    RESEND: _FOUND_OUT | frozenset(_RESEND_CODES.values()),
+    RESEND: _FOUND_OUT | {"RESEND_UNKNOWN"} | frozenset(_RESEND_CODES.values()),
     SANDBOX: frozenset({"UNKNOWN"}),
 }
 _NUMBERED = frozenset({"", SMTP, SANDBOX})

@@ -80,6 +80,18 @@ COMMON_NAMES: dict[str, Ruling] = {
     "RequestExpired": OUR_ACCOUNT,
 }
 
+# An answer without a name is a proxy's rather than SES', and has its status for a name; it may pass with the proxy.
+_SHUT_OUT = later(Scope.PROVIDER, Category.CONFIGURATION_ERROR)
+STATUSES: dict[str, Ruling] = {
+    "401": _SHUT_OUT,
+    "403": _SHUT_OUT,
+    "407": _SHUT_OUT,
+    "408": later(Scope.PROVIDER, Category.TIMEOUT_ERROR),
+    "413": BAD_MESSAGE,
+    "429": THROTTLED,
+}
+STATUS_CLASSES: dict[str, Ruling] = {"5": UNAVAILABLE}
+
 # Every other code is SES_ and the name in upper snake case.
 CODES: Mapping[str, str] = {
     "RequestTimeout": "SES_TIMEOUT",
