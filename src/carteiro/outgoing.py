@@ -166,5 +166,6 @@ def _as_configured(preset: RetryPolicy, settings: Settings) -> RetryPolicy:
     return replace(
         preset,
         charge=settings.retry.charge,
+        is_patient=settings.retry.patient,
         max_in_doubt_resends=settings.delivery.max_in_doubt_resends,
     )

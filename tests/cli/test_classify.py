@@ -146,6 +146,15 @@ def test_what_is_not_charged_is_tried_until_it_expires(line: CommandLine) -> Non
     assert "not charged" in told
 
 
+def test_patience_is_told(line: CommandLine) -> None:
+    """How long it takes until the next attempt, as the settings have it."""
+    usual = line.done("classify", "451 4.7.1 Greylisted")
+    patient = line.done("classify", "451 4.7.1 Greylisted", CARTEIRO_RETRY_PATIENT="true")
+
+    assert "first after about 1s" in usual
+    assert "first after about 2m" in patient
+
+
 def test_a_rule_of_ones_own_decides_first(line: CommandLine) -> None:
     """And says so."""
     found = line.asked("classify", "550 5.1.1 No such user", CARTEIRO_VERDICTS=VERDICTS)

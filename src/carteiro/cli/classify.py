@@ -20,10 +20,12 @@ from carteiro.outgoing import answering_host, retry_policy
 from carteiro.policy import consequences
 from carteiro.policy.answers import RESEND, SES, SMTP, judge_answer, judged_again, provider_of
 from carteiro.policy.own_rules import overruled
+from carteiro.policy.patience import wait_after
 from carteiro.policy.stage import Stage
 from carteiro.ports import Backend
 
 _PROVIDERS = ("", SMTP, SES, RESEND)
+_MIDDLE = 0.5  # of the dice
 _FAILING = (State.FAILED, State.RETRY_SCHEDULED, State.EXPIRED)
 
 Answer: TypeAlias = Annotated[
@@ -149,10 +151,11 @@ def _what_happens(failure: Failure, settings: Settings) -> str:
     if not failure.retryable:
         return "not tried again: a dead letter, permanent_error"
     policy = retry_policy(settings)
+    first = in_words(wait_after(policy, failure, 1, _MIDDLE))
     if not policy.charges(failure):
-        return f"tried again until it expires, first after about {in_words(policy.delay(1, 0.5))}; not charged"
+        return f"tried again until it expires, first after about {first}; not charged"
     return (
-        f"tried again, first after about {in_words(policy.delay(1, 0.5))}; "
+        f"tried again, first after about {first}; "
         f"after {policy.max_attempts} failures a dead letter, max_attempts_exceeded"
     )
 

@@ -78,6 +78,7 @@ class RetrySettings(_Section):
 
     preset: Literal[PresetName, ""]
     charge: Charge
+    patient: bool
 
 
 class FairnessSettings(_Section):

@@ -10,7 +10,7 @@ from carteiro.policy.rules import resend, ses
 SMTP, SES, RESEND, SANDBOX = "smtp", "ses", "resend", "sandbox"
 
 _REPLY = re.compile(r"[2-5][0-9]{2}")
-_NEW = re.compile(r"(SES|RESEND)_[A-Z][A-Z0-9_]*")
+_NEW = re.compile(r"(SES|RESEND)_[A-Z0-9_]+")
 _FOUND_OUT = frozenset({"INVALID_PAYLOAD", "NETWORK_ERROR", "SENDER_MISSING"})
 _SES_CODES = {name: classify_ses(name, name).code for name in ses.NAMES | ses.COMMON_NAMES}
 _RESEND_CODES = {name: classify_resend(name, name).code for name in resend.NAMES}
