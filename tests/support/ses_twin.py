@@ -122,6 +122,7 @@ class SesTwin:
         self.configuration_sets: set[str] = set()
         self.paused: set[str] = set()  # of them
         self.identities = {"example.com"}
+        self.forbidden: set[str] = set()  # kinds of things that may not be looked at
         self.unverified: set[str] = set()  # senders
         self.port = 0
         self.connections = 0
@@ -200,6 +201,8 @@ class SesTwin:
         known = {"configuration-sets": self.configuration_sets, "identities": self.identities}
         if request.method != "GET" or kind not in known:
             return _error(Answer("UnknownOperationException", 404))
+        if kind in self.forbidden:
+            return _error(Answer("AccessDeniedException", 403, "User: arn:… is not authorized"))
         if name not in known[kind]:
             return _error(Answer("NotFoundException", 404, f"{name} does not exist."))
         return _response(

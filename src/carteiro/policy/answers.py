@@ -102,7 +102,7 @@ def _of_silence(text: str, provider: str) -> Failure | None:
             return classify.unfit(provider or SMTP, "TLS_ERROR", text)
         case silence.Silence.UNREACHED:
             return classify.network(text)
-        case None:
+        case _:
             return None
 
 
@@ -140,11 +140,10 @@ def _document(text: str) -> _Told | None:
     return _Told(_first(parts, "message", "Message") or text, name, number, is_http=True)
 
 
-def _nested(given: object) -> Iterator[Mapping[str, Any]]:
+def _nested(given: dict[str, Any]) -> Iterator[Mapping[str, Any]]:
     """The object, and those directly in it: services wrap what they say."""
-    if isinstance(given, dict):
-        yield given
-        yield from (each for each in given.values() if isinstance(each, dict))
+    yield given
+    yield from (each for each in given.values() if isinstance(each, dict))
 
 
 def _first(parts: list[Mapping[str, Any]], *keys: str) -> str:

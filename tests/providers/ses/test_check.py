@@ -96,6 +96,19 @@ async def test_a_sender_that_is_not_verified_is_deadly(
     assert all(SENDER in fault.told for fault in faults)
 
 
+async def test_what_may_not_be_looked_at_is_told_and_not_deadly() -> None:
+    """Whoever may only send, sends."""
+    async with an_account(configuration_set="mail") as (twin, provider):
+        twin.forbidden = {"configuration-sets", "identities"}
+        faults = await provider.check()
+
+    assert [fault.told.partition(" ")[0] for fault in faults] == [
+        "ses:GetConfigurationSet",
+        "ses:GetEmailIdentity",
+    ]
+    assert not any(fault.is_deadly for fault in faults)
+
+
 async def test_a_domain_stands_for_those_below_it() -> None:
     """As SES has it."""
     async with an_account(default_from="loja@mail.shop.example.com") as (_, provider):
