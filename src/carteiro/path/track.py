@@ -5,6 +5,8 @@ late is kept by the ledger as evidence; here it is told to whoever watches. If w
 than a line of the log is lost.
 """
 
+from dataclasses import replace
+
 from carteiro.model import (
     Dead,
     DeadReason,
@@ -17,6 +19,8 @@ from carteiro.model import (
     State,
     value,
 )
+from carteiro.path.judge import doubts
+from carteiro.policy.lifecycle import filed_under
 from carteiro.telemetry import log
 from carteiro.telemetry.metrics.tally import Tally
 
@@ -50,13 +54,27 @@ def track(job: LeasedJob, end: End, answer: Settled | Late, attempt: Attempt, ta
     match answer.state, end.verdict:
         case State.RETRY_SCHEDULED, Retry() as retry:
             tally.retried(job, retry)
-            log.retry_scheduled(job, retry, attempt=number, max_attempts=attempt.max_attempts)
+            log.retry_scheduled(
+                job,
+                retry,
+                attempt=number,
+                max_attempts=attempt.max_attempts,
+                is_in_doubt=end.in_doubt > 0,
+            )
         case State.FAILED | State.EXPIRED, Dead() as dead:
-            tally.died(job, dead)
-            log.message_died(job, dead, attempt=number, state=answer.state)
+            _died(job, end, dead, tally, state=answer.state, attempt=number)
         case State.EXPIRED, Retry(failure=failure):  # the ledger's clock knew better
             dead = Dead(DeadReason.EXPIRED, failure)
-            tally.died(job, dead)
-            log.message_died(job, dead, attempt=number, state=answer.state)
+            _died(job, end, dead, tally, state=answer.state, attempt=number)
         case _:  # sent or cancelled, whatever the verdict was: the attempt's own line says it
             pass
+
+
+def _died(  # noqa: PLR0913 - what died, of what, and who is told
+    job: LeasedJob, end: End, dead: Dead, tally: Tally, *, state: State, attempt: int
+) -> None:
+    """Tell of a dead letter under the reason that the ledger filed it."""
+    reason = filed_under(dead.reason, in_doubt=doubts(job) + end.in_doubt)
+    filed = replace(dead, reason=reason)
+    tally.died(job, filed)
+    log.message_died(job, filed, attempt=attempt, state=state)

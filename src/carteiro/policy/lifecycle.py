@@ -131,6 +131,14 @@ def is_open(entry: Entry) -> bool:
     return entry.state == State.SENT_ATTEMPT
 
 
+def filed_under(reason: DeadReason, *, in_doubt: int) -> DeadReason:
+    """The reason of a dead letter: what may have been handed over is in doubt, whatever ended it.
+
+    Whoever reads another reason would send it again, and nobody would have looked for the first.
+    """
+    return DeadReason.IN_DOUBT if in_doubt else reason
+
+
 def begin(
     entry: Entry, start: Start, *, owner: bool, now: int
 ) -> tuple[Begun | Refused, Change | None]:
@@ -369,13 +377,16 @@ def _buried(entry: Entry, verdict: Dead, now: int) -> Change:
     entry.charged += verdict.charged
     entry.failure = verdict.failure
     entry.finished_at = now
+    reason = filed_under(verdict.reason, in_doubt=entry.in_doubt)
     metadata = {
         **_told(verdict.failure),
         "willRetry": False,
-        "reason": verdict.reason.value,
+        "reason": reason.value,
     }
+    if reason is not verdict.reason:
+        metadata["endedBy"] = verdict.reason.value
     event = Stamped(EventType.EXPIRED if is_expiry else EventType.FAILED, metadata, now)
-    buried = NewDeadLetter(verdict.reason, verdict.failure, entry.charged)
+    buried = NewDeadLetter(reason, verdict.failure, entry.charged)
     return Change((event,), drop_job=True, buried=buried)
 
 
