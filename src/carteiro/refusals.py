@@ -6,6 +6,7 @@ address is answered the same.
 
 from collections.abc import Iterator
 
+from carteiro.email import Email
 from carteiro.errors import StoreError
 from carteiro.model import (
     ZERO,
@@ -18,7 +19,9 @@ from carteiro.model import (
     Verdict,
 )
 from carteiro.policy import consequences
+from carteiro.policy.addresses import named_in
 from carteiro.policy.rules.ruling import Suppression
+from carteiro.policy.stage import Stage
 from carteiro.ports.provider import Parcel
 from carteiro.ports.suppressions import Suppressions
 from carteiro.telemetry import log
@@ -46,8 +49,19 @@ async def learn_refusals(
 
 
 def _refused(parcel: Parcel, outcome: Outcome, verdict: Verdict) -> Iterator[tuple[str, Failure]]:
-    """Who was refused: copies that were left out, and whom a message was for that is given up."""
+    """Who was refused: copies that were left out, and whom the answer is about that ended a message."""
     if isinstance(outcome, Taken):
         yield from outcome.refused
     elif isinstance(verdict, Dead):
-        yield parcel.content.to, verdict.failure
+        whom = _whom(parcel.content, verdict.failure)
+        if whom is not None:
+            yield whom, verdict.failure
+
+
+def _whom(email: Email, failure: Failure) -> str | None:
+    """Whom an answer is about: of several, the one that was asked for or that it names; None: it may be anybody."""
+    addresses = {each.casefold(): each for each in (*email.bcc, *email.cc, email.to)}
+    if len(addresses) == 1 or failure.rule.endswith(f"@{Stage.RCPT}"):
+        return email.to
+    named = named_in(failure.reason, addresses.values())
+    return named[0] if len(named) == 1 else None

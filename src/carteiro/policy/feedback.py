@@ -11,6 +11,7 @@ from hashlib import sha256
 from typing import Any, NamedTuple
 
 from carteiro.model import BounceKind, EventType, Feedback, MessageId, TimelineEvent
+from carteiro.policy.addresses import named_in
 from carteiro.policy.classify import one_line
 
 SES, RESEND = "ses", "resend"
@@ -47,6 +48,9 @@ _RESEND_TYPES: Mapping[str, tuple[EventType, str]] = {
     "email.failed": (EventType.BOUNCED, "failed"),
     "email.suppressed": (EventType.BOUNCED, "suppressed"),
 }
+_OF_ONE = frozenset({EventType.BOUNCED, EventType.COMPLAINED})  # what is held against an address
+_COPIES = "carteiro_copies"
+
 # What says more about where a mail got to, last. A soft bounce is often an answering machine's.
 _STANDINGS = (
     (EventType.DELAYED, None),
@@ -174,7 +178,7 @@ def from_resend(event: object, *, event_id: str) -> Feedback | None:
         provider_id=_text(letter.get("email_id")),
         event_id=event_id,
         revision=mine.revision,
-        recipients=_addresses(_sequence(letter.get("to"))),
+        recipients=_resend_recipients(type, letter, more),
         bounce=_resend_bounce(type, part, more),
         detail=_detail(
             (
@@ -183,6 +187,27 @@ def from_resend(event: object, *, event_id: str) -> Feedback | None:
             )
         ),
     )
+
+
+def _resend_recipients(
+    type: EventType, letter: Mapping[str, Any], more: Mapping[str, Any]
+) -> tuple[str, ...]:
+    """Whom it is about. Resend lists whom the mail was for: where that is not one alone, only whom its words name."""
+    copies = [*_sequence(letter.get("cc")), *_sequence(letter.get("bcc"))]
+    listed = _addresses([*_sequence(letter.get("to")), *copies])
+    has_copies = len(listed) > 1 or _tags(letter.get("tags")).get(_COPIES) is not None
+    if not has_copies or type not in _OF_ONE:
+        return listed
+    return tuple(named_in(" ".join(_texts(more)), listed))
+
+
+def _texts(more: Mapping[str, Any]) -> list[str]:
+    """All words of a part, also of what is listed in it."""
+    return [
+        _text(each)
+        for told in more.values()
+        for each in (told if isinstance(told, list) else [told])
+    ]
 
 
 def _resend_bounce(type: EventType, part: str, more: Mapping[str, Any]) -> BounceKind | None:

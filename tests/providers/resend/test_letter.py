@@ -56,6 +56,7 @@ async def test_everything_that_an_e_mail_says_is_asked_for() -> None:
             {"name": "carteiro-message", "value": parcel.message},
             {"name": "carteiro-tenant", "value": parcel.tenant},
             {"name": "carteiro-revision", "value": "1"},
+            {"name": "carteiro-copies", "value": "2"},
         ],
         "attachments": [
             {"filename": "a.pdf", "content": CONTENT, "content_type": "application/pdf"},

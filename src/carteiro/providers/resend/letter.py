@@ -15,6 +15,9 @@ from carteiro.ports.provider import Parcel
 MESSAGE_TAG = "carteiro-message"
 TENANT_TAG = "carteiro-tenant"
 REVISION_TAG = "carteiro-revision"
+COPIES_TAG = (
+    "carteiro-copies"  # Resend's events list whom a mail was to, and not that there were others
+)
 
 _NOT_IN_A_TAG = re.compile(r"[^A-Za-z0-9_-]")
 _LONGEST_TAG = 256
@@ -55,11 +58,14 @@ def _headers(parcel: Parcel, email: Email, sender: str) -> dict[str, str]:
 
 
 def _tags(parcel: Parcel) -> list[dict[str, str]]:
-    told = (
+    email: Email = parcel.content
+    told = [
         (MESSAGE_TAG, parcel.message),
         (TENANT_TAG, parcel.tenant),
         (REVISION_TAG, str(parcel.revision)),
-    )
+    ]
+    if copies := len(email.cc) + len(email.bcc):
+        told.append((COPIES_TAG, str(copies)))
     return [{"name": name, "value": _tag(text)} for name, text in told]
 
 
