@@ -846,12 +846,14 @@ class Drawn:
     """What a process may call of a provider now; ``rate`` is what all may together, None: as fast as they can.
 
     ``wait``: so long there is no other call to be had. ``processes`` share it, whoever drew among them.
+    ``places``: so many calls it may have at once, None: any number.
     """
 
     granted: int
     rate: float | None
     wait: timedelta
     processes: int
+    places: int | None = None
 
 
 @value

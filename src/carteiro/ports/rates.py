@@ -16,10 +16,12 @@ class Rates(Protocol):
               as fast as before.
     shared    A process counts from its draw until its stay ends, or it leaves; none draws more than its share
               of a second's worth at once.
+    placed    Calls at once, of all processes together, stay within the concurrency; whoever comes when all places
+              are taken has none until one is free.
     steady    A clock that steps back delays nothing for long and lifts no limit.
     """
 
-    async def draw(
+    async def draw(  # noqa: PLR0913 - who draws, and what it knows
         self,
         provider: str,
         count: int,
@@ -27,10 +29,14 @@ class Rates(Protocol):
         process: str,
         stay: timedelta,
         ceiling: float | None = None,
+        concurrency: int = 0,
+        holds: int = 0,
     ) -> Drawn:
         """Draw up to ``count`` calls; ``process`` counts among those that share for its ``stay``, zero: no more.
 
         ``ceiling``: calls a second as this process knows them; infinite: there is none; None: as others know.
+        ``concurrency``: how many calls all may have at once, 0: any number; it ``holds`` so many places of them
+        until it has the answer, which may be fewer.
         """
         ...
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import orjson
 
-from carteiro.policy.rates import Rate
+from carteiro.policy.rates import Rate, Stay
 
 
 def rate_of(row: Sequence[Any]) -> Rate:
@@ -18,7 +18,7 @@ def rate_of(row: Sequence[Any]) -> Rate:
         peak=peak,
         cut_at_us=cut_at_us,
         next_us=next_us,
-        stays=orjson.loads(stays),
+        stays={name: Stay(*told) for name, told in orjson.loads(stays).items()},
     )
 
 
@@ -31,5 +31,5 @@ def columns_of(record: Rate) -> dict[str, object]:
         "peak": record.peak,
         "cut_at_us": record.cut_at_us,
         "next_us": record.next_us,
-        "stays": orjson.dumps(record.stays).decode(),
+        "stays": orjson.dumps({name: tuple(stay) for name, stay in record.stays.items()}).decode(),
     }

@@ -13,7 +13,7 @@ class MemoryRates:
     def __init__(self, tables: Tables) -> None:
         self._tables = tables
 
-    async def draw(
+    async def draw(  # noqa: PLR0913 - as the port has it
         self,
         provider: str,
         count: int,
@@ -21,6 +21,8 @@ class MemoryRates:
         process: str,
         stay: timedelta,
         ceiling: float | None = None,
+        concurrency: int = 0,
+        holds: int = 0,
     ) -> Drawn:
         """Draw up to ``count`` calls."""
         drawn, self._tables.rates[provider] = rates.draw(
@@ -30,6 +32,8 @@ class MemoryRates:
             process=process,
             stay=stay,
             ceiling=ceiling,
+            concurrency=concurrency,
+            holds=holds,
         )
         return drawn
 

@@ -14,7 +14,7 @@ class PostgresRates:
     def __init__(self, db: Database) -> None:
         self._db = db
 
-    async def draw(
+    async def draw(  # noqa: PLR0913 - as the port has it
         self,
         provider: str,
         count: int,
@@ -22,6 +22,8 @@ class PostgresRates:
         process: str,
         stay: timedelta,
         ceiling: float | None = None,
+        concurrency: int = 0,
+        holds: int = 0,
     ) -> Drawn:
         """Draw up to ``count`` calls."""
         now_us = await self._now_us()
@@ -33,6 +35,8 @@ class PostgresRates:
                 process=process,
                 stay=stay,
                 ceiling=ceiling,
+                concurrency=concurrency,
+                holds=holds,
             )
             await session.fetch("rate_put", *columns_of(record).values())
             return drawn

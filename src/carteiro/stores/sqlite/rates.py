@@ -20,7 +20,7 @@ class SqliteRates:
         self._reader = reader
         self._clock = clock
 
-    async def draw(
+    async def draw(  # noqa: PLR0913 - as the port has it
         self,
         provider: str,
         count: int,
@@ -28,6 +28,8 @@ class SqliteRates:
         process: str,
         stay: timedelta,
         ceiling: float | None = None,
+        concurrency: int = 0,
+        holds: int = 0,
     ) -> Drawn:
         """Draw up to ``count`` calls."""
 
@@ -39,6 +41,8 @@ class SqliteRates:
                 process=process,
                 stay=stay,
                 ceiling=ceiling,
+                concurrency=concurrency,
+                holds=holds,
             )
             run(db, "rate_put", **columns_of(record))
             return drawn
