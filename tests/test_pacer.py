@@ -9,7 +9,7 @@ from typing import Any
 
 from carteiro.errors import StoreUnavailable
 from carteiro.model import Drawn, ProviderRate
-from carteiro.pacer import STAY, Limits, Pacer
+from carteiro.pacer import Limits, Pacer
 from carteiro.ports import Rates
 from carteiro.ports.provider import Quota
 from carteiro.stores.memory import open_memory

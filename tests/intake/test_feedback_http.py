@@ -14,6 +14,7 @@ import pytest
 
 from carteiro.errors import ConfigError
 from carteiro.intake.http.api import create_api
+from carteiro.intake.http.sns_certificates import MOST_AT_ONCE
 from carteiro.model import EventType, MessageId
 from carteiro.post import Carteiro
 from support.builders import ACME
@@ -146,7 +147,7 @@ async def test_what_is_not_ours_is_answered_and_counted(
         ({"SigningCertURL": "https://sns.sa-east-1.amazonaws.com/a?b=.pem"}, 401),
         ({"SigningCertURL": "https://[sns/a.pem"}, 401),
         ({"SigningCertURL": "https://sns.sa-east-1.amazonaws.com/a b.pem"}, 401),
-        ({"SigningCertURL": "https://sns.sa-east-1.amazonaws.com/missing.pem"}, 503),
+        ({"SigningCertURL": "https://sns.sa-east-1.amazonaws.com/missing.pem"}, 401),
     ],
 )
 async def test_what_sns_did_not_sign_changes_nothing(
@@ -160,7 +161,7 @@ async def test_what_sns_did_not_sign_changes_nothing(
     """Another topic, another text, another certificate; nothing but SNS' own is ever fetched."""
     answer = await told(client, sns.notification(a_ses_bounce(message), **changes))
 
-    codes = {401: "UNAUTHORIZED", 403: "FORBIDDEN", 503: "STORE_UNAVAILABLE"}
+    codes = {401: "UNAUTHORIZED", 403: "FORBIDDEN"}
     error_in(answer, status, codes[status])
     assert await types(post, message) == []
     assert await post.backend.suppressions.find(["ana@example.com"], tenant=ACME) == []
@@ -215,6 +216,44 @@ async def test_while_sns_is_away_it_is_to_be_sent_again(
     confirmation = await told(client, sns.confirmation())
 
     assert (first.status_code, confirmation.status_code) == (503, 503)
+
+
+async def test_forged_certificates_do_not_hold_up_what_sns_says(
+    post: Carteiro, sns: SnsTwin, message: MessageId
+) -> None:
+    """A flood of names that SNS never heard of, each slow to be refused: known and unknown certificates get through."""
+    forged = asyncio.Event()
+
+    async def fetch(url: str) -> bytes:
+        if "forged" in url:
+            await forged.wait()
+        return await sns.fetch(url)
+
+    def a_forged(n: int) -> dict[str, Any]:
+        url = CERTIFICATE_URL.replace("Service-1", f"Service-forged{n}")
+        return sns.notification(a_ses_bounce(message), SigningCertURL=url)
+
+    async with a_client_of(create_api(post, fetch=fetch), key=None) as client:
+        flood = [asyncio.create_task(told(client, a_forged(n))) for n in range(200)]
+        await asyncio.wait(flood, return_when=asyncio.FIRST_COMPLETED)
+        held_up = await told(client, sns.notification(a_ses_event(message)))
+        forged.set()
+        statuses = [answer.status_code for answer in await asyncio.gather(*flood)]
+        again = await told(client, sns.notification(a_ses_event(message)))
+        forged.clear()
+        second = [asyncio.create_task(told(client, a_forged(n))) for n in range(200, 400)]
+        await asyncio.wait(second, return_when=asyncio.FIRST_COMPLETED)
+        known = await told(client, sns.notification(a_ses_event(message)))
+        forged.set()
+        await asyncio.gather(*second)
+
+    assert (
+        held_up.status_code == 503
+    )  # at once, for SNS to say it again: there is no queue to wait in
+    assert (statuses.count(401), statuses.count(503)) == (MOST_AT_ONCE, 200 - MOST_AT_ONCE)
+    assert (answer_in(again)["result"], answer_in(known)["result"]) == ("noted", "known")
+    assert sum("forged" in url for url in sns.fetched) == 2 * MOST_AT_ONCE
+    assert await types(post, message) == [EventType.DELIVERED]
 
 
 async def test_the_end_of_a_subscription_changes_nothing(

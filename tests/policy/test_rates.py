@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -34,7 +35,7 @@ def a_rate(**facts: object) -> Rate:
 
 
 def drawn_by(
-    record: Rate, count: int, now_us: int = NOW, *, process: str = "one", **told: float | None
+    record: Rate, count: int, now_us: int = NOW, *, process: str = "one", **told: Any
 ) -> tuple[Drawn, Rate]:
     """What a process draws."""
     return draw(record, count, now_us, process=process, stay=STAY, **told)
