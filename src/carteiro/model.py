@@ -674,7 +674,7 @@ class Feedback:
     """What a provider told of a message that it took over.
 
     ``type`` SENT: that it has it, and no more. ``event_id`` is the same whenever the same is told again.
-    ``revision`` is that of what it took, None if it did not say.
+    ``revision`` is that of what it took, ``tenant_tag`` what its tenant is called in a tag; None if it did not say.
     """
 
     message: MessageId
@@ -687,6 +687,7 @@ class Feedback:
     recipients: tuple[str, ...] = ()
     bounce: BounceKind | None = None
     detail: str | None = None
+    tenant_tag: str | None = None
 
 
 class NoteAnswer(StrEnum):
@@ -696,6 +697,7 @@ class NoteAnswer(StrEnum):
     RESOLVED = "resolved"  # noted, and the message is SENT by it
     KNOWN = "known"
     UNKNOWN = "unknown"  # there is no such message, or none of it was ever sent
+    IGNORED = "ignored"  # the message is another tenant's, or was never with that provider
 
 
 # --- suppressions -------------------------------------------------------------------------------

@@ -15,13 +15,14 @@ import pytest
 from carteiro.errors import ConfigError
 from carteiro.intake.http.api import create_api
 from carteiro.intake.http.sns_certificates import MOST_AT_ONCE
-from carteiro.model import EventType, MessageId
+from carteiro.model import DeadReason, EventType, MessageId, Sent
 from carteiro.post import Carteiro
-from support.builders import ACME
+from support.builders import ACME, dead
 from support.http import a_client, a_client_of, answer_in, error_in, opened, sent
-from support.library import work
 from support.resend_webhooks import a_secret, an_event, signed
 from support.sns import CERTIFICATE_URL, TOPIC, SnsTwin, a_ses_bounce, a_ses_event
+from support.steps import claimed_and_declared, settled
+from support.working import logged
 
 SECRET = a_secret()
 SES, RESEND = "/v1/feedback/ses", "/v1/feedback/resend"
@@ -61,10 +62,11 @@ async def client(post: Carteiro, sns: SnsTwin) -> AsyncIterator[httpx.AsyncClien
 
 @pytest.fixture
 async def message(post: Carteiro) -> MessageId:
-    """An e-mail that was sent."""
+    """An e-mail that was sent through a relay: whoever is behind it tells."""
     async with a_client(post) as tenant:
         answer = await sent(tenant, to="ana@example.com")
-    await work(post)
+    job = await claimed_and_declared(post.backend.store, provider="smtp")
+    await settled(post.backend.store, job, Sent("smtp", "1"))
     return MessageId(answer["outboxId"])
 
 
@@ -407,9 +409,10 @@ async def test_evidence_ends_a_doubt(
 ) -> None:
     """A mail whose answer never came is a dead letter no more: it is sent."""
     async with a_client(post) as tenant:
-        answer = await sent(tenant, to="lost-reply@sandbox.test", delivery="at_most_once")
+        answer = await sent(tenant, to="ana@example.com", delivery="at_most_once")
     message = MessageId(answer["outboxId"])
-    await work(post)
+    job = await claimed_and_declared(post.backend.store, provider="ses:sa-east-1")
+    await settled(post.backend.store, job, dead(DeadReason.IN_DOUBT), in_doubt=1)
     before = await post.backend.reading.message(message)
 
     heard = await told(client, sns.notification(a_ses_event(message, "Send")))
@@ -420,6 +423,24 @@ async def test_evidence_ends_a_doubt(
     assert (before.state, before.in_doubt) == ("FAILED", 1)
     assert answer_in(heard) == {"result": "resolved"}
     assert after.state == "SENT"
+
+
+async def test_what_contradicts_a_message_is_answered_and_told_to_whoever_watches(
+    post: Carteiro, client: httpx.AsyncClient, sns: SnsTwin, message: MessageId
+) -> None:
+    """An event that names another tenant changes nothing: it is counted, and stands in the log."""
+    event = a_ses_bounce(message)
+    event["mail"]["tags"]["carteiro-tenant"] = ["another"]
+
+    with logged() as lines:
+        answer = await told(client, sns.notification(event))
+
+    [line] = [line for line in lines if line["event"] == "feedback.ignored"]
+    assert answer_in(answer) == {"result": "ignored"}
+    assert (line["outboxId"], line["tenantTag"]) == (message, "another")
+    assert post.tally.feedback == {("ses", "BOUNCED", "ignored"): 1}
+    assert await types(post, message) == []
+    assert await post.backend.suppressions.find(["ana@example.com"], tenant=ACME) == []
 
 
 async def test_what_is_told_at_the_same_moment_is_noted_once(

@@ -118,6 +118,23 @@ def doubt_resolved(told: Feedback) -> None:
     _log.write("info", said, "doubt.resolved", fields)
 
 
+def feedback_ignored(told: Feedback) -> None:
+    """Tell that a provider spoke of a message that is another tenant's, or was never with it."""
+    if _level > Level.WARN:
+        return
+    fields = {
+        "outboxId": told.message,
+        "provider": told.provider,
+        "feedback": told.type,
+        "tenantTag": told.tenant_tag,
+    }
+    said = (
+        "Feedback ignored: its tenant is not the message's, or its provider never had it; "
+        "see whether two installations share a topic or a webhook"
+    )
+    _log.write("warn", said, "feedback.ignored", fields)
+
+
 # --- what happens to a process ----------------------------------------------------------------
 
 

@@ -41,7 +41,10 @@ class ResendEvent(BaseModel):
 
 
 class FeedbackTaken(Document):
-    """What the feedback did: ``unknown`` is not about a message of ours, and needs no repetition."""
+    """What the feedback did: ``unknown`` is not about a message of ours, ``ignored`` contradicts what we know of it.
+
+    Neither needs a repetition.
+    """
 
     result: str
 
@@ -115,6 +118,8 @@ class FeedbackDesk:
         self._tally.heard(provider, None if told is None else told.type, answer)
         if told is not None and answer is NoteAnswer.RESOLVED:
             log.doubt_resolved(told)
+        if told is not None and answer is NoteAnswer.IGNORED:
+            log.feedback_ignored(told)
         return FeedbackTaken(result=answer).as_response()
 
 

@@ -167,7 +167,7 @@ SETTLE_SECONDS = _histogram("settle_seconds", "One commit of settled attempts.",
 
 FEEDBACK_EVENTS = _counter(
     "feedback_events_total",
-    "What providers told later, by what it did: noted, resolved, known or unknown.",
+    "What providers told later, by what it did: noted, resolved, known, unknown or ignored.",
     "provider",
     "type",
     "result",
