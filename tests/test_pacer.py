@@ -41,6 +41,14 @@ class Watched:
             raise StoreUnavailable("the disk is busy")
         await self.rates.slow_down(provider, going=going)
 
+    async def report(
+        self, provider: str, *, why: str | None, wait: timedelta = timedelta(0)
+    ) -> None:
+        """Pass it on."""
+        if self.is_away:
+            raise StoreUnavailable("the disk is busy")
+        await self.rates.report(provider, why=why, wait=wait)
+
     async def show(self) -> list[ProviderRate]:
         """Pass it on."""
         return await self.rates.show()
@@ -476,3 +484,18 @@ async def test_a_quota_that_breaks_is_told_and_limits_nothing() -> None:
             assert called(pacer) == 1000
 
         assert [line["event"] for line in lines] == ["unexpected"]
+
+
+async def test_what_is_reported_is_told_before_the_process_goes() -> None:
+    """A store that is away loses no more than that."""
+    async with a_bench() as bench:
+        pacer = bench.pacer(Limits())
+        bench.shared.is_away = True
+        pacer.report("lost", SECOND)
+        await bench.pass_by()
+        bench.shared.is_away = False
+        pacer.report("NETWORK_ERROR: away", SECOND)
+        await pacer.close()
+
+        [shown] = await bench.shared.show()
+    assert (shown.is_open, shown.trouble) == (True, "NETWORK_ERROR: away")

@@ -94,6 +94,7 @@ class Pacer:
         self._cut_again_from = -inf
         self._refreshing: asyncio.Task[None] | None = None
         self._asking: asyncio.Task[None] | None = None
+        self._reports: set[asyncio.Task[None]] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._is_held = False
         self.held_back = 0  # how often there was no call to be made
@@ -169,11 +170,22 @@ class Pacer:
         self._draw_from = now
         self._refresh(now)
 
+    def report(self, why: str | None, wait: timedelta = ZERO) -> None:
+        """Tell all who look that the provider is left alone for so long, and why; None: it answers again."""
+        task = self._begun(self._reported(why, wait), self._reports.discard)
+        self._reports.add(task)
+
+    async def _reported(self, why: str | None, wait: timedelta) -> None:
+        with suppress(Exception):  # the log has said it
+            async with asyncio.timeout(_PATIENCE_S):
+                await self._shared.report(self._provider, why=why, wait=wait)
+
     async def close(self) -> None:
         """End what is under way; others need not wait for our stay to end."""
         if self._timer is not None:
             self._timer.cancel()
         self._complaint = None
+        await asyncio.gather(*self._reports)
         tasks = [task for task in (self._refreshing, self._asking) if task is not None]
         for task in tasks:
             task.cancel()

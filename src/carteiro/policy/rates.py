@@ -7,7 +7,7 @@ ceiling. Without a ceiling it is lifted when it has climbed to twice as fast as 
 
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from math import ceil, inf
 from typing import NamedTuple
 
@@ -21,6 +21,8 @@ LONGEST_STAY = timedelta(seconds=10)
 
 _MICROSECOND = timedelta(microseconds=1)
 _SECOND_US = 1_000_000
+_TRIAL = timedelta(seconds=30)
+_LONGEST_OPEN_US = 300 * _SECOND_US  # beyond it, it is the work of a clock that stepped back
 _CUT = 0.5
 _CLIMB = 0.05
 _LIFTED_AT = 2.0
@@ -33,13 +35,21 @@ class Stay(NamedTuple):
     places: int = 0
 
 
+class Trouble(NamedTuple):
+    """Why a provider was left alone last, and until when whoever said so leaves it alone; the past: no more."""
+
+    why: str
+    at_us: int
+    open_until_us: int
+
+
 @value
 class Rate:
     """What is known of a provider's pace.
 
     ``ceiling`` is as fast as it may ever be called, None: nobody knows. ``cut_to`` is how fast it was called
     after it throttled last, ``peak`` before, None: it is well. ``next_us`` is as in `Pace`. ``stays``: who
-    calls it, in the order of their coming.
+    calls it, in the order of their coming. ``trouble`` is the last it had, None: never any.
     """
 
     provider: str
@@ -49,6 +59,7 @@ class Rate:
     peak: float = 0.0
     cut_at_us: int = 0
     next_us: int = 0
+    trouble: Trouble | None = None
 
 
 def fresh(provider: str) -> Rate:
@@ -139,8 +150,33 @@ def throttled(record: Rate, now_us: int, *, going: float) -> Rate:
 
 def shown(record: Rate, now_us: int) -> ProviderRate:
     """The record as people see it."""
-    live = _live(record, now_us)
-    return ProviderRate(record.provider, rate_at(record, now_us), record.ceiling, len(live))
+    trouble = record.trouble
+    return ProviderRate(
+        record.provider,
+        rate_at(record, now_us),
+        record.ceiling,
+        len(_live(record, now_us)),
+        is_open=trouble is not None and now_us < trouble.open_until_us <= now_us + _LONGEST_OPEN_US,
+        trouble=None if trouble is None else trouble.why,
+        trouble_at=None if trouble is None else _at(trouble.at_us),
+    )
+
+
+def left_alone(record: Rate, now_us: int, *, wait: timedelta, why: str) -> Rate:
+    """A process leaves the provider alone for so long; the trial after it may take a while."""
+    open_us = min((wait + _TRIAL) // _MICROSECOND, _LONGEST_OPEN_US)
+    return replace(record, trouble=Trouble(why, now_us, now_us + open_us))
+
+
+def healed(record: Rate) -> Rate:
+    """The provider answers again."""
+    if record.trouble is None:
+        return record
+    return replace(record, trouble=record.trouble._replace(open_until_us=0))
+
+
+def _at(moment_us: int) -> datetime:
+    return datetime.fromtimestamp(moment_us / _SECOND_US, UTC)
 
 
 def _announced(record: Rate, now_us: int, process: str, stay_us: int) -> Rate:

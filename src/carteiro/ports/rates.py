@@ -3,7 +3,7 @@
 from datetime import timedelta
 from typing import Protocol
 
-from carteiro.model import Drawn, ProviderRate
+from carteiro.model import ZERO, Drawn, ProviderRate
 
 
 class Rates(Protocol):
@@ -18,6 +18,7 @@ class Rates(Protocol):
               of a second's worth at once.
     placed    Calls at once, of all processes together, stay within the concurrency; whoever comes when all places
               are taken has none until one is free.
+    told      What trouble a provider had last is shown to all, and whether it is left alone for it.
     steady    A clock that steps back delays nothing for long and lifts no limit.
     """
 
@@ -42,6 +43,10 @@ class Rates(Protocol):
 
     async def slow_down(self, provider: str, *, going: float) -> None:
         """The provider throttles; ``going`` calls a second were made, where no rate says how many."""
+        ...
+
+    async def report(self, provider: str, *, why: str | None, wait: timedelta = ZERO) -> None:
+        """A process leaves the provider alone for so long, and ``why``; None: it answers again."""
         ...
 
     async def show(self) -> list[ProviderRate]:

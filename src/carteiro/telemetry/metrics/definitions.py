@@ -192,6 +192,11 @@ PROVIDER_OPEN = _gauge(
     "1: it kept failing, so this process leaves it alone or tries it with one call at a time; 0: it is well.",
     "provider",
 )
+PROVIDER_TROUBLE = _gauge(
+    "provider_trouble_timestamp_seconds",
+    "When this process began to leave it alone last, in seconds since 1970; nothing if it never did.",
+    "provider",
+)
 PROVIDER_RATE = _gauge(
     "provider_rate",
     "Calls a second that all processes together may make, as this one last heard; nothing without a limit.",
