@@ -404,6 +404,17 @@ async def test_a_secret_that_is_none_is_told_at_start(
             create_api(post)
 
 
+async def test_a_secret_that_is_missing_is_told_with_the_name_of_its_setting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And where it was looked for."""
+    monkeypatch.delenv("A_SECRET", raising=False)
+    settings = {"feedback": {"resend_secret": "env:A_SECRET"}}
+    async with opened(f"sqlite:///{tmp_path}/carteiro.db", **settings) as post:
+        with pytest.raises(ConfigError, match=r"^feedback\.resend_secret = .*A_SECRET"):
+            create_api(post)
+
+
 async def test_evidence_ends_a_doubt(
     post: Carteiro, client: httpx.AsyncClient, sns: SnsTwin
 ) -> None:

@@ -140,6 +140,29 @@ def test_every_event_of_resend(name: str, type: EventType, bounce: BounceKind | 
     assert (told.recipients, told.revision) == (("ana@example.com",), 1)
 
 
+@pytest.mark.parametrize(
+    ("tag", "revision"),
+    [
+        ("1", 1),
+        ("999999999", 999_999_999),
+        ("1000000000", None),
+        ("9" * 5000, None),
+        ("-1", None),
+        ("1.0", None),
+        ("²", None),
+        ("٣", None),
+        ("", None),
+    ],
+)
+def test_a_revision_is_a_number_of_few_digits(tag: str, revision: int | None) -> None:
+    """What no store could hold, or is no number, is not told: the message is still known."""
+    tags = {"carteiro_message": ID, "carteiro_revision": tag}
+
+    told = _resend("email.sent", tags=tags)
+
+    assert (told.message, told.revision) == (ID, revision)
+
+
 _BOTH = {"to": ["ana@example.com", "bia@example.com"]}
 _TAGGED = {"carteiro_message": ID, "carteiro_copies": "1"}
 
