@@ -17,11 +17,11 @@ from carteiro.model import (
     Taken,
     TenantId,
 )
+from carteiro.path.track import learn_refusals
 from carteiro.policy.classify import classify_smtp
 from carteiro.policy.retry import RetryPolicy
 from carteiro.policy.stage import Stage
 from carteiro.ports import Handover, Parcel
-from carteiro.refusals import learn_refusals
 from support.builders import ACME, BRASA
 from support.working import Office, always, an_office
 
