@@ -7,7 +7,8 @@ import pytest
 from carteiro.email import make_email
 from carteiro.model import Rejected, Taken, TenantId
 from carteiro.providers.resend.letter import write_letter
-from support.resend_sending import SENDER, a_mail, again, an_account, key_of, sent
+from support.resend_sending import again, an_account, key_of
+from support.sending import SENDER, a_mail, sent
 from support.working import a_parcel
 
 CONTENT = b64encode(b"%PDF-1.7").decode()
