@@ -14,12 +14,12 @@ from carteiro.kinds import Deliver, Kind, Learn
 from carteiro.model import EMAIL, LeasedJob, Outcome, TenantId, value
 from carteiro.pacer import Pacer
 from carteiro.path.confirm import confirm
+from carteiro.path.track import learn_refusals
 from carteiro.policy.own_rules import overruled_outcome
 from carteiro.policy.retry import PRESETS, RetryPolicy
 from carteiro.policy.routing import Routes
 from carteiro.ports import Backend
 from carteiro.ports.provider import Fault, Handover, Parcel, Provider, RemoteProvider
-from carteiro.refusals import learn_refusals
 from carteiro.rendering import render_email
 
 

@@ -1,10 +1,12 @@
 """What keeps an installation in order: inbox, stats, doctor, migrate, prune, backup."""
 
+import asyncio
 import json
 import socket
 import sqlite3
 import time
 from contextlib import closing
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,7 @@ import pytest
 from carteiro import installation
 from carteiro.cli.exit_codes import ExitCode
 from carteiro.config import load
+from carteiro.post import Carteiro
 from carteiro.stores.sqlite.opening import newest_version
 from support.command_line import CommandLine
 from support.resend_process import running_twin
@@ -114,6 +117,25 @@ def test_stats_count_what_there_is(line: CommandLine) -> None:
     }
     assert (mine["states"], mine["deadLetters"]["total"]) == ({"FAILED": 1}, 1)
     assert whole["providers"] == mine["providers"] == []
+
+
+def test_stats_tell_how_providers_fare(line: CommandLine) -> None:
+    """As those who call them found out: what trouble there was, and whether one is left alone for it."""
+
+    async def report() -> None:
+        async with Carteiro.open(f"sqlite:///{line.file}") as post:
+            why = "NETWORK_ERROR: the relay is away"
+            await post.backend.rates.report("smtp", why=why, wait=timedelta(minutes=1))
+            await post.backend.rates.report("ses:eu-west-1", why=None)
+
+    asyncio.run(report())
+
+    ses, smtp = line.asked("stats")["providers"]
+    text = line.done("stats")
+    assert (smtp["isOpen"], smtp["trouble"]) == (True, "NETWORK_ERROR: the relay is away")
+    assert (ses["isOpen"], ses["trouble"], ses["troubleAt"]) == (False, None, None)
+    assert "left alone" in text
+    assert "well" in text
 
 
 def test_it_is_explained_why_a_message_waits(line: CommandLine) -> None:

@@ -13,8 +13,9 @@ from carteiro.model import State
 from carteiro.outgoing import email_kind
 from carteiro.providers.resend.provider import REPLAYS_FOR
 from carteiro.stores.memory import open_memory
-from support.resend_sending import SENDER, a_provider, an_account, key_of
+from support.resend_sending import a_provider, an_account, key_of
 from support.resend_twin import Delivery, ResendTwin, serving
+from support.sending import SENDER
 
 KEY = "RESEND_API_KEY"
 

@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 
 from carteiro.ports.provider import Quota
+from support.sending import SENDER
 from support.services import free_port
-from support.ses_sending import SENDER, a_provider, an_account
+from support.ses_sending import a_provider, an_account
 from support.ses_twin import ACCOUNT, HOST, Answer
 
 

@@ -17,7 +17,7 @@ from carteiro.email import Email
 from carteiro.errors import DeadlinePassed
 from carteiro.mime import is_international, mail_address, write_mime
 from carteiro.model import Deferred, Outcome, Rejected, Taken, Unknown
-from carteiro.policy import classify
+from carteiro.policy import classify, tags
 from carteiro.ports.provider import Fault, Features, Handover, Parcel, Quota, fault_of
 from carteiro.providers.ses.check import faults
 from carteiro.providers.ses.failures import (
@@ -30,7 +30,6 @@ from carteiro.providers.ses.failures import (
 )
 from carteiro.providers.ses.handing import HandingSession, handing_over
 from carteiro.providers.ses.options import SesOptions
-from carteiro.providers.ses.tags import tags_of
 
 _SERVICE = "sesv2"
 _USER_AGENT = f"Carteiro aiobotocore/{aiobotocore.__version__} botocore/{botocore.__version__}"
@@ -125,7 +124,7 @@ class SesProvider:
             "FromEmailAddress": named[0],
             "Destination": {"ToAddresses": [to], "CcAddresses": cc, "BccAddresses": bcc},
             "Content": {"Raw": {"Data": content}},
-            "EmailTags": tags_of(parcel),
+            "EmailTags": _tags_of(parcel),
         }
         if self._options.configuration_set:
             request["ConfigurationSetName"] = self._options.configuration_set
@@ -175,6 +174,17 @@ def _loader() -> Loader:
     for part in ("_retry", "endpoints", "partitions", "sdk-default-configuration"):
         loader.load_data(part)
     return loader
+
+
+def _tags_of(parcel: Parcel) -> list[dict[str, str]]:
+    """What a mail is called by, as the send call takes it."""
+    told = {
+        tags.MESSAGE: parcel.message,
+        tags.TENANT: parcel.tenant,
+        tags.REVISION: str(parcel.revision),
+        tags.ATTEMPT: str(parcel.attempt),
+    }
+    return [{"Name": name, "Value": tags.tag_value(text)} for name, text in told.items()]
 
 
 def _copies(addresses: tuple[str, ...], known: set[str]) -> list[str]:
