@@ -63,7 +63,7 @@ slow-tests: .venv/ready
 cover: .venv/ready ## branch coverage of the fast tests; model, policy, path and ports must have all
 	$(BIN)/pytest -n 2 --ignore tests/end_to_end --cov $(ARGS)
 	$(BIN)/coverage report --fail-under 100 \
-		--include '*/carteiro/model.py,*/carteiro/policy/*,*/carteiro/path/*,*/carteiro/ports/*'
+		--include '*/carteiro/model/*,*/carteiro/policy/*,*/carteiro/path/*,*/carteiro/ports/*'
 
 docs: .venv/ready ## write the pages that are generated from code
 	$(BIN)/python docs/generate.py

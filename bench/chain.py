@@ -3,9 +3,7 @@
 python bench/chain.py --mails 5000 --pairs 3: a quick look.
 """
 
-import argparse
-
-from figures import Figure, figures_of, in_pairs, print_table, row
+from figures import Figure, figures_of, in_pairs, measure_as_asked, print_table, row
 from smtp import a_sink
 
 _CONNECTIONS = 20
@@ -36,14 +34,5 @@ def measure(mails: int, pairs: int) -> None:
     print(f"\nWith a dead first provider / alone: {compared} (median, spread)")
 
 
-def main() -> None:
-    """Measure, as much as asked."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--mails", type=int, default=20_000)
-    parser.add_argument("--pairs", type=int, default=5)
-    asked = parser.parse_args()
-    measure(asked.mails, asked.pairs)
-
-
 if __name__ == "__main__":
-    main()
+    measure_as_asked(measure, __doc__, mails=20_000)

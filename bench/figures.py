@@ -1,5 +1,6 @@
 """Measure in a process of its own, compare by interleaved pairs, print a table."""
 
+import argparse
 import json
 import os
 import resource
@@ -22,6 +23,15 @@ _START = time.monotonic()
 def say(text: str) -> None:
     """Write a progress line."""
     print(f"[{time.monotonic() - _START:7.1f} s] {text}", file=sys.stderr, flush=True)
+
+
+def measure_as_asked(measure: Callable[[int, int], None], about: str | None, *, mails: int) -> None:
+    """Measure so many mails in so many pairs as the command line asks for."""
+    parser = argparse.ArgumentParser(description=about)
+    parser.add_argument("--mails", type=int, default=mails)
+    parser.add_argument("--pairs", type=int, default=5)
+    asked = parser.parse_args()
+    measure(asked.mails, asked.pairs)
 
 
 class Missing(Exception):

@@ -3,10 +3,9 @@
 python bench/resend.py --mails 2000 --pairs 3: a quick look.
 """
 
-import argparse
 from itertools import count
 
-from figures import Figure, figures_of, in_pairs, print_table, row
+from figures import Figure, figures_of, in_pairs, measure_as_asked, print_table, row
 from resend_mails import a_twin
 
 _CALLS = 20
@@ -36,14 +35,5 @@ def measure(mails: int, pairs: int) -> None:
     print(f"\nresend / httpx: {compared} (median, spread)")
 
 
-def main() -> None:
-    """Measure, as much as asked."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--mails", type=int, default=5_000)
-    parser.add_argument("--pairs", type=int, default=5)
-    asked = parser.parse_args()
-    measure(asked.mails, asked.pairs)
-
-
 if __name__ == "__main__":
-    main()
+    measure_as_asked(measure, __doc__, mails=5_000)

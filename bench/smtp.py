@@ -3,13 +3,12 @@
 python bench/smtp.py --mails 5000 --pairs 3: a quick look.
 """
 
-import argparse
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from figures import HERE, Figure, figures_of, in_pairs, print_table, row
+from figures import HERE, Figure, figures_of, in_pairs, measure_as_asked, print_table, row
 
 _CONNECTIONS = 20
 
@@ -56,14 +55,5 @@ def measure(mails: int, pairs: int) -> None:
     print(f"Our client / aiosmtplib, ready-made bytes: {alone} (median, spread)")
 
 
-def main() -> None:
-    """Measure, as much as asked."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--mails", type=int, default=20_000)
-    parser.add_argument("--pairs", type=int, default=5)
-    asked = parser.parse_args()
-    measure(asked.mails, asked.pairs)
-
-
 if __name__ == "__main__":
-    main()
+    measure_as_asked(measure, __doc__, mails=20_000)

@@ -58,7 +58,9 @@ _REASONS: Mapping[DeadReason, str] = {
     DeadReason.PERMANENT_ERROR: "another attempt would fail the same way",
     DeadReason.VALIDATION_FAILED: "it must not be sent as it is",
     DeadReason.EXPIRED: "it was not sent within its time to live",
-    DeadReason.IN_DOUBT: "it may have been delivered, and was sent again as often as is allowed",
+    DeadReason.IN_DOUBT: (
+        "it may have been delivered, whatever its code says that ended it: look for it before you redrive it"
+    ),
     DeadReason.CRASHES_WORKER: "its workers died before they could attempt it",
 }
 

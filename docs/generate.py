@@ -100,7 +100,8 @@ def _presets() -> str:
         "\n## Retry presets\n\n"
         "What [`retry.preset`](#retrypreset), a tenant and a template can name. A message that fails in\n"
         "a way that may pass is tried again after these waits; after the last attempt it is a dead letter.\n"
-        "A relay that is away for longer than a preset lasts makes dead letters of all that was due.\n\n"
+        "A relay that is away for longer than a preset lasts makes dead letters of all that was due. With\n"
+        "[`retry.patient`](#retrypatient) greylisting, full mailboxes and throttling destinations are waited for.\n\n"
         f"Without a name: `{default_preset('production')}` in production,"
         f" `{default_preset('development')}` in development.\n\n"
         "| preset | attempts | waits between them | lasts | each wait varies by |\n"
@@ -130,13 +131,24 @@ def _section(section: str, text: str) -> str:
         _setting(f"{section}.{name}" if section else name, defaults[name], comment)
         for comment, name in _COMMENTED.findall(text)
     )
-    return f"\n## {f'[{section}]' if section else 'Top level'}\n{blocks}"
+    free = _free_table(section, text) if section in config.FREE_TABLES and not blocks else ""
+    return f"\n## {f'[{section}]' if section else 'Top level'}\n{free}{blocks}"
+
+
+def _free_table(section: str, text: str) -> str:
+    """A table whose keys are the user's own, and which is empty until then."""
+    variable = config.env_name(f"{section}.name")
+    return f"\n{_reason(text)}\n\nDefault: none; variable `{variable}`, where `NAME` is the key.\n"
+
+
+def _reason(comment: str) -> str:
+    lines = (line for line in comment.splitlines() if line.startswith("#"))
+    return " ".join(line.removeprefix("#").strip() for line in lines)
 
 
 def _setting(key: str, default: object, comment: str) -> str:
-    reason = " ".join(line.removeprefix("#").strip() for line in comment.splitlines())
     return (
-        f"\n### `{key}`\n\n{reason}\n\n"
+        f"\n### `{key}`\n\n{_reason(comment)}\n\n"
         f"Default `{_as_toml(default)}`{_choices(key)}; variable `{config.env_name(key)}`.\n"
     )
 

@@ -2,12 +2,18 @@
 
 import inspect
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from carteiro.policy import classify
 from carteiro.policy.rules import codes, resend, ses, systems, words
 from carteiro.policy.rules.ruling import OUR_ACCOUNT, Ruling
 from carteiro.policy.rules.words import TextRule
+from carteiro.policy.stage import SESSION, Stage
 
+_HEADING = (
+    "| rule | words such as | category | tried again | whose fault | suppress |\n"
+    "| --- | --- | --- | --- | --- | --- |\n"
+)
 _MOST_PHRASES = 6  # a rule is known by a few of its words; the code has them all
 
 
@@ -23,13 +29,16 @@ def verdicts_page(note: str) -> str:
         f"## The order of decision\n\n{_order()}\n"
         "A reply that begins with 4, or whose enhanced code does, is always tried again: words only tell whose fault\n"
         "it is. Where code and enhanced code disagree, the enhanced one is believed. At `auth` every refusal is our\n"
-        "account's. Before the first mail (`greeting`, `ehlo`, `starttls`, `rset`) every answer may pass and is the\n"
+        f"account's. Before the first mail ({_session()}) every answer may pass and is the\n"
         "provider's. At `mail` what is said of an address is said of the sender's; after `data` a bare code is the\n"
         "message's. The rule's name ends in the stage, where that is known: `smtp.code.550@mail`.\n\n"
         f"## Words of a system\n\n{''.join(_system(each) for each in systems.SYSTEMS)}"
         f"## Enhanced codes\n\nThey decide before words.\n\n{_table('enhanced code', codes.ENHANCED)}\n"
         f"## Words of anybody\n\nThe first rule whose words are found decides.\n\n{_texts('text', words.TEXT_RULES)}\n"
         f"## What is left\n\n{_table('open enhanced code', codes.OPEN_ENHANCED)}\n"
+        "A refusal by policy (`5.7`) without words that are known is about whom it answers; the rule is\n"
+        "`smtp.policy.` and the stage.\n\n"
+        f"{_table('`5.7` at stage', codes.POLICY_AT)}\n"
         f"{_table('class and subject', codes.SUBJECTS)}\n"
         f"{_table('code', codes.CODES)}\n{_table('class', codes.CLASSES)}\n"
         f"Codes about our login, before all others: {', '.join(f'`{code}`' for code in sorted(codes.ACCOUNT_CODES))}:\n"
@@ -37,11 +46,18 @@ def verdicts_page(note: str) -> str:
         "## SES\n\nA code is `SES_` and the name in capitals, but for "
         f"{', '.join(f'`{name}`: `{code}`' for name, code in ses.CODES.items())}.\n\n"
         f"{_table('name', ses.NAMES | ses.COMMON_NAMES)}\n"
+        "An answer without a name, as a proxy gives it, has its HTTP status for one; others may pass.\n\n"
+        f"{_table('status', ses.STATUSES | _classes(ses.STATUS_CLASSES))}\n"
+        "The words of some errors say more than their names. The category of an error stays the name's where programs\n"
+        "go by it: a `MessageRejected` is a `PERMANENT_ERROR`, whatever it says. By SMTP, where SES gives no name, an\n"
+        "address that is not verified is the `CONFIGURATION_ERROR` that it is with every relay; the fault is the\n"
+        "sender's in both.\n\n"
+        f"{_details()}\n"
         "## Resend\n\nA code is `RESEND_` and the name in capitals. "
         "A name that is new is judged by its HTTP status.\n\n"
         f"{_table('name', resend.NAMES)}\n"
         f"{_table(f'name, with status {resend.FORBIDDEN}', resend.FORBIDDEN_NAMES)}\n"
-        f"{_table('status', {str(status): each for status, each in resend.STATUSES.items()})}"
+        f"{_table('status', _statuses())}"
     )
 
 
@@ -50,6 +66,28 @@ def _order() -> str:
     text = inspect.cleandoc(classify.__doc__ or "")
     listed = text[text.index("1. ") :].replace("`rules.", "`policy.rules.")
     return f"{listed.replace('`own_rules`', '[your own rules](../how-to/judge-answers-yourself.md)')}\n"
+
+
+def _session() -> str:
+    return ", ".join(f"`{stage}`" for stage in Stage if stage in SESSION)
+
+
+def _details() -> str:
+    rows = "".join(
+        f"| `ses.{name}.{each.name}` | {_some(each.phrases)} | {_cells(each.ruling)} |\n"
+        for name, rules in ses.DETAILS.items()
+        for each in rules
+    )
+    return f"{_HEADING}{rows}"
+
+
+def _statuses() -> dict[str, Ruling]:
+    statuses = {str(status): ruling for status, ruling in resend.STATUSES.items()}
+    return statuses | _classes(resend.STATUS_CLASSES)
+
+
+def _classes(classes: Mapping[Any, Ruling]) -> dict[str, Ruling]:
+    return {f"other {each}xx": ruling for each, ruling in classes.items()}
 
 
 def _system(system: words.System) -> str:
@@ -62,10 +100,7 @@ def _texts(prefix: str, rules: Iterable[TextRule]) -> str:
         f"| `smtp.{prefix}.{each.name}` | {_some(each.phrases)} | {_cells(each.ruling)} |\n"
         for each in rules
     )
-    return (
-        "| rule | words such as | category | tried again | whose fault | suppress |\n"
-        f"| --- | --- | --- | --- | --- | --- |\n{rows}"
-    )
+    return f"{_HEADING}{rows}"
 
 
 def _some(phrases: tuple[str, ...]) -> str:

@@ -319,6 +319,31 @@ async def test_it_is_tried_with_one_message_and_trusted_again_when_that_goes_wel
         assert await sent_by(office, last) == ("first", 1)
 
 
+async def test_everybody_can_see_that_one_is_left_alone_and_why() -> None:
+    """In the store, for whoever asks; in the figures of this process; and when it is well again."""
+    async with an_office() as office:
+        clock = Clock()
+        first, second = Played("first", [AWAY] * TRIPS_AFTER), Played("second")
+        pacers = {"first": Pacer("first", office.backend.rates, Limits())}
+        kind = through(office, first, second, clock=clock, pacers=pacers)
+        assert kind.chain is not None
+        before = kind.chain.standings()[0].trouble_at
+        await posted(office, TRIPS_AFTER)
+        await worked(office, kind)
+        [trouble] = await office.backend.rates.show()
+        [standing, _] = kind.chain.standings()
+        clock.now += FIRST_PAUSE_S
+        await posted(office, 1)
+        await worked(office, kind)
+        [healed] = await office.backend.rates.show()
+
+        assert (trouble.is_open, trouble.trouble) == (True, "NETWORK_ERROR: connection refused")
+        assert before is None
+        assert standing.is_open
+        assert standing.trouble_at is not None
+        assert (healed.is_open, healed.trouble) == (False, trouble.trouble)
+
+
 async def test_one_that_still_fails_costs_one_message_an_attempt() -> None:
     """However many are chosen for at the same moment: the others go to the next one."""
     async with an_office() as office:

@@ -75,6 +75,17 @@ def test_a_variable_holds_them_as_json() -> None:
         (f'name = "a"\nstage = "later"\n{MEANING}', "'rcpt'"),
         (f'name = "a"\ntext = "(a+)+"\n{MEANING}', "should be quick on any text"),
         (f'name = "a"\ntext = "("\n{MEANING}', "should be a regular expression"),
+        (f'name = "a"\ncode = "SES_THROTLING"\n{MEANING}', "did you mean SES_THROTTLING"),
+        (f'name = "a"\ncode = "SES_THROTLING"\n{MEANING}', "verdicts[1].code = 'SES_THROTLING'"),
+        (f'name = "a"\nprovider = "sess"\n{MEANING}', "verdicts[1].provider = 'sess'"),
+        (
+            f'name = "a"\nprovider = "ses"\ncode = "550"\n{MEANING}',
+            "should be a code that answers of ses have",
+        ),
+        (
+            f'name = "a"\nprovider = "resend"\nstage = "rcpt"\n{MEANING}',
+            "answers of resend have none",
+        ),
         (f'name = "a"\nenhanced = "5.7"\n{MEANING}', "verdicts[1].enhanced = '5.7'"),
         (f'name = "a"\ncode = "550"\nwhen = "now"\n{MEANING}', "verdicts[1].when = 'now'"),
         ('name = "a"\ncode = "550"\nretryable = true\nscope = "message"', "verdicts[1].category"),

@@ -1,11 +1,15 @@
 """What settings make of mail: which providers, in which order, each once."""
 
+import re
+
 import pytest
 
 from carteiro.config import load
+from carteiro.errors import ConfigError
 from carteiro.outgoing import email_kind, look_at_providers, routes_of
 from carteiro.stores.memory import open_memory
 
+REGION, ACME = "CARTEIRO_SES_REGION", "CARTEIRO_TENANT_ROUTES_ACME"
 TWO_REGIONS = "ses:eu-west-1, ses:us-east-1"
 
 
@@ -24,6 +28,30 @@ def test_tenants_and_template_types_have_routes_of_their_own() -> None:
     assert routes.by_tenant == {"acme": ("noop",)}
     assert routes.by_type == {"invoice": ("smtp", "ses")}
     assert routes.names == ("sandbox", "smtp", "ses", "noop")
+
+
+@pytest.mark.parametrize(
+    ("environ", "says"),
+    [
+        ({"CARTEIRO_PROVIDER": "ses, ses:eu-west-1", REGION: "eu-west-1"}, "which means eu-west-1"),
+        ({"CARTEIRO_PROVIDER": "ses:eu-west-1, ses"}, "ses.region is not set"),
+        (
+            {"CARTEIRO_PROVIDER": "ses", ACME: "smtp, ses:eu-west-1", REGION: "eu-west-1"},
+            "tenant_routes.acme = 'smtp, ses:eu-west-1'",
+        ),
+    ],
+)
+def test_a_region_cannot_have_two_names(environ: dict[str, str], says: str) -> None:
+    """It would have two rates and two breakers, and be its own second chance."""
+    with pytest.raises(ConfigError, match=re.escape(says)):
+        load(environ=environ)
+
+
+def test_the_usual_region_may_stand_beside_others() -> None:
+    """As long as it is known to be none of them."""
+    environ = {"CARTEIRO_PROVIDER": "ses, ses:us-east-1", REGION: "eu-west-1"}
+
+    assert routes_of(load(environ=environ)).names == ("ses", "ses:us-east-1")
 
 
 async def test_what_stays_on_this_machine_has_no_breaker() -> None:
@@ -55,5 +83,5 @@ async def test_every_provider_is_looked_at() -> None:
         relay, nothing = await look_at_providers(settings, backend)
 
     assert (relay.name, relay.is_remote) == ("smtp", True)
-    assert relay.fault
-    assert (nothing.name, nothing.is_remote, nothing.fault) == ("noop", False, None)
+    assert [fault.is_deadly for fault in relay.faults] == [False]
+    assert (nothing.name, nothing.is_remote, nothing.faults) == ("noop", False, ())

@@ -9,7 +9,7 @@ from typing import Any
 
 from carteiro.errors import StoreUnavailable
 from carteiro.model import Drawn, ProviderRate
-from carteiro.pacer import STAY, Limits, Pacer
+from carteiro.pacer import Limits, Pacer
 from carteiro.ports import Rates
 from carteiro.ports.provider import Quota
 from carteiro.stores.memory import open_memory
@@ -40,6 +40,14 @@ class Watched:
         if self.is_away:
             raise StoreUnavailable("the disk is busy")
         await self.rates.slow_down(provider, going=going)
+
+    async def report(
+        self, provider: str, *, why: str | None, wait: timedelta = timedelta(0)
+    ) -> None:
+        """Pass it on."""
+        if self.is_away:
+            raise StoreUnavailable("the disk is busy")
+        await self.rates.report(provider, why=why, wait=wait)
 
     async def show(self) -> list[ProviderRate]:
         """Pass it on."""
@@ -73,6 +81,18 @@ class Bench:
         await self.pass_by()
         assert not made.wait()
         return made
+
+    async def together(self, limits: Limits) -> tuple[Pacer, Pacer]:
+        """The paces of two more processes, that have shared the places."""
+        first, second = self.pacer(limits), self.pacer(limits)
+        for _ in range(3):
+            for each in (first, second):
+                if not each.wait():
+                    each.take()
+                    each.ended()
+                await self.pass_by()
+            await self.pass_by(SECOND)
+        return first, second
 
 
 @asynccontextmanager
@@ -159,25 +179,74 @@ async def test_a_call_that_is_not_made_is_there_for_another() -> None:
 
 
 async def test_processes_share_the_concurrency() -> None:
-    """Each an equal part, at least one call; whoever is killed frees its part when its stay ends."""
+    """Each an equal part: whoever comes waits until the others, with their next call, give theirs back."""
     async with a_bench() as bench:
         limits = Limits(concurrency=4)
-        killed = await bench.ready(limits)
-        alone = killed.room()
-        pacer = await bench.ready(limits)
-        shared = pacer.room()
-        for _ in range(2):
-            pacer.take()
-        full = (pacer.wait(), pacer.room())
+        first, second = await bench.ready(limits), bench.pacer(limits)
+        alone = first.room()
+        second.wait()
+        await bench.pass_by()
+        none = (second.room(), second.wait())
+        await bench.pass_by(SECOND)
+        first.take()
+        await bench.pass_by()
+        second.wait()
+        await bench.pass_by()
+
+        assert (alone, none[0]) == (4, 0)
+        assert none[1] > 0
+        assert (first.room(), second.room()) == (1, 2)
+
+
+async def test_more_processes_than_places_never_have_more_calls_together() -> None:
+    """Those beyond the places have none, and have one when another process goes away, killed or stopped."""
+    async with a_bench() as bench:
+        pacers = [bench.pacer(Limits(concurrency=2)) for _ in range(5)]
+        taken = dict.fromkeys(pacers, 0)
+
+        async def take_all() -> list[int]:
+            for _ in range(8):
+                for pacer in taken:
+                    if not pacer.wait():
+                        pacer.take()
+                        taken[pacer] += 1
+                    await bench.pass_by(SECOND / 10)
+                    assert sum(taken.values()) <= 2
+            return list(taken.values())
+
+        full = await take_all()
+        killed, stopped = [pacer for pacer, count in taken.items() if count]
         bench.pacers.remove(killed)
+        del taken[killed]
         for _ in range(7):
             await bench.pass_by(SECOND)
-            pacer._announce()
+            stopped._announce()
+        after_a_kill = await take_all()
+        taken.pop(stopped)
+        stopped.ended()
+        await stopped.close()
+        after_a_stop = await take_all()
+        await killed.close()
 
-        assert (alone, shared) == (4, 2)
-        assert full[0] > 0
-        assert full[1] == 0
-        assert pacer.room() == 2
+        assert full == [1, 1, 0, 0, 0]
+        assert (sum(after_a_kill), sum(after_a_stop)) == (2, 2)
+
+
+async def test_an_idle_process_gives_its_places_back() -> None:
+    """After a moment, not when its stay ends; and has them again when it has something to call for."""
+    async with a_bench() as bench:
+        idle = await bench.ready(Limits(concurrency=4))
+        idle._announce()
+        idle_room = idle.room()
+        await bench.pass_by()
+        other = await bench.ready(Limits(concurrency=4))
+        had = other.room()
+        other._announce()
+        await bench.pass_by()
+        idle.wait()
+        await bench.pass_by()
+
+        assert (idle_room, had, idle.room()) == (0, 4, 4)
 
 
 async def test_while_all_places_are_taken_the_store_is_hardly_asked() -> None:
@@ -201,13 +270,14 @@ async def test_a_process_with_a_long_call_still_counts() -> None:
     async with a_bench() as bench:
         busy = await bench.ready(Limits(concurrency=4))
         busy.take()
-        for _ in range(10):
-            await bench.pass_by(STAY / 2)
+        other = bench.pacer(Limits(concurrency=4))
+        for second in range(10):
+            await bench.pass_by(SECOND)
             busy._announce()
+            if second >= 5:  # longer than a stay
+                other.wait()
 
-        other = await bench.ready(Limits(concurrency=4))
-
-        assert other.room() == 2
+        assert (busy.room(), other.room()) == (1, 2)
 
 
 async def test_a_process_that_stops_frees_its_part_at_once() -> None:
@@ -261,7 +331,7 @@ async def test_throttling_limits_what_had_no_limit_until_it_is_well_again() -> N
 async def test_what_one_is_told_limits_another_that_had_no_rate() -> None:
     """It hears of it when it next says that it is there, and whatever number it could call before is over."""
     async with a_bench() as bench:
-        hit, other = [await bench.ready(Limits(concurrency=100)) for _ in range(2)]
+        hit, other = await bench.together(Limits(concurrency=100))
         called(hit, 40)
         hit.throttled()
         await bench.pass_by()
@@ -414,3 +484,18 @@ async def test_a_quota_that_breaks_is_told_and_limits_nothing() -> None:
             assert called(pacer) == 1000
 
         assert [line["event"] for line in lines] == ["unexpected"]
+
+
+async def test_what_is_reported_is_told_before_the_process_goes() -> None:
+    """A store that is away loses no more than that."""
+    async with a_bench() as bench:
+        pacer = bench.pacer(Limits())
+        bench.shared.is_away = True
+        pacer.report("lost", SECOND)
+        await bench.pass_by()
+        bench.shared.is_away = False
+        pacer.report("NETWORK_ERROR: away", SECOND)
+        await pacer.close()
+
+        [shown] = await bench.shared.show()
+    assert (shown.is_open, shown.trouble) == (True, "NETWORK_ERROR: away")

@@ -24,6 +24,7 @@ from carteiro.model import (
     Taken,
 )
 from carteiro.pacer import Pacer
+from carteiro.policy.addresses import mask_text
 from carteiro.policy.breaker import Breaker, Round
 from carteiro.policy.consequences import may_open_breaker, throttles
 from carteiro.policy.routing import Health, Routes, choose, wait_for_another
@@ -54,6 +55,7 @@ class Link:
         self._clock = clock
         self._chance = chance
         self._breaker = Breaker()
+        self._trouble_at: float | None = None
 
     @property
     def is_open(self) -> bool:
@@ -78,7 +80,7 @@ class Link:
         rate, held_back = (
             (None, 0) if self._pacer is None else (self._pacer.rate, self._pacer.held_back)
         )
-        return ProviderStanding(self.name, self.is_open, rate, held_back)
+        return ProviderStanding(self.name, self.is_open, rate, held_back, self._trouble_at)
 
     def take(self) -> None:
         """It was chosen for a call; if that is a trial, nobody else has it chosen before it is made."""
@@ -110,10 +112,21 @@ class Link:
             return
         if failure is None or not may_open_breaker(failure):
             if self._breaker.succeeded(began):
-                log.provider_healed(self.name)
+                self._is_healed()
         elif self._breaker.failed(began, self._clock(), self._chance()):
-            wait = timedelta(seconds=self._breaker.wait(self._clock()))
-            log.provider_left_alone(self.name, failure.reason, wait=wait)
+            self._is_left_alone(failure)
+
+    def _is_left_alone(self, failure: Failure) -> None:
+        wait = timedelta(seconds=self._breaker.wait(self._clock()))
+        self._trouble_at = time.time()
+        log.provider_left_alone(self.name, failure.reason, wait=wait)
+        if self._pacer is not None:
+            self._pacer.report(mask_text(f"{failure.code}: {failure.reason}"), wait)
+
+    def _is_healed(self) -> None:
+        log.provider_healed(self.name)
+        if self._pacer is not None:
+            self._pacer.report(None)
 
 
 class Chain:

@@ -9,16 +9,17 @@ from carteiro.carriers import limits_of, make_provider
 from carteiro.chain import Chain
 from carteiro.config import Settings, provider_names
 from carteiro.email import max_retries_of
+from carteiro.errors import ConfigError
 from carteiro.kinds import Deliver, Kind, Learn
 from carteiro.model import EMAIL, LeasedJob, Outcome, TenantId, value
 from carteiro.pacer import Pacer
 from carteiro.path.confirm import confirm
+from carteiro.path.track import learn_refusals
 from carteiro.policy.own_rules import overruled_outcome
 from carteiro.policy.retry import PRESETS, RetryPolicy
 from carteiro.policy.routing import Routes
 from carteiro.ports import Backend
-from carteiro.ports.provider import Handover, Parcel, Provider, RemoteProvider
-from carteiro.refusals import learn_refusals
+from carteiro.ports.provider import Fault, Handover, Parcel, Provider, RemoteProvider
 from carteiro.rendering import render_email
 
 
@@ -52,25 +53,28 @@ def routes_of(settings: Settings) -> Routes:
 
 @value
 class Looked:
-    """A provider that was looked at; ``fault`` is what keeps it from being used, if anything."""
+    """A provider that was looked at, and what speaks against it, if anything."""
 
     name: str
     is_remote: bool
-    fault: str | None
+    faults: tuple[Fault, ...] = ()
 
 
 async def look_at_providers(settings: Settings, backend: Backend) -> list[Looked]:
     """Ask each provider whether it could be used now; nothing is sent to find out."""
-    names = routes_of(settings).names
-    providers = [(name, make_provider(name, settings, backend)) for name in names]
-    return [Looked(name, each.features.is_remote, await _fault(each)) for name, each in providers]
+    return [await _look_at(name, settings, backend) for name in routes_of(settings).names]
 
 
-async def _fault(provider: Provider) -> str | None:
-    if not isinstance(provider, RemoteProvider):
-        return None
+async def _look_at(name: str, settings: Settings, backend: Backend) -> Looked:
     try:
-        return await provider.check()
+        provider = make_provider(name, settings, backend)
+    except ConfigError as error:
+        advice = "correct it: carteiro config show says where each setting comes from"
+        return Looked(name, is_remote=True, faults=(Fault(str(error), advice, is_deadly=True),))
+    if not isinstance(provider, RemoteProvider):
+        return Looked(name, provider.features.is_remote)
+    try:
+        return Looked(name, is_remote=True, faults=tuple(await provider.check()))
     finally:
         await provider.close()
 
@@ -162,5 +166,6 @@ def _as_configured(preset: RetryPolicy, settings: Settings) -> RetryPolicy:
     return replace(
         preset,
         charge=settings.retry.charge,
+        is_patient=settings.retry.patient,
         max_in_doubt_resends=settings.delivery.max_in_doubt_resends,
     )

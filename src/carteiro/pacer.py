@@ -79,6 +79,9 @@ class Pacer:
         self._announce_from = -inf
         self._rate: float | None = limits.per_second or None  # of all processes, as last heard
         self._processes = 1
+        self._places: float = limits.concurrency or inf  # calls at once, as last heard
+        self._places_until = -inf if limits.concurrency else inf
+        self._gives_places_back = False
         self._alone = rates.fresh(provider)  # what is drawn from while the store is away
         self._is_away = False
 
@@ -91,6 +94,7 @@ class Pacer:
         self._cut_again_from = -inf
         self._refreshing: asyncio.Task[None] | None = None
         self._asking: asyncio.Task[None] | None = None
+        self._reports: set[asyncio.Task[None]] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._is_held = False
         self.held_back = 0  # how often there was no call to be made
@@ -115,7 +119,7 @@ class Pacer:
             return 0.0
         if self._free(now):
             return 0.0
-        if self._places <= 0:
+        if self._places <= self._taken:
             self._hold_back()
             if now >= self._announce_from:
                 self._refresh(now)
@@ -166,33 +170,34 @@ class Pacer:
         self._draw_from = now
         self._refresh(now)
 
+    def report(self, why: str | None, wait: timedelta = ZERO) -> None:
+        """Tell all who look that the provider is left alone for so long, and why; None: it answers again."""
+        task = self._begun(self._reported(why, wait), self._reports.discard)
+        self._reports.add(task)
+
+    async def _reported(self, why: str | None, wait: timedelta) -> None:
+        with suppress(Exception):  # the log has said it
+            async with asyncio.timeout(_PATIENCE_S):
+                await self._shared.report(self._provider, why=why, wait=wait)
+
     async def close(self) -> None:
         """End what is under way; others need not wait for our stay to end."""
         if self._timer is not None:
             self._timer.cancel()
         self._complaint = None
+        await asyncio.gather(*self._reports)
         tasks = [task for task in (self._refreshing, self._asking) if task is not None]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         if self._is_announced:
-            self._is_announced = False
-            with suppress(Exception):  # then it ends by itself
-                async with asyncio.timeout(_PATIENCE_S):
-                    await self._asked(0, stay=ZERO)
-
-    @property
-    def _places(self) -> float:
-        """How many more calls there can be at once; infinite: any number."""
-        if not self._concurrency:
-            return inf
-        return max(1, self._concurrency // self._processes) - self._taken
+            await self._leave()
 
     def _free(self, now: float) -> float:
         """How many calls there are: as many as were drawn and are still good, and places for them."""
-        if now >= self._good_until:
+        if now >= min(self._good_until, self._places_until):
             return 0.0
-        return max(0.0, min(self._tokens, self._places))
+        return max(0.0, min(self._tokens, self._places - self._taken))
 
     def _hold_back(self) -> None:
         self.held_back += not self._is_held
@@ -214,13 +219,16 @@ class Pacer:
 
     def _refreshed(self, _: "asyncio.Task[None]") -> None:
         self._refreshing = None
-        if self._complaint is not None:
+        if self._gives_places_back:  # whoever waits for them must not wait for our next call
+            self._gives_places_back, self._draw_from = False, -inf
+            self._refresh(self._clock())
+        elif self._complaint is not None:
             self._refresh(self._clock())
 
     async def _draw(self) -> None:
         """Tell of a complaint, and draw."""
         going, self._complaint = self._complaint, None
-        count = self._wanted()
+        count, asked_at = self._wanted(), self._clock()
         try:
             async with asyncio.timeout(_PATIENCE_S):
                 if going is not None:
@@ -229,7 +237,7 @@ class Pacer:
         except Exception as error:  # noqa: BLE001 - whatever it is, mail is sent all the same
             drawn = self._drawn_alone(count, error)
         else:
-            self._heard_from_store(drawn)
+            self._heard_from_store(drawn, asked_at)
         if self._complaint is None:  # what was drawn before one is not used
             self._apply(drawn, self._clock())
 
@@ -245,11 +253,27 @@ class Pacer:
     async def _asked(self, count: int, *, stay: timedelta = STAY) -> Drawn:
         self._is_announced = stay > ZERO
         return await self._shared.draw(
-            self._provider, count, process=self._process, stay=stay, ceiling=self._ceiling
+            self._provider,
+            count,
+            process=self._process,
+            stay=stay,
+            ceiling=self._ceiling,
+            concurrency=self._concurrency,
+            holds=self._held(),
         )
 
-    def _heard_from_store(self, drawn: Drawn) -> None:
+    def _held(self) -> int:
+        """How many places we may be using until the store has answered."""
+        if not self._concurrency:
+            return 0
+        return int(max(self._places if self._clock() < self._places_until else 0, self._taken))
+
+    def _heard_from_store(self, drawn: Drawn, asked_at: float) -> None:
         self._is_away = False
+        if drawn.places is not None:
+            self._gives_places_back = drawn.places < self._places
+            self._places = drawn.places
+            self._places_until = asked_at + STAY.total_seconds()
         self._rate, self._processes = drawn.rate, max(1, drawn.processes)
         self._is_limited = drawn.rate is not None or self._concurrency > 0
 
@@ -258,6 +282,8 @@ class Pacer:
         if not self._is_away:
             log.rates_away(self._provider, error)
         self._is_away = True
+        if self._concurrency:
+            self._places_until = self._clock() + STAY.total_seconds()
         known = self._rate or self._ceiling or rates.ANY
         drawn, self._alone = rates.draw(
             self._alone,
@@ -286,11 +312,20 @@ class Pacer:
             self._timer = loop.call_later(_ANNOUNCED_FOR_S, self._announce)
 
     def _announce(self) -> None:
-        """Calls may take long: as long as there are any, others must know of us."""
+        """Calls may take long: as long as there are any, others must know of us; else they have our places."""
         self._timer = None
         if self._taken:
             self._draw_from = -inf
             self._refresh(self._clock())
+        elif self._refreshing is None:
+            self._places_until = -inf
+            self._refreshing = self._begun(self._leave(), self._refreshed)
+
+    async def _leave(self) -> None:
+        """Others need not wait for our stay to end."""
+        with suppress(Exception):  # then it ends by itself
+            async with asyncio.timeout(_PATIENCE_S):
+                await self._asked(0, stay=ZERO)
 
     # --- what the provider allows
 

@@ -1,15 +1,20 @@
 """What keeps an installation in order: inbox, stats, doctor, migrate, prune, backup."""
 
+import asyncio
 import json
 import socket
 import sqlite3
 import time
 from contextlib import closing
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
+from carteiro import installation
 from carteiro.cli.exit_codes import ExitCode
+from carteiro.config import load
+from carteiro.post import Carteiro
 from carteiro.stores.sqlite.opening import newest_version
 from support.command_line import CommandLine
 from support.resend_process import running_twin
@@ -114,6 +119,25 @@ def test_stats_count_what_there_is(line: CommandLine) -> None:
     assert whole["providers"] == mine["providers"] == []
 
 
+def test_stats_tell_how_providers_fare(line: CommandLine) -> None:
+    """As those who call them found out: what trouble there was, and whether one is left alone for it."""
+
+    async def report() -> None:
+        async with Carteiro.open(f"sqlite:///{line.file}") as post:
+            why = "NETWORK_ERROR: the relay is away"
+            await post.backend.rates.report("smtp", why=why, wait=timedelta(minutes=1))
+            await post.backend.rates.report("ses:eu-west-1", why=None)
+
+    asyncio.run(report())
+
+    ses, smtp = line.asked("stats")["providers"]
+    text = line.done("stats")
+    assert (smtp["isOpen"], smtp["trouble"]) == (True, "NETWORK_ERROR: the relay is away")
+    assert (ses["isOpen"], ses["trouble"], ses["troubleAt"]) == (False, None, None)
+    assert "left alone" in text
+    assert "well" in text
+
+
 def test_it_is_explained_why_a_message_waits(line: CommandLine) -> None:
     """In a word for programs, in a sentence for people."""
     line.tenant("acme")
@@ -173,7 +197,8 @@ def test_a_sound_installation_is_all_ok(line: CommandLine) -> None:
     assert ran.code == ExitCode.OK
     assert set(levels(line).values()) == {"ok"}
     assert {"store", "schema", "integrity", "durability", "disk", "clock"} <= levels(line).keys()
-    assert {"templates", "senders", "provider", "worker"} <= levels(line).keys()
+    assert {"templates", "senders", "provider", "feedback", "routes"} <= levels(line).keys()
+    assert "worker" in levels(line)
 
 
 def test_a_missing_store_fails_and_is_not_made(line: CommandLine) -> None:
@@ -252,7 +277,7 @@ def test_a_relay_that_is_away_is_a_warning(line: CommandLine) -> None:
 
 
 def test_an_account_of_ses_is_looked_at(line: CommandLine, tmp_path: Path) -> None:
-    """With keys that fit it can be used; whatever SES says against it is a warning."""
+    """With keys that fit it can be used; where each mail would be refused it fails, and says what to do."""
     line.sent()
     with a_twin_process(tmp_path / "twin") as twin:
         account = {
@@ -264,15 +289,20 @@ def test_an_account_of_ses_is_looked_at(line: CommandLine, tmp_path: Path) -> No
         }
         sound = line("doctor", "--json", CARTEIRO_SES_ACCESS_KEY_ID=KEY_ID, **account)
         wrong = line("doctor", "--json", CARTEIRO_SES_ACCESS_KEY_ID="AKIAOTHER", **account)
+        account["CARTEIRO_SES_CONFIGURATION_SET"] = "nowhere"
+        unset = line("doctor", "--json", CARTEIRO_SES_ACCESS_KEY_ID=KEY_ID, **account)
 
-    found = [{each["check"]: each for each in ran.documents}["provider"] for ran in (sound, wrong)]
-    assert [each["level"] for each in found] == ["ok", "warn"]
+    runs = (sound, wrong, unset)
+    found = [{each["check"]: each for each in ran.documents}["provider"] for ran in runs]
+    assert [each["level"] for each in found] == ["ok", "fail", "fail"]
+    assert [ran.code for ran in runs] == [ExitCode.OK, ExitCode.FAILED, ExitCode.FAILED]
     assert "UnrecognizedClient" in found[1]["told"]
+    assert "correct ses.configuration_set" in found[2]["advice"]
     assert taken_by_ses(twin.folder) == []
 
 
-def test_a_key_that_resend_does_not_know_is_a_warning(line: CommandLine) -> None:
-    """Mail waits for a better one; neither the finding nor the settings show the key."""
+def test_a_key_that_resend_does_not_know_fails(line: CommandLine) -> None:
+    """Mail would die by it; neither the finding nor the settings show the key."""
     line.sent()
     with running_twin() as (url, _):
         account = {"CARTEIRO_PROVIDER": "resend", "CARTEIRO_RESEND_URL": url}
@@ -280,8 +310,9 @@ def test_a_key_that_resend_does_not_know_is_a_warning(line: CommandLine) -> None
         shown = line("config", "show", RESEND_API_KEY="re_wrong_4f1c", **account)
 
     [found] = [each for each in ran.documents if each["check"] == "provider"]
-    assert (ran.code, found["level"]) == (ExitCode.OK, "warn")
+    assert (ran.code, found["level"]) == (ExitCode.FAILED, "fail")
     assert found["told"] == "resend: API key is invalid."
+    assert "resend.api_key" in found["advice"]
     assert "4f1c" not in ran.out + shown.out
     assert "env:RESEND_API_KEY" in shown.out
 
@@ -301,6 +332,99 @@ def test_a_password_that_is_nowhere_names_its_setting(line: CommandLine) -> None
     assert ran.code == ExitCode.FAILED
     assert "smtp.password" in ran.out
     assert "NOT_SET_ANYWHERE" in ran.out
+
+
+@pytest.mark.parametrize("store", ["sqlite:///missing.db", "postgresql://127.0.0.1:1/nowhere"])
+def test_without_its_store_the_rest_is_looked_at(line: CommandLine, store: str) -> None:
+    """Providers, feedback, and what could not be looked at."""
+    relay = {"CARTEIRO_PROVIDER": "smtp", "CARTEIRO_SMTP_PORT": str(free_port())}
+
+    ran = line("doctor", "--json", "--store", store, CARTEIRO_SMTP_HOST=HOST, **relay)
+
+    found = {each["check"]: each for each in ran.documents}
+    assert (ran.code, found["store"]["level"]) == (ExitCode.FAILED, "fail")
+    assert (found["provider"]["level"], found["feedback"]["level"]) == ("warn", "ok")
+    assert "templates could not be looked at" in found["tenants"]["told"]
+
+
+def test_a_provider_that_cannot_be_made_does_not_hide_the_others(line: CommandLine) -> None:
+    """Each of a chain has its row."""
+    line.sent()
+
+    ran = line("doctor", "--json", CARTEIRO_PROVIDER="resend, smtp", CARTEIRO_SMTP_HOST=HOST)
+
+    told = [each["told"] for each in ran.documents if each["check"] == "provider"]
+    assert [each.partition(":")[0] for each in told] == ["resend", "smtp"]
+    assert "RESEND_API_KEY" in told[0]
+
+
+TOPIC = "arn:aws:sns:eu-west-1:123456789012:mails"
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({"provider": "ses"}, [("warn", "ses_topics is not set")]),
+        (
+            {"provider": "ses", "feedback_ses_topics": TOPIC},
+            [("warn", "ses.configuration_set is not set")],
+        ),
+        (
+            {
+                "provider": "ses:eu-west-1",
+                "feedback_ses_topics": TOPIC,
+                "ses_configuration_set": "a",
+            },
+            [("ok", "ses is heard")],
+        ),
+        ({"provider": "resend"}, [("warn", "resend_secret is not set")]),
+        (
+            {"provider": "resend", "feedback_resend_secret": "env:NOT_SET_ANYWHERE"},
+            [("fail", "NOT_SET_ANYWHERE")],
+        ),
+        ({"provider": "resend", "feedback_resend_secret": "env:HOME"}, [("ok", "resend is heard")]),
+        (
+            {"tenant_routes_acme": "resend, ses"},
+            [("warn", "complaints of ses"), ("warn", "complaints of resend")],
+        ),
+        ({"provider": "smtp"}, [("ok", "more than its answer")]),
+    ],
+)
+def test_it_is_told_whether_bounces_are_heard(
+    settings: dict[str, str], expected: list[tuple[str, str]]
+) -> None:
+    """Of each provider that speaks of them; a secret that is nowhere keeps the API from starting."""
+    environ = {f"CARTEIRO_{name.upper()}": each for name, each in settings.items()}
+
+    found = list(installation.of_feedback(load(environ=environ)))
+
+    assert [each.level for each in found] == [level for level, _ in expected]
+    assert all(text in each.told for each, (_, text) in zip(found, expected, strict=True))
+
+
+def test_a_route_of_nobody_is_a_warning(line: CommandLine) -> None:
+    """A slip in a name sends mail another way, and nobody notices."""
+    line.tenant("acme")
+    line.done("template", "samples", "--tenant", "acme")
+    routes = {
+        "CARTEIRO_TENANT_ROUTES_ACME": "noop",
+        "CARTEIRO_TENANT_ROUTES_ACMEE": "noop",
+        "CARTEIRO_TYPE_ROUTES_WELCOME_USER": "noop",
+        "CARTEIRO_TYPE_ROUTES_INVOICE": "noop",
+    }
+
+    ran = line("doctor", "--json", **routes)
+
+    found = [each for each in ran.documents if each["check"] == "routes"]
+    assert [(each["level"], each["told"].partition(":")[0]) for each in found] == [
+        ("warn", "tenant_routes.acmee"),
+        ("warn", "type_routes.invoice"),
+    ]
+    assert [each["advice"] for each in found] == [
+        "did you mean acme?",
+        "correct the name, or take it out",
+    ]
+    assert ran.code == ExitCode.OK
 
 
 def test_what_is_no_database_fails(line: CommandLine) -> None:

@@ -113,6 +113,11 @@ def test_a_verdict_is_one_document_with_the_fields_of_a_failure(
         ("NetworkingError", ["the name of an error decides", "may open"]),
         ("550 x - gsmtp no such user: does not exist", ["google's own"]),
         ("what?", ["no rule knows it"]),
+        ("Connection refused", ["nobody was reached", "may open"]),
+        ("timed out", ["no answer in time"]),
+        ("certificate verify failed", ["whom we cannot trust"]),
+        ("HTTP 503", ["the status decides"]),
+        ("550 5.7.1 no", ["class and subject"]),
     ],
 )
 def test_people_are_told_which_rule_why_and_what_happens(
@@ -124,11 +129,30 @@ def test_people_are_told_which_rule_why_and_what_happens(
     assert [each for each in says if each not in told] == []
 
 
+def test_how_far_back_to_look_goes_with_a_dry_run(line: CommandLine) -> None:
+    """It says so, and does not judge as if nothing had been asked; the help tells what a dry run does not see."""
+    ran = line("classify", "550 no", "--since", "7d")
+
+    assert "--since goes with --dry-run" in ran.err
+    assert "last failure of each message" in " ".join(
+        line.done("classify", "--help").replace("│", " ").split()
+    )
+
+
 def test_what_is_not_charged_is_tried_until_it_expires(line: CommandLine) -> None:
     """The settings in force decide."""
     told = line.done("classify", "421 Busy", CARTEIRO_RETRY_CHARGE="message")
 
     assert "not charged" in told
+
+
+def test_patience_is_told(line: CommandLine) -> None:
+    """How long it takes until the next attempt, as the settings have it."""
+    usual = line.done("classify", "451 4.7.1 Greylisted")
+    patient = line.done("classify", "451 4.7.1 Greylisted", CARTEIRO_RETRY_PATIENT="true")
+
+    assert "first after about 1s" in usual
+    assert "first after about 2m" in patient
 
 
 def test_a_rule_of_ones_own_decides_first(line: CommandLine) -> None:
@@ -141,7 +165,14 @@ def test_a_rule_of_ones_own_decides_first(line: CommandLine) -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments", [[], ["550 no", "--dry-run"], ["550 no", "--provider", "pigeon"]]
+    "arguments",
+    [
+        [],
+        ["550 no", "--dry-run"],
+        ["550 no", "--provider", "pigeon"],
+        ["550 no", "--since", "7d"],
+        ["--since", "7d"],
+    ],
 )
 def test_a_question_that_makes_no_sense_is_refused(line: CommandLine, arguments: list[str]) -> None:
     """One of the two, of whom we know."""

@@ -13,12 +13,13 @@ from carteiro.intake.http.batch import MOST_IN_A_BATCH
 from carteiro.intake.http.body import MAX_BATCH_BYTES
 from carteiro.model import MOST_LIVE_KEYS, ZERO
 from carteiro.path.judge import MOST_CLAIMS
+from carteiro.policy import tags
 from carteiro.policy.fairness import LEAST_WEIGHT, MOST_WEIGHT, SCALE, SUSPECT_CLAIMS
 from carteiro.policy.html import _LARGEST_PARSED
 from carteiro.policy.lifecycle import LONGEST_HOLD_MS
 from carteiro.policy.quota import KEY_LIFE_MS
 from carteiro.policy.retry import PRESETS, RetryPolicy
-from carteiro.providers.resend.letter import MESSAGE_TAG, REVISION_TAG, TENANT_TAG
+from carteiro.policy.stage import Stage
 from carteiro.providers.resend.provider import REPLAYS_FOR
 from carteiro.stores.sqlite.opening import _OLDEST_SQLITE
 from carteiro.telemetry.metrics.definitions import METRICS
@@ -62,7 +63,7 @@ def lasting(policy: RetryPolicy) -> timedelta:
         ("CHANGELOG.md", ", ".join(generate.stage_names())),
         (LEASES, f"({LONGEST_HOLD_MS // 60_000} minutes)"),
         (RESEND, f"more than {REPLAYS_FOR // timedelta(hours=1)} hours ago"),
-        *((RESEND, f"`{tag}`") for tag in (MESSAGE_TAG, TENANT_TAG, REVISION_TAG)),
+        *((RESEND, f"`{tag}`") for tag in (tags.MESSAGE, tags.TENANT, tags.REVISION, tags.COPIES)),
         (LEASES, f"From the {ORDINALS[SUSPECT_CLAIMS + 1]} claim on"),
         (LEASES, f"After {NUMBERS[MOST_CLAIMS]} claims"),
         (FAIRNESS, f"costs {SCALE:,}"),
@@ -127,3 +128,10 @@ def test_every_code_of_our_own_is_explained() -> None:
     made = {code for source in sources for code in _OWN_CODE.findall(source.read_text("utf-8"))}
 
     assert made == errors_page.OWN_CODES.keys()
+
+
+def test_the_stages_that_a_rule_can_name_are_all_told() -> None:
+    """A stage that is missing there is one that nobody writes a rule for."""
+    text = " ".join(text_of("docs/how-to/judge-answers-yourself.md").split())
+
+    assert f"`stage` ({', '.join(f'`{stage}`' for stage in Stage)})" in text

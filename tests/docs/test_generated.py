@@ -7,6 +7,8 @@ import pytest
 import generate
 from carteiro import config
 from carteiro.model import TRANSITIONS
+from carteiro.policy.rules import ses, words
+from carteiro.policy.rules.systems import SYSTEMS
 from carteiro.ports import Features
 from carteiro.providers import sandbox
 
@@ -30,6 +32,26 @@ def test_the_states_page_draws_every_transition() -> None:
 def test_the_settings_page_has_every_setting(key: str) -> None:
     """A setting nobody can look up does not exist."""
     assert f"### `{key}`\n" in generate.settings_page()
+
+
+@pytest.mark.parametrize("table", sorted(config.FREE_TABLES))
+def test_the_settings_page_tells_what_goes_into_a_table_of_ones_own(table: str) -> None:
+    """Also where nothing is in it by default."""
+    _, _, section = generate.settings_page().partition(f"\n## [{table}]\n")
+    text, _, _ = section.partition("\n## ")
+
+    assert "line for each" in text
+    assert f"`{config.env_name(table)}_" in text
+
+
+def test_the_verdicts_page_has_every_rule() -> None:
+    """A verdict names its rule, so that people can look it up: also what the words of SES add to a name."""
+    page = generate.PAGES["verdicts.md"]()
+    named = [f"smtp.text.{each.name}" for each in words.TEXT_RULES]
+    named += [f"smtp.{system.name}.{each.name}" for system in SYSTEMS for each in system.rules]
+    named += [f"ses.{name}.{each.name}" for name, rules in ses.DETAILS.items() for each in rules]
+
+    assert [name for name in named if f"| `{name}` |" not in page] == []
 
 
 def test_the_path_page_has_every_stage_in_its_order() -> None:

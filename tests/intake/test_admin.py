@@ -318,6 +318,7 @@ async def test_the_figures_are_those_of_the_store(post: Carteiro) -> None:
         await sent(client, scheduledAt="2199-01-01T00:00:00Z")
     stay = timedelta(seconds=5)
     await post.backend.rates.draw("smtp", 1, process="one", stay=stay, ceiling=20.0)
+    await post.backend.rates.report("smtp", why="NETWORK_ERROR: away", wait=stay)
 
     async with a_client(post, key=ADMIN_TOKEN) as admin:
         stats = answer_in(await admin.get("/admin/v1/stats"))
@@ -332,8 +333,16 @@ async def test_the_figures_are_those_of_the_store(post: Carteiro) -> None:
         "byCompany": [{"companyId": ACME, "count": 1}],
     }
     assert [each["unfinished"] for each in stats["depths"]] == [1]
-    pace = {"provider": "smtp", "rate": 20.0, "ceiling": 20.0, "processes": 1}
-    assert stats["providers"] == [pace]
+    [smtp] = stats["providers"]
+    assert smtp.pop("troubleAt")
+    assert smtp == {
+        "provider": "smtp",
+        "rate": 20.0,
+        "ceiling": 20.0,
+        "processes": 1,
+        "isOpen": True,
+        "trouble": "NETWORK_ERROR: away",
+    }
     [acme] = [each for each in standings["items"] if each["companyId"] == ACME]
     assert (acme["totalProcessed"], acme["inFlight"]) == (2, 0)
 

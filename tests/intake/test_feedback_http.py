@@ -14,13 +14,15 @@ import pytest
 
 from carteiro.errors import ConfigError
 from carteiro.intake.http.api import create_api
-from carteiro.model import EventType, MessageId
+from carteiro.intake.http.sns_certificates import MOST_AT_ONCE
+from carteiro.model import DeadReason, EventType, MessageId, Sent
 from carteiro.post import Carteiro
-from support.builders import ACME
+from support.builders import ACME, dead
 from support.http import a_client, a_client_of, answer_in, error_in, opened, sent
-from support.library import work
 from support.resend_webhooks import a_secret, an_event, signed
 from support.sns import CERTIFICATE_URL, TOPIC, SnsTwin, a_ses_bounce, a_ses_event
+from support.steps import claimed_and_declared, settled
+from support.working import logged
 
 SECRET = a_secret()
 SES, RESEND = "/v1/feedback/ses", "/v1/feedback/resend"
@@ -60,10 +62,11 @@ async def client(post: Carteiro, sns: SnsTwin) -> AsyncIterator[httpx.AsyncClien
 
 @pytest.fixture
 async def message(post: Carteiro) -> MessageId:
-    """An e-mail that was sent."""
+    """An e-mail that was sent through a relay: whoever is behind it tells."""
     async with a_client(post) as tenant:
         answer = await sent(tenant, to="ana@example.com")
-    await work(post)
+    job = await claimed_and_declared(post.backend.store, provider="smtp")
+    await settled(post.backend.store, job, Sent("smtp", "1"))
     return MessageId(answer["outboxId"])
 
 
@@ -146,7 +149,7 @@ async def test_what_is_not_ours_is_answered_and_counted(
         ({"SigningCertURL": "https://sns.sa-east-1.amazonaws.com/a?b=.pem"}, 401),
         ({"SigningCertURL": "https://[sns/a.pem"}, 401),
         ({"SigningCertURL": "https://sns.sa-east-1.amazonaws.com/a b.pem"}, 401),
-        ({"SigningCertURL": "https://sns.sa-east-1.amazonaws.com/missing.pem"}, 503),
+        ({"SigningCertURL": "https://sns.sa-east-1.amazonaws.com/missing.pem"}, 401),
     ],
 )
 async def test_what_sns_did_not_sign_changes_nothing(
@@ -160,7 +163,7 @@ async def test_what_sns_did_not_sign_changes_nothing(
     """Another topic, another text, another certificate; nothing but SNS' own is ever fetched."""
     answer = await told(client, sns.notification(a_ses_bounce(message), **changes))
 
-    codes = {401: "UNAUTHORIZED", 403: "FORBIDDEN", 503: "STORE_UNAVAILABLE"}
+    codes = {401: "UNAUTHORIZED", 403: "FORBIDDEN"}
     error_in(answer, status, codes[status])
     assert await types(post, message) == []
     assert await post.backend.suppressions.find(["ana@example.com"], tenant=ACME) == []
@@ -215,6 +218,44 @@ async def test_while_sns_is_away_it_is_to_be_sent_again(
     confirmation = await told(client, sns.confirmation())
 
     assert (first.status_code, confirmation.status_code) == (503, 503)
+
+
+async def test_forged_certificates_do_not_hold_up_what_sns_says(
+    post: Carteiro, sns: SnsTwin, message: MessageId
+) -> None:
+    """A flood of names that SNS never heard of, each slow to be refused: known and unknown certificates get through."""
+    forged = asyncio.Event()
+
+    async def fetch(url: str) -> bytes:
+        if "forged" in url:
+            await forged.wait()
+        return await sns.fetch(url)
+
+    def a_forged(n: int) -> dict[str, Any]:
+        url = CERTIFICATE_URL.replace("Service-1", f"Service-forged{n}")
+        return sns.notification(a_ses_bounce(message), SigningCertURL=url)
+
+    async with a_client_of(create_api(post, fetch=fetch), key=None) as client:
+        flood = [asyncio.create_task(told(client, a_forged(n))) for n in range(200)]
+        await asyncio.wait(flood, return_when=asyncio.FIRST_COMPLETED)
+        held_up = await told(client, sns.notification(a_ses_event(message)))
+        forged.set()
+        statuses = [answer.status_code for answer in await asyncio.gather(*flood)]
+        again = await told(client, sns.notification(a_ses_event(message)))
+        forged.clear()
+        second = [asyncio.create_task(told(client, a_forged(n))) for n in range(200, 400)]
+        await asyncio.wait(second, return_when=asyncio.FIRST_COMPLETED)
+        known = await told(client, sns.notification(a_ses_event(message)))
+        forged.set()
+        await asyncio.gather(*second)
+
+    assert (
+        held_up.status_code == 503
+    )  # at once, for SNS to say it again: there is no queue to wait in
+    assert (statuses.count(401), statuses.count(503)) == (MOST_AT_ONCE, 200 - MOST_AT_ONCE)
+    assert (answer_in(again)["result"], answer_in(known)["result"]) == ("noted", "known")
+    assert sum("forged" in url for url in sns.fetched) == 2 * MOST_AT_ONCE
+    assert await types(post, message) == [EventType.DELIVERED]
 
 
 async def test_the_end_of_a_subscription_changes_nothing(
@@ -363,14 +404,26 @@ async def test_a_secret_that_is_none_is_told_at_start(
             create_api(post)
 
 
+async def test_a_secret_that_is_missing_is_told_with_the_name_of_its_setting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And where it was looked for."""
+    monkeypatch.delenv("A_SECRET", raising=False)
+    settings = {"feedback": {"resend_secret": "env:A_SECRET"}}
+    async with opened(f"sqlite:///{tmp_path}/carteiro.db", **settings) as post:
+        with pytest.raises(ConfigError, match=r"^feedback\.resend_secret = .*A_SECRET"):
+            create_api(post)
+
+
 async def test_evidence_ends_a_doubt(
     post: Carteiro, client: httpx.AsyncClient, sns: SnsTwin
 ) -> None:
     """A mail whose answer never came is a dead letter no more: it is sent."""
     async with a_client(post) as tenant:
-        answer = await sent(tenant, to="lost-reply@sandbox.test", delivery="at_most_once")
+        answer = await sent(tenant, to="ana@example.com", delivery="at_most_once")
     message = MessageId(answer["outboxId"])
-    await work(post)
+    job = await claimed_and_declared(post.backend.store, provider="ses:sa-east-1")
+    await settled(post.backend.store, job, dead(DeadReason.IN_DOUBT), in_doubt=1)
     before = await post.backend.reading.message(message)
 
     heard = await told(client, sns.notification(a_ses_event(message, "Send")))
@@ -381,6 +434,24 @@ async def test_evidence_ends_a_doubt(
     assert (before.state, before.in_doubt) == ("FAILED", 1)
     assert answer_in(heard) == {"result": "resolved"}
     assert after.state == "SENT"
+
+
+async def test_what_contradicts_a_message_is_answered_and_told_to_whoever_watches(
+    post: Carteiro, client: httpx.AsyncClient, sns: SnsTwin, message: MessageId
+) -> None:
+    """An event that names another tenant changes nothing: it is counted, and stands in the log."""
+    event = a_ses_bounce(message)
+    event["mail"]["tags"]["carteiro-tenant"] = ["another"]
+
+    with logged() as lines:
+        answer = await told(client, sns.notification(event))
+
+    [line] = [line for line in lines if line["event"] == "feedback.ignored"]
+    assert answer_in(answer) == {"result": "ignored"}
+    assert (line["outboxId"], line["tenantTag"]) == (message, "another")
+    assert post.tally.feedback == {("ses", "BOUNCED", "ignored"): 1}
+    assert await types(post, message) == []
+    assert await post.backend.suppressions.find(["ana@example.com"], tenant=ACME) == []
 
 
 async def test_what_is_told_at_the_same_moment_is_noted_once(

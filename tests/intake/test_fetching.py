@@ -6,7 +6,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from carteiro.intake.http.fetching import MOST_BYTES, fetch
+from carteiro.intake.http.fetching import MOST_BYTES, NotThere, fetch
 
 
 class _Answers(BaseHTTPRequestHandler):
@@ -53,3 +53,14 @@ async def test_what_cannot_be_had_is_an_error(server: tuple[str, list[str]], pat
         await fetch(f"{server[0]}{path}")
 
     assert server[1] == [path]
+
+
+@pytest.mark.parametrize(("path", "is_not_there"), [("/missing", True), ("/redirect", False)])
+async def test_what_is_not_there_is_told_apart(
+    server: tuple[str, list[str]], path: str, is_not_there: bool
+) -> None:
+    """From what may be had later."""
+    with pytest.raises(OSError) as error:
+        await fetch(f"{server[0]}{path}")
+
+    assert isinstance(error.value, NotThere) is is_not_there

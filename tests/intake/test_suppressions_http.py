@@ -41,6 +41,45 @@ async def test_a_tenant_keeps_its_own_list(post: Carteiro) -> None:
     assert [each["email"] for each in left] == ["bia@example.com"]
 
 
+@pytest.mark.parametrize(
+    ("address", "written"),
+    [
+        ("ana+x@example.com", "ana%2Bx%40example.com"),
+        ("a/b@example.com", "a%2Fb%40example.com"),
+        ("a/b@example.com", "a/b@example.com"),
+        ("50%off@example.com", "50%25off%40example.com"),
+        ("a%2Bb@example.com", "a%252Bb%40example.com"),
+        ("a&b=c?d@example.com", "a%26b%3Dc%3Fd%40example.com"),
+        ("joão@münchen.example", "jo%C3%A3o%40m%C3%BCnchen.example"),
+    ],
+)
+@pytest.mark.parametrize("path", [OWN, OF_ACME])
+async def test_an_address_of_any_characters_is_found_and_removed(
+    post: Carteiro, path: str, address: str, written: str
+) -> None:
+    """Percent-encoded in the query, as everything there; no other address is meant by it."""
+    key = {"key": ADMIN_TOKEN} if path == OF_ACME else {}
+    async with a_client(post, **key) as client:
+        answer_in(await client.put(path, json={"emails": [address, "other@example.com"]}))
+        found = answer_in(await client.get(f"{path}?email={written}"))["items"]
+        removed = await client.delete(f"{path}?email={written}")
+        left = await items(client, path)
+
+    assert [each["email"] for each in found] == [address]
+    assert removed.status_code == 204
+    assert [each["email"] for each in left] == ["other@example.com"]
+
+
+async def test_a_plus_that_is_not_encoded_is_a_space(post: Carteiro) -> None:
+    """As in every query: it is no address, and nothing is removed."""
+    async with a_client(post) as client:
+        answer_in(await client.put(OWN, json={"emails": ["ana+x@example.com"]}))
+        missed = await client.delete(f"{OWN}?email=ana+x@example.com")
+
+        assert len(await items(client)) == 1
+    error_in(missed, 404, "NOT_FOUND")
+
+
 async def test_what_is_suppressed_is_not_sent(post: Carteiro) -> None:
     """It fails in the validation of its recipient; copies are left out, and the timeline says so."""
     async with a_client(post) as client:

@@ -1,5 +1,6 @@
 """What becomes of a message after an attempt, and what a claimer decides before one."""
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -32,6 +33,7 @@ from carteiro.model import (
     Verdict,
 )
 from carteiro.path.judge import MOST_CLAIMS, doubts, judge, judge_claim
+from carteiro.policy.classify import classify_smtp
 from carteiro.policy.retry import PRESETS, RetryPolicy
 
 DAY = timedelta(days=1)
@@ -163,6 +165,22 @@ def test_a_policy_that_shrank_is_obeyed_at_the_next_failure() -> None:
     verdict = judged(Deferred(a_failure(Scope.PROVIDER)), policy=policy, charged_before=4)
 
     assert reason_of(verdict) is DeadReason.MAX_ATTEMPTS_EXCEEDED
+
+
+@pytest.mark.parametrize(
+    ("expires_in", "waits"),
+    [(DAY, 120 * SECOND), (120 * SECOND, SECOND), (121 * SECOND, 120 * SECOND)],
+)
+def test_patience_lengthens_a_wait_and_ends_no_message(
+    expires_in: timedelta, waits: timedelta
+) -> None:
+    """Where the message would not live to see it, it is tried as the preset says."""
+    greylisted = classify_smtp("451 4.7.1 Greylisted")
+    policy = replace(GATEWAY, is_patient=True, jitter=0)
+
+    verdict = judged(Deferred(greylisted), policy=policy, expires_in=expires_in)
+
+    assert verdict == Retry(waits, charged=True, failure=greylisted)
 
 
 @pytest.mark.parametrize(("retry_after", "seconds"), [(30, 30), (1, 4), (0, 4)])

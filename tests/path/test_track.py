@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from carteiro.model import DeadReason, End, Late, Settled, State, Verdict
+from carteiro.model import DeadReason, End, Late, LeasedJob, Settled, State, Verdict
 from carteiro.path.track import Attempt, track
 from carteiro.telemetry.metrics import Tally
 from support.builders import a_failure, dead, retry, sent
@@ -22,12 +22,14 @@ def told(
     attempt: Attempt = MADE,
     *,
     in_doubt: int = 0,
+    tally: Tally | None = None,
+    job: LeasedJob | None = None,
 ) -> list[dict[str, Any]]:
     """The lines about one end."""
-    job = a_job(attempts=1)
+    job = job or a_job(attempts=1)
     with logged() as lines:
         end = End(job.lease, verdict, (), SECOND, in_doubt=in_doubt)
-        track(job, end, answer, attempt, Tally())
+        track(job, end, answer, attempt, tally or Tally())
     return lines
 
 
@@ -139,3 +141,32 @@ def test_a_retry_says_everything_that_its_reader_needs() -> None:
         "nextRetryDelay": 1000,
         "isRetryable": True,
     }
+
+
+@pytest.mark.parametrize(
+    ("job", "in_doubt"),
+    [(a_job(in_doubt=1), 0), (a_job(open_attempt=True), 0), (a_job(), 1)],
+    ids=["a doubt before", "an attempt found open", "this attempt"],
+)
+def test_what_died_in_doubt_is_not_said_to_be_undelivered(job: LeasedJob, in_doubt: int) -> None:
+    """Whatever ended it: it is to be looked for before anybody redrives it, and is counted as a doubt."""
+    tally = Tally()
+    verdict = dead(DeadReason.PERMANENT_ERROR)
+
+    lines = told(verdict, Settled(State.FAILED), in_doubt=in_doubt, tally=tally, job=job)
+
+    died = lines[-1]
+    assert (died["event"], died["reason"]) == ("message.died", "in_doubt")
+    assert "may have been delivered" in died["message"]
+    assert "redrive it only if it did not arrive" in died["message"]
+    assert tally.dead == {"in_doubt": 1}
+
+
+def test_a_retry_in_doubt_is_not_said_to_have_failed() -> None:
+    """Nobody knows; a failure is one."""
+    unknown = told(retry(SECOND), Settled(State.RETRY_SCHEDULED), in_doubt=1)[-1]
+    failed = told(retry(SECOND), Settled(State.RETRY_SCHEDULED))[-1]
+
+    assert "may have been delivered" in unknown["message"]
+    assert "failed" not in unknown["message"]
+    assert failed["message"] == "Job failed, scheduling retry"

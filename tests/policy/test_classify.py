@@ -15,6 +15,7 @@ from carteiro.policy.classify import (
 )
 from carteiro.policy.rules import codes, ses
 from carteiro.policy.rules.ruling import Ruling
+from carteiro.policy.stage import Stage
 
 LATER, NEVER = True, False
 
@@ -193,6 +194,43 @@ def test_an_address_is_no_enhanced_code() -> None:
     failure = classify_smtp("550 5.61.2.14 is blocked")
 
     assert failure.original_code == "550"
+
+
+@pytest.mark.parametrize(
+    ("reply", "rule"),
+    [
+        ("550 User spam@example.com unknown", "smtp.text.user_unknown"),
+        ("550 <quota@rate.example>: rejected", "smtp.code.550"),
+        ("550 Mail from 192.0.2.9 refused", "smtp.text.source_refused"),
+        ("550 Mail refused", "smtp.code.550"),
+    ],
+)
+def test_names_in_a_reply_are_not_taken_for_its_words(reply: str, rule: str) -> None:
+    """Whose mailbox it is says nothing; that an address of the network is named says whom it means."""
+    assert classify_smtp(reply).rule == rule
+
+
+@pytest.mark.parametrize(
+    ("stage", "scope"),
+    [
+        (Stage.MAIL, Scope.SENDER),
+        (Stage.RCPT, Scope.RECIPIENT),
+        (Stage.DOT, Scope.MESSAGE),
+        (None, Scope.MESSAGE),
+    ],
+)
+def test_what_is_refused_by_policy_is_what_was_answered(stage: Stage | None, scope: Scope) -> None:
+    """As with a bare code: without words that are known, the stage is all there is."""
+    failure = classify_smtp("550 5.7.1 No", stage=stage)
+
+    assert (failure.scope, failure.retryable) == (scope, NEVER)
+
+
+def test_other_trouble_with_a_mailbox_after_the_content_is_the_contents() -> None:
+    """Some say 5.2.0 of spam: that must not count against the mailbox."""
+    after, before = (classify_smtp("550 5.2.0 No", stage=at) for at in (Stage.DOT, Stage.RCPT))
+
+    assert (after.scope, before.scope) == (Scope.MESSAGE, Scope.RECIPIENT)
 
 
 @pytest.mark.parametrize("reply", ["", "  \r\n", "hello", "5500 no", "42 1", "4210", "999 what"])

@@ -140,6 +140,61 @@ def test_every_event_of_resend(name: str, type: EventType, bounce: BounceKind | 
     assert (told.recipients, told.revision) == (("ana@example.com",), 1)
 
 
+@pytest.mark.parametrize(
+    ("tag", "revision"),
+    [
+        ("1", 1),
+        ("999999999", 999_999_999),
+        ("1000000000", None),
+        ("9" * 5000, None),
+        ("-1", None),
+        ("1.0", None),
+        ("²", None),
+        ("٣", None),
+        ("", None),
+    ],
+)
+def test_a_revision_is_a_number_of_few_digits(tag: str, revision: int | None) -> None:
+    """What no store could hold, or is no number, is not told: the message is still known."""
+    tags = {"carteiro_message": ID, "carteiro_revision": tag}
+
+    told = _resend("email.sent", tags=tags)
+
+    assert (told.message, told.revision) == (ID, revision)
+
+
+_BOTH = {"to": ["ana@example.com", "bia@example.com"]}
+_TAGGED = {"carteiro_message": ID, "carteiro_copies": "1"}
+
+
+@pytest.mark.parametrize(
+    ("letter", "words", "recipients"),
+    [
+        (_BOTH, "550 5.1.1 no such user", ()),
+        (_BOTH, "550 5.1.1 <BIA@example.com>: no such user", ("bia@example.com",)),
+        ({"cc": ["bia@example.com"]}, "no such user", ()),
+        ({"bcc": ["bia@example.com"]}, "no such user: bia@example.com.", ("bia@example.com",)),
+        ({"tags": _TAGGED}, "no such user", ()),
+        ({"tags": _TAGGED}, "rfc822;ana@example.com", ("ana@example.com",)),
+    ],
+)
+@pytest.mark.parametrize("type", ["email.bounced", "email.complained"])
+def test_where_resend_lists_several_a_bounce_is_of_whom_it_names(
+    letter: dict[str, Any], words: str, recipients: tuple[str, ...], type: str
+) -> None:
+    """Or of nobody: one who was merely written to as well must not be suppressed."""
+    part = {"bounce": {"type": "Permanent", "subType": "General", "diagnosticCode": [words]}}
+
+    told = _resend(type, **letter, **part)
+
+    assert told.recipients == (recipients if type == "email.bounced" else ())
+
+
+def test_what_is_held_against_nobody_is_told_of_all() -> None:
+    """A delivery of a mail to several."""
+    assert _resend("email.delivered", **_BOTH).recipients == ("ana@example.com", "bia@example.com")
+
+
 def test_a_bounce_that_hardens_in_the_same_second_is_another_event() -> None:
     """It says more, and must not be taken for what is known."""
     soft, hard = (

@@ -4,11 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from carteiro.model import Failure
+from carteiro.model import Category, Failure
 from carteiro.policy import classify
 from carteiro.policy.answers import judge_answer, judged_again, provider_of
 from carteiro.policy.classify import classify_resend, classify_ses, classify_smtp
 from carteiro.policy.stage import Stage
+
+R_MISSING, S_TOO_MANY = "RESEND_MISSING_REQUIRED_FIELD", "SES_TOO_MANY_REQUESTS"
 
 
 @pytest.mark.parametrize(
@@ -23,6 +25,33 @@ from carteiro.policy.stage import Stage
         ("429 rate_limit_exceeded: slow", "RESEND_RATE_LIMIT_EXCEEDED"),
         ("429 Too many", "429"),
         ("¿qué?", "UNKNOWN"),
+        (
+            '{"statusCode":422,"name":"missing_required_field","message":"Missing `to` field."}',
+            R_MISSING,
+        ),
+        (
+            'HTTP 422: {"statusCode":422,"name":"missing_required_field","message":"No"} (x)',
+            R_MISSING,
+        ),
+        ('{"statusCode":422,"name":"a_new_name","message":"No"}', "RESEND_A_NEW_NAME"),
+        ('{"__type":"com.amazonaws.ses#MessageRejected","message":"No"}', "SES_MESSAGE_REJECTED"),
+        ('{"Error": {"Code": "Throttling", "Message": "Rate exceeded"}}', "SES_THROTTLING"),
+        ('{"name":"TooManyRequestsException","$metadata":{"httpStatusCode":429}}', S_TOO_MANY),
+        ("botocore.errorfactory.TooManyRequestsException: An error occurred", S_TOO_MANY),
+        ("HTTP 400 TooManyRequestsException: slow", S_TOO_MANY),
+        ("HTTP/1.1 503 Service Unavailable", "HTTP_503"),
+        ("503 Service Unavailable", "HTTP_503"),
+        ("HTTP 429", "HTTP_429"),
+        ('{"error": {"status": 503}}', "HTTP_503"),
+        ("[Errno 111] Connection refused", "NETWORK_ERROR"),
+        ("socket.gaierror: [Errno -2] Name or service not known", "NETWORK_ERROR"),
+        ("Connection reset by peer", "NETWORK_ERROR"),
+        ("TimeoutError: timed out", "SMTP_TIMEOUT"),
+        ("[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed", "TLS_ERROR"),
+        ('{"a": ', "UNKNOWN"),
+        ('{"a": 1}', "UNKNOWN"),
+        ("HTTP", "UNKNOWN"),
+        ("{" * 5000, "UNKNOWN"),
         ("", "UNKNOWN"),
     ],
 )
@@ -38,6 +67,18 @@ def test_an_answer_without_a_provider_is_known_by_its_looks(text: str, code: str
         ("403 a_new_name: what", "resend", "RESEND_A_NEW_NAME"),
         ("Throttling: slow", "smtp", "SES_THROTTLING"),
         ("250 Ok", "smtp", "250"),
+        ("429 Too Many Requests", "resend", "RESEND_UNKNOWN"),
+        ("HTTP 503", "resend", "RESEND_UNKNOWN"),
+        ("429 Too Many Requests", "ses", "SES_429"),
+        ("HTTP 503", "ses", "SES_503"),
+        ("503 Service Unavailable", "ses", "SES_503"),
+        ("An error occurred (Throttling) when calling: slow", "ses", "SES_THROTTLING"),
+        ("400 BadRequestException: no", "ses", "SES_BAD_REQUEST"),
+        ("Connection refused", "resend", "NETWORK_ERROR"),
+        ("ConnectTimeout: timed out", "ses", "SES_TIMEOUT"),
+        ("ReadTimeout", "resend", "RESEND_TIMEOUT"),
+        ("certificate has expired", "ses", "TLS_ERROR"),
+        ("Name or service not known", "smtp", "NETWORK_ERROR"),
     ],
 )
 def test_the_provider_says_how_an_answer_is_read(text: str, provider: str, code: str) -> None:
@@ -54,6 +95,7 @@ STORED = [
     classify_resend("validation_error", "No", 400),
     classify_resend("a_new_name", "No", 429),
     classify_resend("a_new_name", "No"),
+    classify_ses("503", "Service Unavailable"),
     classify.unknown("what?"),
 ]
 
@@ -85,4 +127,42 @@ def test_a_stored_failure_tells_whose_answer_it_was() -> None:
     """By its code, or by the rule."""
     found = [provider_of(each) for each in STORED]
 
-    assert found == ["smtp"] * 2 + ["ses"] * 2 + ["resend"] * 4 + ["smtp"]
+    assert found == ["smtp"] * 2 + ["ses"] * 2 + ["resend"] * 4 + ["ses", "smtp"]
+
+
+@pytest.mark.parametrize(
+    ("text", "provider", "category", "retryable", "rule"),
+    [
+        ("429 Too Many Requests", "resend", Category.QUOTA_ERROR, True, "resend.status.429"),
+        ("HTTP 503", "resend", Category.TRANSIENT_ERROR, True, "resend.status.503"),
+        ("429 Too Many Requests", "ses", Category.QUOTA_ERROR, True, "ses.status.429"),
+        ("HTTP 413", "ses", Category.PERMANENT_ERROR, False, "ses.status.413"),
+        ("HTTP 403", "ses", Category.CONFIGURATION_ERROR, True, "ses.status.403"),
+        ("HTTP 404", "ses", Category.TRANSIENT_ERROR, True, "ses.unknown"),
+        ("HTTP 503", "", Category.TRANSIENT_ERROR, True, "http.status.503"),
+        ("timed out", "resend", Category.TIMEOUT_ERROR, True, "timeout"),
+        ("tls handshake failure", "", Category.CONFIGURATION_ERROR, True, "smtp.tls_error"),
+        ("Connection refused", "", Category.TRANSIENT_ERROR, True, "network"),
+    ],
+)
+def test_a_status_and_silence_have_verdicts(
+    text: str, provider: str, category: Category, rule: str, *, retryable: bool
+) -> None:
+    """As the worker gives them: its providers see a status where there is no name, and errors of libraries."""
+    failure = judge_answer(text, provider=provider)
+
+    assert (failure.category, failure.retryable) == (category, retryable)
+    assert failure.rule == rule
+    assert failure.reason
+
+
+def test_the_message_of_a_body_is_the_reason() -> None:
+    """Not the whole of it."""
+    body = '{"statusCode":403,"name":"validation_error","message":"The domain is not verified."}'
+
+    failure = judge_answer(body)
+
+    assert (failure.reason, failure.rule) == (
+        "The domain is not verified.",
+        "resend.validation_error.forbidden",
+    )

@@ -789,3 +789,57 @@ def test_an_attempt_that_was_never_declared_cannot_end(verdict: Verdict) -> None
         finish(entry, an_end(verdict), owner=True, now=NOW)
 
     assert entry == before
+
+
+# --- in doubt, whatever ended it
+
+
+@pytest.mark.parametrize("reason", [each for each in DeadReason if each is not DeadReason.IN_DOUBT])
+def test_what_may_have_been_handed_over_ends_in_doubt_whatever_ended_it(reason: DeadReason) -> None:
+    """Timeline and dead letter tell both: that it is in doubt, and what ended it."""
+    entry = an_open_entry(ME, in_doubt=1)
+    failure = a_failure(code="RESEND_INVALID_IDEMPOTENT_REQUEST")
+
+    _, change = finish(entry, an_end(replace(dead(reason), failure=failure)), owner=True, now=NOW)
+
+    assert change is not None
+    assert change.buried is not None
+    assert (change.buried.reason, change.buried.failure) == (DeadReason.IN_DOUBT, failure)
+    told = change.events[-1].metadata
+    assert (told["reason"], told["endedBy"]) == ("in_doubt", reason.value)
+    assert told["errorCode"] == failure.code
+    assert entry.state is (State.EXPIRED if reason is DeadReason.EXPIRED else State.FAILED)
+
+
+def test_a_doubt_that_ends_a_message_counts_with_it() -> None:
+    """An open attempt that is found is a doubt, also where a validation ends the message."""
+    entry = an_open_entry(ME, in_doubt=0)
+    end = an_end(dead(DeadReason.VALIDATION_FAILED), in_doubt=1)
+
+    _, change = finish(entry, end, owner=True, now=NOW)
+
+    assert change is not None
+    assert change.buried is not None
+    assert change.buried.reason is DeadReason.IN_DOUBT
+
+
+def test_what_expires_while_it_waits_after_a_doubt_ends_in_doubt() -> None:
+    """By the upkeep alone, without a claimer."""
+    entry = an_entry(State.RETRY_SCHEDULED, in_doubt=1, expires_at=NOW, failure=a_failure())
+
+    change = expire(entry, leased=False, now=NOW)
+
+    assert change is not None
+    assert change.buried is not None
+    assert (entry.state, change.buried.reason) == (State.EXPIRED, DeadReason.IN_DOUBT)
+    assert change.events[-1].metadata["endedBy"] == "expired"
+
+
+def test_where_there_is_no_doubt_the_reason_is_what_ended_it() -> None:
+    """And nothing else is told."""
+    entry = an_open_entry(ME)
+
+    _, change = finish(entry, an_end(dead()), owner=True, now=NOW)
+
+    assert change is not None
+    assert "endedBy" not in change.events[-1].metadata

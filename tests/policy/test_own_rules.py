@@ -6,10 +6,17 @@ from datetime import timedelta
 import pytest
 
 from carteiro.model import Category, Deferred, Failure, Rejected, Scope, Taken, Unknown
-from carteiro.policy.classify import classify_ses, classify_smtp
+from carteiro.policy.answers import provider_of
+from carteiro.policy.classify import classify_resend, classify_ses, classify_smtp
+from carteiro.policy.own_codes import refuse_unfit
 from carteiro.policy.own_rules import OwnRule, bounded_pattern, overruled, overruled_outcome
+from carteiro.policy.rules import resend, ses
 from carteiro.policy.stage import Stage
 
+KNOWN = [
+    *(classify_ses(name, name) for name in ses.NAMES | ses.COMMON_NAMES),
+    *(classify_resend(name, name) for name in resend.NAMES),
+]
 SAID = classify_smtp("550 5.7.1 The mailbox is being moved", stage=Stage.RCPT)
 HOST = "mx1.Example.com"
 SECOND = timedelta(seconds=1)
@@ -118,6 +125,8 @@ def test_what_is_in_doubt_stays_so() -> None:
         "(user|box) is .* gone",
         "x{3}",
         "[a-z]+ no",
+        "(mailbox|user|account) .{0,30}(moved|closed)",
+        ".{0,40}.{0,40}x",
     ],
 )
 def test_a_cheap_pattern_is_taken(text: str) -> None:
@@ -132,6 +141,10 @@ def test_a_cheap_pattern_is_taken(text: str) -> None:
         ("(a|aa)*b", "quick"),
         (".*.*x", "quick"),
         ("(a?){40}b", "quick"),
+        (".{0,49}.{0,49}.{200}x", "quick"),
+        ("(sb|\\u017fb)*x", "quick"),  # the long s is an s in another case
+        ("(ab|a.)*x", "quick"),
+        ("(|a){9}x{600}", "quick"),
         ("(", "regular expression"),
         ("(a)\\1", "only letters"),
         ("(?=a)b", "only letters"),
@@ -142,3 +155,58 @@ def test_a_pattern_that_could_take_long_is_refused(text: str, says: str) -> None
     """A server that knows the pattern must not be able to stop us."""
     with pytest.raises(ValueError, match=says):
         bounded_pattern(text)
+
+
+# --- codes --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("code", "provider"),
+    [
+        ("550", ""),
+        ("421", "smtp"),
+        ("550", "sandbox"),
+        ("SES_THROTTLING", ""),
+        ("SES_THROTTLING", "ses"),
+        ("SES_TIMEOUT", "ses"),
+        ("RESEND_RATE_LIMIT_EXCEEDED", "resend"),
+        ("NETWORK_ERROR", "smtp"),
+        ("RESEND_UNKNOWN", "resend"),
+        ("SES_503", "ses"),
+        ("SES_BRAND_NEW_THING", "ses"),  # providers add errors before we learn of them
+        ("RESEND_BRAND_NEW_THING", ""),
+    ],
+)
+def test_a_code_that_an_answer_may_have_is_taken(code: str, provider: str) -> None:
+    """Also one that is new, if it is like none that is known."""
+    refuse_unfit(code, provider)
+
+
+@pytest.mark.parametrize(
+    ("code", "provider", "says"),
+    [
+        ("MessageRejected", "", "SES_MESSAGE_REJECTED"),
+        ("ThrottlingException", "ses", "SES_THROTTLING"),
+        ("rate_limit_exceeded", "resend", "RESEND_RATE_LIMIT_EXCEEDED"),
+        ("SES_THROTLING", "ses", "SES_THROTTLING"),
+        ("ses_throttling", "", "SES_THROTTLING"),
+        ("RESEND_DAILY_QUOTA", "", "RESEND_DAILY_QUOTA_EXCEEDED"),
+        ("SES_BRAND_NEW_THING", "resend", "such as RESEND_"),
+        ("550", "ses", "such as SES_"),
+        ("SES_THROTTLING", "smtp", "such as 550"),
+        ("999", "", "such as 550"),
+        ("5.7.1", "", "such as 550"),
+    ],
+)
+def test_a_code_that_no_answer_has_is_refused_with_what_was_meant(
+    code: str, provider: str, says: str
+) -> None:
+    """Such a rule would never fit, and nobody would notice."""
+    with pytest.raises(ValueError, match=says):
+        refuse_unfit(code, provider)
+
+
+@pytest.mark.parametrize("failure", KNOWN, ids=lambda each: each.code)
+def test_every_code_that_comes_with_us_can_be_waited_for(failure: Failure) -> None:
+    """Of SES and of Resend."""
+    refuse_unfit(failure.code, provider_of(failure))

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -13,6 +14,7 @@ from carteiro.policy.rates import (
     LONGEST_STAY,
     SLOWEST,
     Rate,
+    Stay,
     draw,
     fresh,
     rate_at,
@@ -28,12 +30,12 @@ US = timedelta(microseconds=1)
 
 def a_rate(**facts: object) -> Rate:
     """The record of a provider that may be called ten times a second, unless the facts say otherwise."""
-    usual = replace(fresh("ses"), ceiling=10.0, stays={"other": NOW + SECOND_US})
+    usual = replace(fresh("ses"), ceiling=10.0, stays={"other": Stay(NOW + SECOND_US)})
     return replace(usual, **facts)  # type: ignore[arg-type]
 
 
 def drawn_by(
-    record: Rate, count: int, now_us: int = NOW, *, process: str = "one", **told: float | None
+    record: Rate, count: int, now_us: int = NOW, *, process: str = "one", **told: Any
 ) -> tuple[Drawn, Rate]:
     """What a process draws."""
     return draw(record, count, now_us, process=process, stay=STAY, **told)
@@ -68,7 +70,7 @@ def test_what_is_left_needs_no_wait() -> None:
 @pytest.mark.parametrize(("others", "granted"), [(0, 10), (1, 5), (2, 4), (50, 1)])
 def test_each_process_has_its_share(others: int, granted: int) -> None:
     """Of a second's worth, at least one."""
-    record = a_rate(stays={f"other {n}": NOW + SECOND_US for n in range(others)})
+    record = a_rate(stays={f"other {n}": Stay(NOW + SECOND_US) for n in range(others)})
 
     drawn, _ = drawn_by(record, 100, ceiling=10.0)
 
@@ -210,4 +212,4 @@ def test_whatever_the_clock_does_the_next_call_is_near(
         drawn, record = drawn_by(record, 10, now, ceiling=rate)
         assert timedelta(0) <= drawn.wait <= timedelta(seconds=1 / min(SLOWEST, rate) + 1)
         latest = now + LONGEST_STAY // US
-        assert all(now < until <= latest for until in record.stays.values())
+        assert all(now < stay.until_us <= latest for stay in record.stays.values())

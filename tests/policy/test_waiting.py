@@ -164,6 +164,42 @@ def test_a_retry_says_what_went_wrong() -> None:
     assert "Attempt 2 failed (Service not available, try later)" in _explained(failed, PARKED).text
 
 
+@pytest.mark.parametrize("state", [State.FAILED, State.EXPIRED])
+def test_what_died_in_doubt_is_to_be_looked_for_before_it_is_redriven(state: State) -> None:
+    """It may have been delivered, whatever ended it; what is surely not is simply redriven."""
+    failed = _a_message(state, content="{}", failure=a_failure())
+
+    sure, doubtful = (_explained(replace(failed, in_doubt=count), None).text for count in (0, 1))
+
+    assert "may have been delivered" not in sure
+    assert "It may have been delivered" in doubtful
+    assert "Only if it did not arrive, carteiro dead redrive m sends it again." in doubtful
+
+
+def test_what_was_cancelled_in_doubt_may_have_been_delivered() -> None:
+    """What is SENT after all was."""
+    cancelled, sent = (
+        _explained(_a_message(state, in_doubt=1), None).text
+        for state in (State.CANCELLED, State.SENT)
+    )
+
+    assert "may have been delivered" in cancelled
+    assert "may have been delivered" not in sent
+
+
+def test_a_retry_in_doubt_does_not_say_that_it_failed() -> None:
+    """Nobody knows: whoever wants it once can still cancel it."""
+    waiting = _a_message(
+        State.RETRY_SCHEDULED, due_at=SOON, attempts=1, in_doubt=1, failure=a_failure()
+    )
+
+    text = _explained(waiting, PARKED).text
+
+    assert "failed" not in text
+    assert "It may have been delivered" in text
+    assert "If it arrived, cancel it." in text
+
+
 def test_what_is_in_doubt_and_ready_is_judged_at_its_turn() -> None:
     """No moment can be named."""
     waiting = _explained(_a_message(State.SENT_ATTEMPT))

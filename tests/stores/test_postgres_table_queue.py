@@ -14,6 +14,7 @@ import pytest
 
 from carteiro.intake.http.api import create_api
 from carteiro.model import (
+    ZERO,
     DeadReason,
     EventType,
     MessageId,
@@ -26,11 +27,12 @@ from carteiro.policy.retry import PRESETS
 from carteiro.post import Carteiro
 from carteiro.redriving import revise
 from carteiro.stores.postgres import migrate
+from support.builders import retry
 from support.http import a_client_of, let_in
 from support.library import row_of
 from support.pages import blocks_of
 from support.shared_servers import shared_postgres
-from support.steps import claimed, claimed_and_declared
+from support.steps import claimed, claimed_and_declared, settled
 from support.table_queue import (
     TEMPLATE,
     Application,
@@ -330,6 +332,32 @@ def _jobs(app: Application) -> int:
     )
     assert jobs == held
     return int(held)
+
+
+@pytest.mark.parametrize(
+    ("most", "wait", "ended_by"),
+    [(1, ZERO, "max_attempts_exceeded"), (3, timedelta(days=1), "expired")],
+)
+async def test_a_failure_that_the_application_saw_does_not_hide_a_doubt(
+    url: str, app: Application, most: int, wait: timedelta, ended_by: str
+) -> None:
+    """By a worker it may have been delivered, whatever the application says later."""
+    async with an_office(url) as post:
+        identity = app.enqueue()
+        app.update(identity, f"max_retries = {most}")
+        job = await claimed_and_declared(post.backend.store)
+        await settled(post.backend.store, job, retry(ZERO, charged=False), in_doubt=1)
+        app.rows(
+            "UPDATE carteiro.entries SET expires_at = expires_at - %s WHERE in_doubt = 1",
+            int(wait.total_seconds() * 1000),
+        )
+
+        assert app.value("SELECT mark_email_failed(%s, 'Teste')", identity)
+
+        [letter] = (await post.backend.dead_letters.find()).rows
+        [*_, last] = await post.backend.reading.events(MessageId(str(identity)))
+    assert letter.reason is DeadReason.IN_DOUBT
+    assert (last.metadata["reason"], last.metadata["endedBy"]) == ("in_doubt", ended_by)
 
 
 async def test_nobody_says_of_a_live_send_that_it_failed(url: str, app: Application) -> None:

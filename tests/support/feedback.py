@@ -14,7 +14,7 @@ def a_feedback(
     """A feedback on a message; ``changes`` are fields of `Feedback`."""
     fields: dict[str, Any] = {
         "at": AT,
-        "provider": "ses",
+        "provider": "sandbox",  # as attempts under test are declared with
         "provider_id": "ses-1",
         "event_id": f"event-{type.value}",
         "recipients": ("ana@example.com",),

@@ -3,21 +3,13 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from datetime import timedelta
 from typing import Any
 
-from carteiro.email import make_email
-from carteiro.kinds import Kind
-from carteiro.model import EMAIL, MessageId, Outcome
-from carteiro.path.confirm import confirm
-from carteiro.path.deliver import deliver
-from carteiro.ports import Handover, Parcel
+from carteiro.model import MessageId
+from carteiro.ports import Parcel
 from carteiro.providers.resend import ResendOptions, ResendProvider
 from support.resend_twin import Act, ResendTwin, serving
-from support.working import GATEWAY, LONG, a_parcel, always
-
-SENDER = "loja@example.com"
-SOON = timedelta(milliseconds=250)  # for a server that will never answer; ample for one that does
+from support.sending import SENDER
 
 
 @asynccontextmanager
@@ -41,11 +33,6 @@ async def an_account(
         yield twin, provider
 
 
-def a_mail(to: str = "ana@example.com", **fields: Any) -> Parcel:
-    """A small mail; ``fields`` are those of a request."""
-    return a_parcel(make_email({"to": to, "subject": "s", "text": "t"} | fields))
-
-
 def again(parcel: Parcel, **changes: Any) -> Parcel:
     """The next attempt of it."""
     return replace(parcel, attempt=parcel.attempt + 1, **changes)
@@ -54,19 +41,3 @@ def again(parcel: Parcel, **changes: Any) -> Parcel:
 def key_of(message: MessageId, revision: int = 1) -> str:
     """The key that Resend knows a message by."""
     return f"{message}:{revision}"
-
-
-async def sent(
-    provider: ResendProvider, parcel: Parcel | None = None, *, limit: timedelta = LONG
-) -> Outcome:
-    """What becomes of a parcel on its way along the path, within the limit of a call."""
-    kind = Kind(
-        name=EMAIL,
-        provider=provider.name,
-        confirm=confirm,
-        deliver=provider.deliver,
-        policy=always(GATEWAY),
-        declares=True,
-        call_limit=limit,
-    )
-    return await deliver(kind, parcel or a_mail(), Handover(limit))

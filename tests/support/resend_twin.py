@@ -131,6 +131,7 @@ class ResendTwin:
 
     api_key: str = field(default_factory=lambda: f"re_{uuid4().hex}")
     domains: frozenset[str] = frozenset({"example.com"})
+    unverified: dict[str, str] = field(default_factory=dict)  # domains, and their status
     may_only_send: bool = False
     per_second: int | None = None
     per_day: int | None = None
@@ -359,7 +360,9 @@ async def _routed(
 def _domains(twin: ResendTwin, limits: list[tuple[str, str]]) -> bytes:
     if twin.may_only_send:
         raise _Refusal("restricted_api_key")
-    return _document(200, {"data": [{"name": name} for name in sorted(twin.domains)]}, limits)
+    listed = [{"name": name, "status": "verified"} for name in sorted(twin.domains)]
+    listed += [{"name": name, "status": status} for name, status in twin.unverified.items()]
+    return _document(200, {"data": listed}, limits)
 
 
 async def _email(

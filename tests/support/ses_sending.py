@@ -5,9 +5,8 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from carteiro.providers.ses import SesOptions, SesProvider
+from support.sending import SENDER
 from support.ses_twin import ACCOUNT, KEY_ID, REGION, SECRET, Act, Answer, SesTwin, a_ses_twin
-
-SENDER = "loja@example.com"
 
 
 def options_for(url: str, **changes: Any) -> SesOptions:

@@ -21,6 +21,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from ssl import SSLContext
 from typing import Any, Literal, NoReturn, TypeAlias
+from urllib.parse import unquote
 
 HOST = "127.0.0.1"
 REGION = "eu-west-1"
@@ -28,6 +29,7 @@ KEY_ID, SECRET = "AKIATWIN", "not-a-secret"
 
 _SEND = ("POST", "/v2/email/outbound-emails")
 _ACCOUNT = ("GET", "/v2/email/account")
+_KEPT = "/v2/email/"
 _TAG = re.compile(r"[A-Za-z0-9_-]{1,256}")
 _AUTHORIZATION = re.compile(
     r"AWS4-HMAC-SHA256 Credential=(?P<key>\w+)/\d{8}/(?P<region>[\w-]+)/ses/aws4_request, "
@@ -118,6 +120,9 @@ class SesTwin:
         self.plays = list(plays)
         self.account = account
         self.configuration_sets: set[str] = set()
+        self.paused: set[str] = set()  # of them
+        self.identities = {"example.com"}
+        self.forbidden: set[str] = set()  # kinds of things that may not be looked at
         self.unverified: set[str] = set()  # senders
         self.port = 0
         self.connections = 0
@@ -187,8 +192,26 @@ class SesTwin:
             told = self.account
             writer.write(_error(told) if isinstance(told, Answer) else _response(200, told))
         else:
-            writer.write(_error(Answer("UnknownOperationException", 404)))
+            writer.write(self._looked_up(request))
         await writer.drain()
+
+    def _looked_up(self, request: _Request) -> bytes:
+        """A configuration set or an identity, if it is there."""
+        kind, _, name = unquote(request.path).removeprefix(_KEPT).partition("/")
+        known = {"configuration-sets": self.configuration_sets, "identities": self.identities}
+        if request.method != "GET" or kind not in known:
+            return _error(Answer("UnknownOperationException", 404))
+        if kind in self.forbidden:
+            return _error(Answer("AccessDeniedException", 403, "User: arn:… is not authorized"))
+        if name not in known[kind]:
+            return _error(Answer("NotFoundException", 404, f"{name} does not exist."))
+        return _response(
+            200,
+            {
+                "SendingOptions": {"SendingEnabled": name not in self.paused},
+                "VerifiedForSendingStatus": name not in self.unverified,
+            },
+        )
 
     async def _sent(
         self,

@@ -10,6 +10,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from cryptography.x509.oid import NameOID
 
+from carteiro.intake.http.fetching import NotThere
 from carteiro.model import MessageId
 
 TOPIC = "arn:aws:sns:sa-east-1:123456789012:mails"
@@ -36,7 +37,7 @@ class SnsTwin:
             return self._certificate
         if "Action=ConfirmSubscription" in url:
             return b"<ConfirmSubscriptionResponse/>"
-        raise OSError("not found")
+        raise NotThere("not found")
 
     def notification(self, event: object, **changes: Any) -> dict[str, Any]:
         """A signed notification of an event; what is changed is changed after it was signed."""

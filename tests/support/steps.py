@@ -100,19 +100,22 @@ async def declare(
     *,
     hold: timedelta = HOLD,
     events: tuple[Event, ...] | None = None,
+    provider: str = "sandbox",
 ) -> Begun | Refused:
     """Declare an attempt with the events of the stages before it; what is open is in doubt."""
     if events is None:
         events = (*((IN_DOUBT,) if job.open_attempt else ()), RECEIVED, VALIDATED)
-    start = Start(job.lease, "sandbox", hold, open_attempt=job.open_attempt, events=events)
+    start = Start(job.lease, provider, hold, open_attempt=job.open_attempt, events=events)
     [answer] = await store.declare([start])
     return answer
 
 
-async def claimed_and_declared(store: Store, **options: Any) -> LeasedJob:
+async def claimed_and_declared(
+    store: Store, *, provider: str = "sandbox", **options: Any
+) -> LeasedJob:
     """The one job that there is, with its attempt begun."""
     job = await claimed_alone(store, **options)
-    answer = await declare(store, job)
+    answer = await declare(store, job, provider=provider)
     assert isinstance(answer, Begun), answer
     return job
 

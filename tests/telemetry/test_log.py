@@ -165,6 +165,7 @@ def write_all() -> None:
     log.attempt_in_doubt(job, failure, attempt=1)
     log.result_late(job, attempt=1, state=None)
     log.doubt_resolved(a_feedback(job.lease.job))
+    log.feedback_ignored(a_feedback(job.lease.job))
     log.subscription_confirmed("arn:aws:sns:sa-east-1:123456789012:mails")
     log.worker_started(kinds=[EMAIL], slots=5)
     log.worker_stopping(in_flight=3, grace=timedelta(seconds=40))

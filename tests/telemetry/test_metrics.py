@@ -62,6 +62,7 @@ NAMES = {
     "carteiro_provider_latency_seconds": ("histogram", {"provider"}),
     "carteiro_provider_errors_total": ("counter", {"provider", "outcome"}),
     "carteiro_provider_open": ("gauge", {"provider"}),
+    "carteiro_provider_trouble_timestamp_seconds": ("gauge", {"provider"}),
     "carteiro_provider_rate": ("gauge", {"provider"}),
     "carteiro_provider_held_back_total": ("counter", {"provider"}),
     "carteiro_http_requests_total": ("counter", {"method", "route", "status"}),

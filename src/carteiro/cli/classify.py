@@ -20,16 +20,20 @@ from carteiro.outgoing import answering_host, retry_policy
 from carteiro.policy import consequences
 from carteiro.policy.answers import RESEND, SES, SMTP, judge_answer, judged_again, provider_of
 from carteiro.policy.own_rules import overruled
+from carteiro.policy.patience import wait_after
 from carteiro.policy.stage import Stage
 from carteiro.ports import Backend
 
 _PROVIDERS = ("", SMTP, SES, RESEND)
+_MIDDLE = 0.5  # of the dice
 _FAILING = (State.FAILED, State.RETRY_SCHEDULED, State.EXPIRED)
 
 Answer: TypeAlias = Annotated[
     str | None,
     typer.Argument(
-        metavar="ANSWER", help='What the provider said: "550 5.7.1 …", "Throttling: …".'
+        metavar="ANSWER",
+        help='What was said, as a log has it: "550 5.7.1 …", "Throttling: …", a body in JSON, '
+        '"HTTP 503", "Connection refused".',
     ),
 ]
 OfStage: TypeAlias = Annotated[
@@ -42,7 +46,9 @@ Mx: TypeAlias = Annotated[str, typer.Option("--mx", help="The host that answered
 DryRun: TypeAlias = Annotated[
     bool,
     typer.Option(
-        "--dry-run", help="Judge the store's past failures again: which verdicts would change?"
+        "--dry-run",
+        help="Judge the last failure of each message in the store again: which verdicts would change? "
+        "Attempts before it are not looked at.",
     ),
 ]
 
@@ -51,11 +57,16 @@ _WHY = {
     "login": "at a login, every answer is about our account",
     "enhanced": "the enhanced code decides: no rule of the answering system knows these words",
     "text": "these words mean the same everywhere, and no code before them is specific",
+    "policy": "it is refused by policy without words that are known: that is about whom it answers",
     "subject": "class and subject of the enhanced code are all that is known of it",
     "code": "the bare code decides, in the light of its stage: nothing else is known",
     "class": "only the class of the code is known",
     "ses": "the name of an error decides",
     "resend": "the name of an error decides, else its status",
+    "status": "there is no name that is known, and the status decides",
+    "tls_error": "nothing is sent to whom we cannot trust, until it or the settings change",
+    "network": "there was no answer, as nobody was reached",
+    "timeout": "there was no answer in time",
     "unknown": "no rule knows it, and what is unknown may pass",
 }
 
@@ -79,6 +90,8 @@ def classify(  # noqa: PLR0913 - one an option
     out = Printer(as_json=as_json)
     if dry_run == (answer is not None):
         raise WrongUse("give either an answer to explain, or --dry-run")
+    if since is not None and not dry_run:
+        raise WrongUse("--since goes with --dry-run: it says how far back to look")
     if answer is None:
         asyncio.run(_tried(settings, out, since))
         return
@@ -128,22 +141,21 @@ def _document(failure: Failure) -> dict[str, Any]:
 
 def _why(rule: str) -> str:
     first, _, rest = rule.partition("@")[0].partition(".")
-    if first == SMTP:
-        part = rest.partition(".")[0]
-        return _WHY.get(
-            part, f"the words are {part}'s own, and bound to it they decide before codes"
-        )
-    return _WHY[first]
+    part = rest.partition(".")[0]
+    if first == SMTP and part not in _WHY:
+        return f"the words are {part}'s own, and bound to it they decide before codes"
+    return _WHY[part] if first != "own" and part in _WHY else _WHY[first]
 
 
 def _what_happens(failure: Failure, settings: Settings) -> str:
     if not failure.retryable:
         return "not tried again: a dead letter, permanent_error"
     policy = retry_policy(settings)
+    first = in_words(wait_after(policy, failure, 1, _MIDDLE))
     if not policy.charges(failure):
-        return f"tried again until it expires, first after about {in_words(policy.delay(1, 0.5))}; not charged"
+        return f"tried again until it expires, first after about {first}; not charged"
     return (
-        f"tried again, first after about {in_words(policy.delay(1, 0.5))}; "
+        f"tried again, first after about {first}; "
         f"after {policy.max_attempts} failures a dead letter, max_attempts_exceeded"
     )
 

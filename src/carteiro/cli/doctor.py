@@ -1,10 +1,10 @@
 """``carteiro doctor``: whether this installation is sound."""
 
 import asyncio
-from collections.abc import Iterator, Sequence
 
 import typer
 
+from carteiro import installation
 from carteiro.app import examine_store, open_backend
 from carteiro.checkup import Finding, Level
 from carteiro.cli.desk import refuse_memory, told
@@ -14,17 +14,23 @@ from carteiro.cli.options import AsJson, ConfigFile, QueueUrl, StoreUrl
 from carteiro.cli.paging import pages
 from carteiro.cli.printing import Column, Printer
 from carteiro.config import Settings, load
-from carteiro.errors import CarteiroError
+from carteiro.errors import ConfigError
 from carteiro.model import Tenant
 from carteiro.outgoing import Looked, look_at_providers
 from carteiro.ports import Backend
-from carteiro.rendering import faults_of
 
 _COLUMNS: tuple[Column[Finding], ...] = (
     Column("level", lambda row: row.level.upper(), is_whole=True),
     Column("check", lambda row: row.check, is_whole=True),
     Column("found", lambda row: row.told),
     Column("what to do", lambda row: row.advice),
+)
+
+_NOT_LOOKED_AT = Finding(
+    "tenants",
+    Level.WARN,
+    "routes, senders and templates could not be looked at without the store",
+    "mend the store first, then look again",
 )
 
 
@@ -36,7 +42,7 @@ def doctor(
     queue: QueueUrl = None,
     as_json: AsJson = False,
 ) -> None:
-    """Look whether store, disk, clock, templates, tenants and provider are sound; fails if one is not."""
+    """Look whether store, disk, clock, providers, feedback, routes and templates are sound; fails if one is not."""
     settings = load(file=config, overrides={"store": store, "queue": queue})
     refuse_memory(settings)
     findings = asyncio.run(_examined(settings))
@@ -46,60 +52,43 @@ def doctor(
 
 
 async def _examined(settings: Settings) -> list[Finding]:
-    findings = await examine_store(settings)
+    looked = await _looked(settings)
+    around = [*installation.of_providers(looked), *installation.of_feedback(settings)]
+    findings = await _store(settings)
     failed = {each.check for each in findings if each.level is Level.FAIL}
-    if failed - {"disk"}:
-        return findings  # opening would migrate what is old, and make what is missing
+    if failed - {"disk"}:  # opening would migrate what is old, and make what is missing
+        return [*findings, *around, _NOT_LOOKED_AT]
     async with open_backend(settings, governs=False) as backend:
-        providers, is_network = await _providers(settings, backend)
-        tenants = await _all_tenants(backend)
-        findings += [*providers, *_senders(tenants, is_network=is_network)]
-        findings += await _templates(tenants, backend)
-    return findings
+        is_network = any(each.is_remote for each in looked)
+        inside = await _inside(settings, backend, is_network=is_network)
+    return [*findings, *around, *inside]
 
 
-async def _providers(settings: Settings, backend: Backend) -> tuple[list[Finding], bool]:
+async def _store(settings: Settings) -> list[Finding]:
     try:
-        looked = await look_at_providers(settings, backend)
-    except CarteiroError as error:
-        advice = (
-            "correct the setting that it names: carteiro config show says where each comes from"
-        )
-        return [Finding("provider", Level.FAIL, str(error), advice)], False
-    return [_provider(each) for each in looked], any(each.is_remote for each in looked)
+        return await examine_store(settings)
+    except ConfigError as error:  # such as a driver that is not installed
+        return [Finding("store", Level.FAIL, str(error), "install it, or name another store")]
 
 
-def _provider(looked: Looked) -> Finding:
-    if looked.fault is None:
-        return Finding("provider", Level.OK, f"{looked.name} can be used")
-    advice = "mail waits and is tried again; look at the provider and its settings"
-    return Finding("provider", Level.WARN, f"{looked.name}: {looked.fault}", advice)
+async def _looked(settings: Settings) -> list[Looked]:
+    """Providers as they are found without the store: it may be what is not sound."""
+    beside = settings.model_copy(update={"store": "memory://", "queue": ""})
+    async with open_backend(beside, governs=False) as nothing:
+        return await look_at_providers(settings, nothing)
+
+
+async def _inside(settings: Settings, backend: Backend, *, is_network: bool) -> list[Finding]:
+    tenants = await _all_tenants(backend)
+    templates, types = await installation.of_templates(tenants, backend)
+    names = [tenant.id for tenant in tenants]
+    return [
+        *installation.of_routes(settings, names, types),
+        *installation.of_senders(tenants, is_network=is_network),
+        *templates,
+    ]
 
 
 async def _all_tenants(backend: Backend) -> list[Tenant]:
     asked = pages(lambda cursor, size: backend.tenants.list(cursor=cursor, limit=size), limit=0)
     return [tenant async for page, _ in asked for tenant in page]
-
-
-def _senders(tenants: Sequence[Tenant], *, is_network: bool) -> Iterator[Finding]:
-    """Whoever may send as anybody will be refused, or believed."""
-    open_ones = [tenant for tenant in tenants if not tenant.from_domains]
-    if not is_network or not open_ones:
-        yield Finding("senders", Level.OK, "nobody sends as a domain that is not theirs")
-        return
-    for tenant in open_ones:
-        told = f"tenant {tenant.id!r} may send as any domain"
-        advice = f"carteiro tenant set {tenant.id} --from-domain DOMAIN"
-        yield Finding("senders", Level.WARN, told, advice)
-
-
-async def _templates(tenants: Sequence[Tenant], backend: Backend) -> list[Finding]:
-    findings = []
-    for tenant in tenants:
-        for listed in await backend.templates.list(tenant.id):
-            template = await backend.templates.find(tenant.id, listed.type)
-            for fault in [] if template is None else faults_of(template):
-                told = f"{listed.type!r} of tenant {tenant.id!r}: {fault.field} {fault.message}"
-                advice = f"carteiro template put {listed.type} --tenant {tenant.id}"
-                findings.append(Finding("templates", Level.WARN, told, advice))
-    return findings or [Finding("templates", Level.OK, "all can be rendered")]

@@ -25,12 +25,15 @@ _RATES: tuple[Column[ProviderRate], ...] = (
     Column("a second", lambda row: row.rate),
     Column("at most", lambda row: row.ceiling),
     Column("processes", lambda row: row.processes),
+    Column("health", lambda row: "left alone" if row.is_open else "well"),
+    Column("last trouble", lambda row: row.trouble),
+    Column("at", lambda row: row.trouble_at, is_whole=True),
 )
 
 
 @at_a_desk
 async def stats(desk: Desk, *, tenant: OfTenant = None) -> None:
-    """Count messages by state, the queue by kind, and dead letters by reason; how fast providers are called."""
+    """Count messages by state, the queue by kind, and dead letters by reason; how providers fare."""
     restricted = await desk.tenant_asked_for(tenant)
     states = dict(await desk.backend.reading.states(tenant=restricted))
     depths = await _depths(desk) if restricted is None else []

@@ -26,6 +26,7 @@ from carteiro.model import (
 )
 from carteiro.policy import classify
 from carteiro.policy.lifecycle import EXPIRED_UNSENT
+from carteiro.policy.patience import wait_after
 from carteiro.policy.retry import RetryPolicy
 
 _LONGEST_UNMADE = timedelta(minutes=1)
@@ -110,7 +111,9 @@ def _deferred(
     if failed >= policy.max_attempts:
         return Dead(DeadReason.MAX_ATTEMPTS_EXCEEDED, outcome.failure, charged=charged)
     wait = max(policy.delay(failed, chance), outcome.retry_after)
-    return _retry(wait, outcome.failure, charged=charged, expires_in=expires_in)
+    longer = max(wait, wait_after(policy, outcome.failure, failed, chance))
+    soonest = longer if longer < expires_in else wait  # patience must not be what ends a message
+    return _retry(soonest, outcome.failure, charged=charged, expires_in=expires_in)
 
 
 def _may_send_again(

@@ -1,24 +1,53 @@
-"""What is learnt of a message once its attempt is settled.
+"""What is learnt of a message once its attempt is settled, and later: late results, refusals, feedback.
 
-In: the end of an attempt and the ledger's answer. Out: log lines and figures. A result that came
-late is kept by the ledger as evidence; here it is told to whoever watches. If we crash here, no more
-than a line of the log is lost.
+In: the end of an attempt and the ledger's answer, or what a provider tells of it, now or in days. Out: log lines and
+figures, events on its timeline, suppressed addresses. A result that came late is kept by the ledger as evidence, and so
+is what a provider tells later. If we crash here after an attempt, no more is lost than a line of the log, and whom not
+to write to: the next message to that address is answered the same. What a provider tells it repeats until we answer.
 """
 
+from collections.abc import Iterator
+from dataclasses import replace
+
+from carteiro.email import Email
+from carteiro.errors import StoreError
 from carteiro.model import (
+    ZERO,
     Dead,
     DeadReason,
     End,
+    Failure,
+    Feedback,
     Late,
     LeasedJob,
+    NewSuppression,
+    NoteAnswer,
+    Outcome,
     Retry,
     Sent,
     Settled,
     State,
+    SuppressionReason,
+    Taken,
+    Verdict,
     value,
 )
+from carteiro.path.judge import doubts
+from carteiro.policy import consequences
+from carteiro.policy.addresses import named_in
+from carteiro.policy.lifecycle import filed_under
+from carteiro.policy.rules.ruling import Suppression
+from carteiro.policy.stage import Stage
+from carteiro.ports.provider import Parcel
+from carteiro.ports.suppressions import Suppressions
+from carteiro.ports.tracking import Tracking
 from carteiro.telemetry import log
 from carteiro.telemetry.metrics.tally import Tally
+
+_REASONS = {
+    Suppression.HARD: SuppressionReason.HARD_BOUNCE,
+    Suppression.SOFT: SuppressionReason.SOFT_BOUNCE,
+}
 
 
 @value
@@ -50,13 +79,75 @@ def track(job: LeasedJob, end: End, answer: Settled | Late, attempt: Attempt, ta
     match answer.state, end.verdict:
         case State.RETRY_SCHEDULED, Retry() as retry:
             tally.retried(job, retry)
-            log.retry_scheduled(job, retry, attempt=number, max_attempts=attempt.max_attempts)
+            log.retry_scheduled(
+                job,
+                retry,
+                attempt=number,
+                max_attempts=attempt.max_attempts,
+                is_in_doubt=end.in_doubt > 0,
+            )
         case State.FAILED | State.EXPIRED, Dead() as dead:
-            tally.died(job, dead)
-            log.message_died(job, dead, attempt=number, state=answer.state)
+            _died(job, end, dead, tally, state=answer.state, attempt=number)
         case State.EXPIRED, Retry(failure=failure):  # the ledger's clock knew better
             dead = Dead(DeadReason.EXPIRED, failure)
-            tally.died(job, dead)
-            log.message_died(job, dead, attempt=number, state=answer.state)
+            _died(job, end, dead, tally, state=answer.state, attempt=number)
         case _:  # sent or cancelled, whatever the verdict was: the attempt's own line says it
             pass
+
+
+def _died(  # noqa: PLR0913 - what died, of what, and who is told
+    job: LeasedJob, end: End, dead: Dead, tally: Tally, *, state: State, attempt: int
+) -> None:
+    """Tell of a dead letter under the reason that the ledger filed it."""
+    reason = filed_under(dead.reason, in_doubt=doubts(job) + end.in_doubt)
+    filed = replace(dead, reason=reason)
+    tally.died(job, filed)
+    log.message_died(job, filed, attempt=attempt, state=state)
+
+
+async def learn_refusals(
+    parcel: Parcel, outcome: Outcome, verdict: Verdict, *, suppressions: Suppressions
+) -> None:
+    """Suppress the addresses that were refused for good, or count that they were."""
+    told = [
+        NewSuppression(address, _REASONS[said])
+        for address, failure in _refused(parcel, outcome, verdict)
+        if (said := consequences.suppression(failure)) in _REASONS
+    ]
+    try:
+        if told:
+            await suppressions.put(told, tenant=parcel.tenant)
+    except StoreError as error:
+        log.store_failed("suppress", error, wait=ZERO)
+
+
+def _refused(parcel: Parcel, outcome: Outcome, verdict: Verdict) -> Iterator[tuple[str, Failure]]:
+    """Who was refused: copies that were left out, and whom the answer is about that ended a message."""
+    if isinstance(outcome, Taken):
+        yield from outcome.refused
+    elif isinstance(verdict, Dead):
+        whom = _whom(parcel.content, verdict.failure)
+        if whom is not None:
+            yield whom, verdict.failure
+
+
+def _whom(email: Email, failure: Failure) -> str | None:
+    """Whom an answer is about: of several, the one that was asked for or that it names; None: it may be anybody."""
+    addresses = {each.casefold(): each for each in (*email.bcc, *email.cc, email.to)}
+    if len(addresses) == 1 or failure.rule.endswith(f"@{Stage.RCPT}"):
+        return email.to
+    named = named_in(failure.reason, addresses.values())
+    return named[0] if len(named) == 1 else None
+
+
+async def hear(
+    told: Feedback | None, *, provider: str, tracking: Tracking, tally: Tally
+) -> NoteAnswer:
+    """Note what a provider tells later, and tell whoever watches; ``told`` None: it is not about a mail of ours."""
+    [answer] = [NoteAnswer.UNKNOWN] if told is None else await tracking.note([told])
+    tally.heard(provider, None if told is None else told.type, answer)
+    if told is not None and answer is NoteAnswer.RESOLVED:
+        log.doubt_resolved(told)
+    if told is not None and answer is NoteAnswer.IGNORED:
+        log.feedback_ignored(told)
+    return answer

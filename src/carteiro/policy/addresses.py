@@ -1,6 +1,7 @@
 """Judge e-mail addresses by their syntax, and mask them for logs. Pure: no DNS, no I/O."""
 
 import re
+from collections.abc import Iterable
 from functools import lru_cache
 
 from email_validator import (
@@ -28,6 +29,7 @@ _ADDRESS_IN_TEXT = re.compile(
     # An address that follows another without a gap is masked along with it.
     rf"(?:(?:@[\w*-]+(?:\.[\w*-]+)*|@\[[^\]\s]*\])(?:[^{_OUTSIDE}@]*(?=@[\w*\[-]))?)+"
 )
+_BETWEEN_WORDS = re.compile(f"[{_OUTSIDE}]+")
 _ESCAPED_AT = re.compile("%40", re.IGNORECASE)
 _ENDING = re.compile(r"[\w-]{1,24}")
 
@@ -58,6 +60,12 @@ def _judge_rare(text: str) -> str | None:
         ).normalized
     except EmailNotValidError:
         return None
+
+
+def named_in(text: str, addresses: Iterable[str]) -> list[str]:
+    """Those of the addresses that a text names, as a word of its own, however its letters are cased."""
+    words = {each.strip(".'").casefold() for each in _BETWEEN_WORDS.split(text)}
+    return [each for each in addresses if each.casefold() in words]
 
 
 def mask(address: str) -> str:

@@ -57,7 +57,13 @@ _REPLY_IN_TEXT = re.compile(
     re.DOTALL | re.IGNORECASE | re.VERBOSE,
 )
 
+_OTHER, _POLICY = (
+    ".0",
+    "5.7",
+)  # RFC 3463: "other or undefined", and all that security and policy forbid
+
 _SES_NAMES: Mapping[str, Ruling] = {**ses.NAMES, **ses.COMMON_NAMES}
+_SES_DETAILS = {name: words.phrases_of(rules) for name, rules in ses.DETAILS.items()}
 _SES_IN_TEXT = re.compile(
     rf"""(?:^\s*(?P<bare>(?:{"|".join(ses.NAMES)})(?:Exception)?)(?=\s*(?::|$))
     |(?:\bAWS\.SimpleEmailService\.|\bAn\ error\ occurred\ \()
@@ -90,13 +96,12 @@ def classify_smtp(reply: str, *, stage: Stage | None = None, mx: str = "") -> Fa
 def classify_ses(name: str, message: str) -> Failure:
     """Judge an error of SES by its name, with or without its prefix and its ``Exception``."""
     bare = re.split(r"[.#]", name)[-1].strip().removesuffix("Exception")
-    ruling = _SES_NAMES.get(bare)
-    rule = f"ses.{bare}" if ruling else "ses.unknown"
-    if details := ses.DETAILS.get(bare):
+    rule, ruling = _ses_rule(bare)
+    if details := _SES_DETAILS.get(bare):
         detail = details.first(Said(message[:_LONGEST_READ]))
-        rule, ruling = (f"{rule}.{detail[0]}", detail[1]) if detail else (rule, ruling)
+        rule, ruling = (f"{rule}.{detail.name}", detail.ruling) if detail else (rule, ruling)
     return _failure(
-        ruling or UNKNOWN,
+        ruling,
         code=ses.CODES.get(bare) or f"SES_{_upper_snake(bare) or 'UNKNOWN'}",
         original_code=one_line(name) or None,
         reason=message if one_line(message) else name,
@@ -147,6 +152,12 @@ def timeout(provider: str) -> Failure:
 def network(reason: str) -> Failure:
     """The provider could not be reached."""
     return _failure(UNAVAILABLE, code="NETWORK_ERROR", reason=reason, rule="network")
+
+
+def unfit(provider: str, code: str, reason: str) -> Failure:
+    """The provider is not what the settings ask for; nothing is sent until one of them changes."""
+    ruling = later(Scope.PROVIDER, Category.CONFIGURATION_ERROR)
+    return _failure(ruling, code=code, reason=reason, rule=f"{provider}.{code.lower()}")
 
 
 def validation(code: str, reason: str) -> Failure:
@@ -272,8 +283,11 @@ def _about_mail(reply: _Reply, stage: Stage | None, mx: str) -> tuple[str, Rulin
 
 def _what_is_left(reply: _Reply, enhanced: str, stage: Stage | None) -> tuple[str, Ruling]:
     if ruling := codes.OPEN_ENHANCED.get(enhanced):
-        return f"smtp.enhanced.{enhanced}", _at_stage(ruling, stage)
+        judge = _bare_at_stage if enhanced.endswith(_OTHER) else _at_stage
+        return f"smtp.enhanced.{enhanced}", judge(ruling, stage)
     subject = enhanced.rpartition(".")[0]
+    if subject == _POLICY and stage and (ruling := codes.POLICY_AT.get(stage)):
+        return f"smtp.policy.{stage}", ruling
     if ruling := codes.SUBJECTS.get(subject):
         return f"smtp.subject.{subject}", _at_stage(ruling, stage)
     ruling = codes.CODES.get(reply.code)
@@ -294,6 +308,18 @@ def _bare_at_stage(ruling: Ruling, stage: Stage | None) -> Ruling:
     if stage in CONTENT and ruling.scope is Scope.RECIPIENT:
         return replace(ruling, scope=Scope.MESSAGE)
     return _at_stage(ruling, stage)
+
+
+# --- SES --------------------------------------------------------------------------------------
+
+
+def _ses_rule(name: str) -> tuple[str, Ruling]:
+    """By the name; whoever answered without one, as a proxy, has the status for it."""
+    if ruling := _SES_NAMES.get(name):
+        return f"ses.{name}", ruling
+    if name.isdecimal() and (ruling := ses.STATUSES.get(name) or ses.STATUS_CLASSES.get(name[0])):
+        return f"ses.status.{name}", ruling
+    return "ses.unknown", UNKNOWN
 
 
 # --- Resend -----------------------------------------------------------------------------------

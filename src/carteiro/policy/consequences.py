@@ -80,6 +80,7 @@ def _named() -> Iterator[tuple[str, Ruling]]:
     for table, rulings in (
         ("enhanced", codes.ENHANCED),
         ("enhanced", codes.OPEN_ENHANCED),
+        ("policy", codes.POLICY_AT),
         ("subject", codes.SUBJECTS),
         ("code", codes.CODES),
         ("class", codes.CLASSES),

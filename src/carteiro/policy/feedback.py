@@ -11,6 +11,8 @@ from hashlib import sha256
 from typing import Any, NamedTuple
 
 from carteiro.model import BounceKind, EventType, Feedback, MessageId, TimelineEvent
+from carteiro.policy import tags
+from carteiro.policy.addresses import named_in
 from carteiro.policy.classify import one_line
 
 SES, RESEND = "ses", "resend"
@@ -47,6 +49,11 @@ _RESEND_TYPES: Mapping[str, tuple[EventType, str]] = {
     "email.failed": (EventType.BOUNCED, "failed"),
     "email.suppressed": (EventType.BOUNCED, "suppressed"),
 }
+_OF_ONE = frozenset({EventType.BOUNCED, EventType.COMPLAINED})  # what is held against an address
+_MESSAGE, _TENANT, _REVISION, _COPIES = (
+    each.replace("-", "_") for each in (tags.MESSAGE, tags.TENANT, tags.REVISION, tags.COPIES)
+)
+
 # What says more about where a mail got to, last. A soft bounce is often an answering machine's.
 _STANDINGS = (
     (EventType.DELAYED, None),
@@ -107,6 +114,7 @@ def from_ses(event: object) -> Feedback | None:
         provider_id=provider_id,
         event_id=sha256("\n".join(known_by).encode("utf-8", "replace")).hexdigest()[:32],
         revision=mine.revision,
+        tenant_tag=mine.tenant_tag,
         recipients=recipients,
         bounce=bounce,
         detail=_ses_detail(more),
@@ -174,7 +182,8 @@ def from_resend(event: object, *, event_id: str) -> Feedback | None:
         provider_id=_text(letter.get("email_id")),
         event_id=event_id,
         revision=mine.revision,
-        recipients=_addresses(_sequence(letter.get("to"))),
+        tenant_tag=mine.tenant_tag,
+        recipients=_resend_recipients(type, letter, more),
         bounce=_resend_bounce(type, part, more),
         detail=_detail(
             (
@@ -183,6 +192,27 @@ def from_resend(event: object, *, event_id: str) -> Feedback | None:
             )
         ),
     )
+
+
+def _resend_recipients(
+    type: EventType, letter: Mapping[str, Any], more: Mapping[str, Any]
+) -> tuple[str, ...]:
+    """Whom it is about. Resend lists whom the mail was for: where that is not one alone, only whom its words name."""
+    copies = [*_sequence(letter.get("cc")), *_sequence(letter.get("bcc"))]
+    listed = _addresses([*_sequence(letter.get("to")), *copies])
+    has_copies = len(listed) > 1 or _tags(letter.get("tags")).get(_COPIES) is not None
+    if not has_copies or type not in _OF_ONE:
+        return listed
+    return tuple(named_in(" ".join(_texts(more)), listed))
+
+
+def _texts(more: Mapping[str, Any]) -> list[str]:
+    """All words of a part, also of what is listed in it."""
+    return [
+        _text(each)
+        for told in more.values()
+        for each in (told if isinstance(told, list) else [told])
+    ]
 
 
 def _resend_bounce(type: EventType, part: str, more: Mapping[str, Any]) -> BounceKind | None:
@@ -201,15 +231,17 @@ def _resend_bounce(type: EventType, part: str, more: Mapping[str, Any]) -> Bounc
 class _Ours(NamedTuple):
     message: MessageId
     revision: int | None
+    tenant_tag: str | None = None
 
 
 def _ours(mail: Mapping[str, Any]) -> _Ours | None:
     """Our ids: as tags, however the provider writes them, else out of the Message-ID that we gave."""
-    tags = _tags(mail.get("tags"))
-    if tags.get("carteiro_message"):
-        revision = tags.get("carteiro_revision", "")
+    told = _tags(mail.get("tags"))
+    if told.get(_MESSAGE):
+        revision = told.get(_REVISION, "")
         is_number = len(revision) <= _LONGEST_NUMBER and revision.isascii() and revision.isdecimal()
-        return _Ours(MessageId(tags["carteiro_message"]), int(revision) if is_number else None)
+        number = int(revision) if is_number else None
+        return _Ours(MessageId(told[_MESSAGE]), number, told.get(_TENANT) or None)
     found = _OUR_MESSAGE_ID.search(_message_id(mail))
     return None if found is None else _Ours(MessageId(found[1]), int(found[2]))
 

@@ -45,6 +45,7 @@ from carteiro.model import (
     TenantId,
     Verdict,
 )
+from carteiro.policy.tags import tag_value
 
 MILLISECOND = timedelta(milliseconds=1)
 LONGEST_HOLD = timedelta(
@@ -54,6 +55,7 @@ LONGEST_HOLD_MS = LONGEST_HOLD // MILLISECOND
 
 MOST_GLANCES = 100  # opens and clicks on one timeline: some readers' machines look without end
 _GLANCES = frozenset({EventType.OPENED, EventType.CLICKED})
+_RELAY = "smtp"
 _BY_FEEDBACK = ClaimId("feedback")  # whose evidence it is
 
 EXPIRED_UNSENT = Failure(
@@ -131,6 +133,14 @@ def is_open(entry: Entry) -> bool:
     return entry.state == State.SENT_ATTEMPT
 
 
+def filed_under(reason: DeadReason, *, in_doubt: int) -> DeadReason:
+    """The reason of a dead letter: what may have been handed over is in doubt, whatever ended it.
+
+    Whoever reads another reason would send it again, and nobody would have looked for the first.
+    """
+    return DeadReason.IN_DOUBT if in_doubt else reason
+
+
 def begin(
     entry: Entry, start: Start, *, owner: bool, now: int
 ) -> tuple[Begun | Refused, Change | None]:
@@ -203,15 +213,25 @@ def expire(entry: Entry, *, leased: bool, now: int) -> Change | None:
     return _buried(entry, Dead(DeadReason.EXPIRED, entry.failure or EXPIRED_UNSENT), now)
 
 
-def note(
-    entry: Entry, told: Feedback, *, known: Collection[str], at: int, now: int
+def note(  # noqa: PLR0913 - what is told of whom, and what is known
+    entry: Entry,
+    told: Feedback,
+    *,
+    known: Collection[str],
+    carriers: Collection[str],
+    at: int,
+    now: int,
 ) -> tuple[NoteAnswer, Change | None]:
     """Note what a provider told later; ``known`` are the ids of what is on the timeline, ``at`` when it happened.
+
+    ``carriers`` are the providers that it was attempted with: what another tells is not about it.
 
     Whatever it tells, it has the message: that is the evidence of a late *sent*. No state changes but by that.
     """
     if entry.attempts == 0:  # of another store with the same ids, perhaps a copy
         return NoteAnswer.UNKNOWN, None
+    if not _is_about(entry, told, carriers):
+        return NoteAnswer.IGNORED, None
     if told.event_id in known or (told.type in _GLANCES and len(known) >= MOST_GLANCES):
         return NoteAnswer.KNOWN, None
     was = entry.state
@@ -369,13 +389,16 @@ def _buried(entry: Entry, verdict: Dead, now: int) -> Change:
     entry.charged += verdict.charged
     entry.failure = verdict.failure
     entry.finished_at = now
+    reason = filed_under(verdict.reason, in_doubt=entry.in_doubt)
     metadata = {
         **_told(verdict.failure),
         "willRetry": False,
-        "reason": verdict.reason.value,
+        "reason": reason.value,
     }
+    if reason is not verdict.reason:
+        metadata["endedBy"] = verdict.reason.value
     event = Stamped(EventType.EXPIRED if is_expiry else EventType.FAILED, metadata, now)
-    buried = NewDeadLetter(verdict.reason, verdict.failure, entry.charged)
+    buried = NewDeadLetter(reason, verdict.failure, entry.charged)
     return Change((event,), drop_job=True, buried=buried)
 
 
@@ -411,6 +434,14 @@ def _unclaimed(entry: Entry, end: End, now: int) -> tuple[Settled | Late, Change
     change = _sent(entry, verdict, now, late=True)
     change.events = (event, *change.events)
     return Late(entry.state), change
+
+
+def _is_about(entry: Entry, told: Feedback, carriers: Collection[str]) -> bool:
+    """Whether it can be about this message; behind a relay there may be any provider."""
+    if told.tenant_tag not in {None, tag_value(entry.tenant)}:
+        return False
+    types = {each.partition(":")[0] for each in carriers}
+    return told.provider in types or _RELAY in types
 
 
 def _by_evidence(entry: Entry, told: Feedback, now: int) -> Change | None:

@@ -9,15 +9,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from re import _constants as node  # there is no public way to look into a pattern
 from re import _parser as parser
-from typing import Any
+from typing import Any, NamedTuple
 
 from carteiro.model import Category, Deferred, Failure, Outcome, Rejected, Scope, Taken, value
 from carteiro.policy.stage import Stage
 
 LONGEST_PATTERN = 200
-_MOST_WAYS = 2_500  # to try at each place of a text of at most 500 characters: 20 ms at worst
-_LONGEST_TEXT = 500
+_LONGEST_TEXT = 500  # a reason is no longer
+_MOST_STEPS = 5_000  # at each place of such a text: some 20 ms at worst
 
+_ASCII = 128  # beyond it, letters that look different may be the same in another case
 _REPEATS = frozenset({node.MAX_REPEAT, node.MIN_REPEAT, node.POSSESSIVE_REPEAT})
 _PLAIN = frozenset(
     {node.LITERAL, node.NOT_LITERAL, node.ANY, node.IN, node.AT, node.CATEGORY, node.RANGE}
@@ -107,32 +108,66 @@ def bounded_pattern(text: str) -> re.Pattern[str]:
         raise ValueError(f"should have at most {LONGEST_PATTERN} characters")
     try:
         pattern = re.compile(text, re.IGNORECASE)
-        ways = _ways(parser.parse(text, re.IGNORECASE))
+        steps = _cost(parser.parse(text, re.IGNORECASE)).steps
     except (re.error, OverflowError, RecursionError) as error:
         raise ValueError(f"should be a regular expression: {error}") from None
-    if ways > _MOST_WAYS:
-        message = "should be quick on any text: at most one * or +, none inside another repetition"
+    if steps > _MOST_STEPS:
+        message = (
+            "should be quick on any text: at most one * or +, few and short repetitions"
+            " beside it, none inside another"
+        )
         raise ValueError(message)
     return pattern
 
 
-def _ways(parts: Iterable[tuple[Any, Any]]) -> int:
-    """In how many ways the parts could match at one place, at most."""
-    ways = 1
+class _Cost(NamedTuple):
+    """In how many ways something can match at one place, and how many steps it takes to try them all."""
+
+    ways: int
+    steps: int
+
+
+def _cost(parts: Iterable[tuple[Any, Any]]) -> _Cost:
+    """What parts in a row cost at most: each is tried anew for every way of those before it."""
+    ways, steps = 1, 0
     for kind, given in parts:
-        ways = min(ways * _ways_of(kind, given), _MOST_WAYS + 1)
-    return ways
+        part = _cost_of(kind, given)
+        steps = min(steps + ways * part.steps, _MOST_STEPS + 1)
+        ways = min(ways * part.ways, _MOST_STEPS + 1)
+    return _Cost(ways, steps)
 
 
-def _ways_of(kind: Any, given: Any) -> int:  # noqa: ANN401 - the parser's own
+def _cost_of(kind: Any, given: Any) -> _Cost:  # noqa: ANN401 - the parser's own
     if kind in _PLAIN:
-        return 1
+        return _Cost(1, 1)
     if kind is node.SUBPATTERN:
-        return _ways(given[-1])
+        return _cost(given[-1])
     if kind is node.BRANCH:
-        return sum(_ways(branch) for branch in given[1])
+        branches = [_cost(branch) for branch in given[1]]
+        count = max if _exclude_each_other(given[1]) else sum
+        return _Cost(count(each.ways for each in branches), sum(each.steps for each in branches))
     if kind in _REPEATS:
         least, most, body = given
-        times = min(int(most), _LONGEST_TEXT)
-        return int((times - min(int(least), times) + 1) * _ways(body) ** times)
+        return _repeated(int(least), min(int(most), _LONGEST_TEXT), _cost(body))
     raise re.error("only letters, classes, groups, alternatives and repetitions are allowed")
+
+
+def _exclude_each_other(branches: Iterable[Any]) -> bool:
+    """Whether at most one of them can match at one place, as each begins with a letter of its own."""
+    starts: list[tuple[Any, Any]] = [next(iter(branch), (None, 0)) for branch in branches]
+    letters = {
+        chr(given).lower() for kind, given in starts if kind is node.LITERAL and given < _ASCII
+    }
+    return len(letters) == len(starts)
+
+
+def _repeated(least: int, most: int, body: _Cost) -> _Cost:
+    """It can end after each round from the least on; a round is tried for every way of those before it."""
+    ways, steps, so_far = 0, 0, 1
+    for done in range(most + 1):
+        ways += so_far if done >= min(least, most) else 0
+        steps += so_far * body.steps
+        if steps > _MOST_STEPS:
+            return _Cost(_MOST_STEPS + 1, _MOST_STEPS + 1)
+        so_far *= body.ways
+    return _Cost(ways, steps)

@@ -28,6 +28,7 @@ class RetryPolicy:
 
     The waits come from ``table`` if it is given (its last one repeats), else ``base`` doubles up
     to ``cap``. ``charge`` says which failures count: all, or only the message's and recipient's own.
+    ``is_patient``: failures that are known to take longer are waited for (`patience`).
     """
 
     max_attempts: int
@@ -37,6 +38,7 @@ class RetryPolicy:
     table: tuple[timedelta, ...] = ()
     max_in_doubt_resends: int = 1
     charge: Charge = "all"
+    is_patient: bool = False
 
     def delay(self, failed: int, chance: float) -> timedelta:
         """The wait after failure number ``failed``, in whole milliseconds, never negative.

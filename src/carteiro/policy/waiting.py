@@ -9,6 +9,11 @@ from enum import StrEnum
 from carteiro.model import FINISHED, QueuePlace, State, StoredMessage, Tenant, value
 
 _UNDELIVERED = frozenset({State.FAILED, State.EXPIRED})
+_MAY_BE_DELIVERED = (
+    "It may have been delivered: an attempt handed it over and its answer never came. "
+    "Look for it at the provider, or ask the recipient."
+)
+_TO_KEEP_IT_ONCE = "If it arrived, cancel it."
 
 
 class Why(StrEnum):
@@ -68,13 +73,17 @@ def explain_without_queue(message: StoredMessage) -> Waiting:
 
 def _ended(message: StoredMessage) -> str:
     """How it ended; of what was not delivered also why, and what can be done."""
+    doubt = f" {_MAY_BE_DELIVERED}" if message.in_doubt and message.state is not State.SENT else ""
     if message.state not in _UNDELIVERED:
-        return f"It ended as {message.state} and waits for nothing."
+        return f"It ended as {message.state} and waits for nothing.{doubt}"
     failure = message.failure
     why = f" ({failure.code}: {failure.reason})" if failure else ""
     if message.content is None:
-        return f"It ended as {message.state}{why}. Its content is gone: it cannot be sent again."
+        gone = "Its content is gone: it cannot be sent again."
+        return f"It ended as {message.state}{why}.{doubt} {gone}"
     redrive = f"carteiro dead redrive {message.id} sends it again"
+    if doubt:
+        return f"It ended as {message.state}{why}.{doubt} Only if it did not arrive, {redrive}."
     return f"It ended as {message.state}{why} and waits for you: {redrive}."
 
 
@@ -105,6 +114,8 @@ def _parked(message: StoredMessage, place: QueuePlace, now: datetime) -> Waiting
     if message.state is State.RETRY_SCHEDULED:
         reason = message.failure.reason if message.failure else "an error"
         text = f"Attempt {message.attempts} failed ({reason}); it is tried again then."
+        if message.in_doubt:
+            text = f"It is tried again then ({reason}). {_MAY_BE_DELIVERED} {_TO_KEEP_IT_ONCE}"
         return Waiting(Why.RETRY, until, text)
     return Waiting(Why.SCHEDULED, until, "It was asked to go out then, and no sooner.")
 

@@ -23,7 +23,7 @@ class DeadLetters(Protocol):
 
     Promises, one module each in ``tests/contract/dead_letters``:
 
-    kept       Every message that ends FAILED or EXPIRED has exactly one entry that says why, until it is dropped.
+    kept       What ends FAILED or EXPIRED has exactly one entry that says why until it is dropped, a doubt first.
     listed     Pages follow each other without a gap or a twin; every part of a filter counts.
     redriven   `redrive` starts a new round of attempts and a new ttl, once; refused while already redriven.
     revised    A redrive with a revision sends the new content under a new revision, and only if it is redriven

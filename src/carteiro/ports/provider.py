@@ -1,12 +1,14 @@
 """Who takes a message over, and the moment at which it does."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any, Protocol, runtime_checkable
 
 from carteiro.errors import DeadlinePassed
-from carteiro.model import MessageId, Outcome, TenantId, value
+from carteiro.model import Category, Failure, MessageId, Outcome, TenantId, value
+
+_WAITS = "mail waits and is tried again"
 
 
 class Handover:
@@ -106,11 +108,26 @@ class Provider(Protocol):
         ...
 
 
+@value
+class Fault:
+    """Something against a provider, and what to do about it; ``is_deadly``: mail for it would not wait, but fail."""
+
+    told: str
+    advice: str
+    is_deadly: bool = False
+
+
+def fault_of(failure: Failure, advice: str) -> Fault:
+    """The fault that a failure speaks of: what may pass by itself is not deadly, what must be set right is."""
+    is_deadly = not failure.retryable or failure.category is Category.CONFIGURATION_ERROR
+    return Fault(failure.reason, advice if is_deadly else f"{_WAITS}; {advice}", is_deadly)
+
+
 @runtime_checkable
 class RemoteProvider(Provider, Protocol):
     """A provider across a network; its promises, too, are tried in ``tests/contract/provider``."""
 
-    async def check(self) -> str | None:
+    async def check(self) -> Sequence[Fault]:
         """What keeps it from being used now, if anything; nothing is sent to find out."""
         ...
 

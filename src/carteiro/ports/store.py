@@ -82,5 +82,8 @@ class Store(Protocol):
         ...
 
     async def reap(self, *, limit: int) -> int:
-        """Ready the jobs whose lease or hold ran out; return how many. Safe anywhere, at any time."""
+        """Ready the jobs whose lease or hold ran out, those first that did so first; return how many.
+
+        Safe anywhere, at any time.
+        """
         ...

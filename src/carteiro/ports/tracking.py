@@ -14,6 +14,7 @@ class Tracking(Protocol):
     idempotent  What is told again changes nothing, whoever tells it.
     monotonic   In whatever order the same is told, it ends the same; nothing that ended begins again.
     evidence    What a provider has is SENT, however doubtful its attempt was, also while another one is live.
+    matched     What contradicts the message's tenant, or comes from a provider that never had it, changes nothing.
     suppresses  A hard bounce or a complaint suppresses in the same transaction; a soft bounce counts.
     """
 

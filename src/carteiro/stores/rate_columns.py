@@ -5,12 +5,12 @@ from typing import Any
 
 import orjson
 
-from carteiro.policy.rates import Rate
+from carteiro.policy.rates import Rate, Stay, Trouble
 
 
 def rate_of(row: Sequence[Any]) -> Rate:
     """The record in a row."""
-    provider, ceiling, cut_to, peak, cut_at_us, next_us, stays = row
+    provider, ceiling, cut_to, peak, cut_at_us, next_us, stays, trouble = row
     return Rate(
         provider=provider,
         ceiling=ceiling,
@@ -18,12 +18,14 @@ def rate_of(row: Sequence[Any]) -> Rate:
         peak=peak,
         cut_at_us=cut_at_us,
         next_us=next_us,
-        stays=orjson.loads(stays),
+        stays={name: Stay(*told) for name, told in orjson.loads(stays).items()},
+        trouble=None if trouble is None else Trouble(*orjson.loads(trouble)),
     )
 
 
 def columns_of(record: Rate) -> dict[str, object]:
     """The row of a record, by column."""
+    trouble = None if record.trouble is None else orjson.dumps(tuple(record.trouble)).decode()
     return {
         "provider": record.provider,
         "ceiling": record.ceiling,
@@ -31,5 +33,6 @@ def columns_of(record: Rate) -> dict[str, object]:
         "peak": record.peak,
         "cut_at_us": record.cut_at_us,
         "next_us": record.next_us,
-        "stays": orjson.dumps(record.stays).decode(),
+        "stays": orjson.dumps({name: tuple(stay) for name, stay in record.stays.items()}).decode(),
+        "trouble": trouble,
     }

@@ -17,10 +17,16 @@ from typing import Any, Protocol
 import orjson
 
 from carteiro.errors import CarteiroError
-from carteiro.model import Dead, Failure, Feedback, KindName, LeasedJob, Retry, State
+from carteiro.model import Dead, DeadReason, Failure, Feedback, KindName, LeasedJob, Retry, State
 from carteiro.policy.addresses import mask_text
 
 _MILLISECOND = timedelta(milliseconds=1)
+_ANSWER_UNKNOWN = "Answer unknown, scheduling retry: it may have been delivered; cancel it if it must not come twice"
+_NOT_DELIVERED = "Message not delivered, kept as a dead letter: look into it, then redrive it"
+_MAY_BE_DELIVERED = (
+    "Message may have been delivered, kept as a dead letter: look for it at the provider or ask the recipient, "
+    "and redrive it only if it did not arrive"
+)
 
 
 class Stream(Protocol):
@@ -70,13 +76,16 @@ def attempt_finished(
     _log.write("info", "Attempt finished", "attempt.finished", fields)
 
 
-def retry_scheduled(job: LeasedJob, retry: Retry, *, attempt: int, max_attempts: int) -> None:
-    """Tell that an attempt failed, and when the next one comes."""
+def retry_scheduled(
+    job: LeasedJob, retry: Retry, *, attempt: int, max_attempts: int, is_in_doubt: bool = False
+) -> None:
+    """Tell that an attempt failed, or that nobody knows whether it did, and when the next one comes."""
     if _level > Level.WARN:
         return
     fields = _of(job, attempt, State.RETRY_SCHEDULED) | _why(retry.failure)
     more = {"maxAttempts": max_attempts, "nextRetryDelay": retry.after // _MILLISECOND}
-    _log.write("warn", "Job failed, scheduling retry", "retry.scheduled", fields | more)
+    said = _ANSWER_UNKNOWN if is_in_doubt else "Job failed, scheduling retry"
+    _log.write("warn", said, "retry.scheduled", fields | more)
 
 
 def message_died(job: LeasedJob, dead: Dead, *, attempt: int, state: State) -> None:
@@ -84,7 +93,8 @@ def message_died(job: LeasedJob, dead: Dead, *, attempt: int, state: State) -> N
     if _level > Level.ERROR:
         return
     fields = _of(job, attempt, state) | _why(dead.failure) | {"reason": dead.reason}
-    said = "Message not delivered, kept as a dead letter: look into it, then redrive it"
+    is_in_doubt = dead.reason is DeadReason.IN_DOUBT
+    said = _MAY_BE_DELIVERED if is_in_doubt else _NOT_DELIVERED
     _log.write("error", said, "message.died", fields)
 
 
@@ -112,6 +122,23 @@ def doubt_resolved(told: Feedback) -> None:
     fields = {"outboxId": told.message, "provider": told.provider, "feedback": told.type}
     said = "Provider has what was in doubt: sent"
     _log.write("info", said, "doubt.resolved", fields)
+
+
+def feedback_ignored(told: Feedback) -> None:
+    """Tell that a provider spoke of a message that is another tenant's, or was never with it."""
+    if _level > Level.WARN:
+        return
+    fields = {
+        "outboxId": told.message,
+        "provider": told.provider,
+        "feedback": told.type,
+        "tenantTag": told.tenant_tag,
+    }
+    said = (
+        "Feedback ignored: its tenant is not the message's, or its provider never had it; "
+        "see whether two installations share a topic or a webhook"
+    )
+    _log.write("warn", said, "feedback.ignored", fields)
 
 
 # --- what happens to a process ----------------------------------------------------------------

@@ -11,7 +11,7 @@ from support.builders import ACME, TTL, a_message, dead, retry, sent
 from support.burying import buried, found
 from support.clock import StoreClock
 from support.set_ups import DEAD_LETTER_TTL
-from support.steps import accepted, attempted, claimed_alone, settled
+from support.steps import accepted, attempted, claimed_alone, claimed_and_declared, settled
 
 
 async def test_a_dead_letter_tells_the_whole_story(backend: Backend, clock: StoreClock) -> None:
@@ -51,6 +51,41 @@ async def test_every_reason_is_kept(backend: Backend, reason: DeadReason) -> Non
 
     assert letter is not None
     assert (letter.reason, letter.failed_attempts) == (reason, 0)
+
+
+@pytest.mark.parametrize("reason", DeadReason)
+async def test_what_may_have_been_delivered_is_in_doubt_whatever_ended_it(
+    backend: Backend, clock: StoreClock, reason: DeadReason
+) -> None:
+    """People read that first; what ended it stands beside it, also on the timeline."""
+    [message] = await accepted(backend.store, a_message())
+    job = await claimed_and_declared(backend.store)
+    await settled(backend.store, job, retry(timedelta(seconds=1), charged=False), in_doubt=1)
+    clock.advance(timedelta(seconds=1))
+    verdict = dead(reason, charged=False)
+
+    await attempted(backend.store, verdict)
+
+    letter = await backend.dead_letters.show(message)
+    [*_, last] = await backend.reading.events(message)
+    assert letter is not None
+    assert (letter.reason, letter.failure) == (DeadReason.IN_DOUBT, verdict.failure)
+    assert last.metadata["reason"] == "in_doubt"
+    assert last.metadata.get("endedBy", "in_doubt") == reason.value
+
+
+async def test_what_expires_after_a_doubt_is_in_doubt(backend: Backend, clock: StoreClock) -> None:
+    """Also where nobody claims it any more."""
+    [message] = await accepted(backend.store, a_message())
+    job = await claimed_and_declared(backend.store)
+    await settled(backend.store, job, retry(TTL / 2, charged=False), in_doubt=1)
+    clock.advance(TTL)
+
+    await backend.upkeep.expire(limit=10)
+
+    letter = await backend.dead_letters.show(message)
+    assert letter is not None
+    assert letter.reason is DeadReason.IN_DOUBT
 
 
 async def test_what_expired_has_an_entry_with_its_last_failure(

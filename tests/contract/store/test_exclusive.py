@@ -7,9 +7,19 @@ from datetime import timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from carteiro.model import Lease, MessageId, Settled
+from carteiro.model import EMAIL, ZERO, Lease, MessageId, Settled
 from carteiro.ports import Backend, Store
-from support.builders import ACME, a_message, messages, sent, tenants_named
+from support.builders import (
+    ACME,
+    BRASA,
+    TASK,
+    a_message,
+    a_task,
+    a_tenant,
+    messages,
+    sent,
+    tenants_named,
+)
 from support.clock import MILLISECOND, StoreClock, past
 from support.set_ups import PROPERTY, SetUp
 from support.steps import (
@@ -147,6 +157,25 @@ async def test_reaping_leaves_live_leases_alone(store: Store, clock: StoreClock)
 
     assert reaped == [1, 1, 0]
     assert await claimed_ids(store) == old
+
+
+async def test_reaping_takes_first_what_ran_out_first(backend: Backend, clock: StoreClock) -> None:
+    """Whosever it is, and of whatever kind: a limit leaves none behind for long."""
+    await backend.tenants.define([a_tenant(BRASA)])
+    jobs = []
+    for new in (a_message(BRASA), a_task(), a_message(), a_task(BRASA)):
+        await accepted(backend.store, new)
+        jobs += await claimed(backend.store, kinds=(EMAIL, TASK))
+        clock.advance(MILLISECOND)
+    clock.advance(LEASE)
+
+    still_owned = []
+    for _ in jobs:
+        assert await backend.store.reap(limit=1) == 1
+        extended = await backend.store.extend([each.lease for each in jobs], lease=ZERO)
+        still_owned.append(extended)
+
+    assert still_owned == [[each > reaped for each in range(4)] for reaped in range(4)]
 
 
 _MOVES = st.lists(

@@ -41,7 +41,7 @@ async def test_it_is_on_the_timeline_once(
     again = await backend.tracking.note([told, told])
 
     metadata = {
-        "provider": "ses",
+        "provider": "sandbox",
         "eventId": told.event_id,
         "recipients": ["ana@example.com"],
         "detail": "smtp; 250 ok",

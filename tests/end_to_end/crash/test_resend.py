@@ -2,7 +2,7 @@
 
 import signal
 from collections import Counter
-from pathlib import Path
+from dataclasses import replace
 
 import pytest
 
@@ -25,16 +25,21 @@ _POINTS = (
     "settle.uncommitted",
     "settle.committed",
 )
+_PLANS = [Plan(point, occurrence=2) for point in _POINTS]
+_RUNS = [
+    *(("sqlite", plan) for plan in _PLANS),
+    ("postgres", Plan("deliver.answered", occurrence=2)),
+]
 
 
-@pytest.mark.parametrize("plan", [Plan(point, occurrence=2) for point in _POINTS], ids=str)
+@pytest.mark.parametrize(("place", "plan"), _RUNS, ids=str, indirect=["place"])
 def test_a_process_killed_around_its_call_delivers_each_mail_once(
-    plan: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    place: Place, plan: Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever a message risks: what was in doubt is replayed under its key."""
     with running_twin() as (url, key):
         monkeypatch.setenv("RESEND_API_KEY", key)
-        place = Place(f"sqlite:///{tmp_path / 'post.db'}", str(tmp_path), resend=url)
+        place = replace(place, resend=url)
         accepted = sent(
             place,
             [

@@ -3,9 +3,9 @@
 import pytest
 
 from carteiro.model import Deferred, Outcome, Rejected, Unknown
-from support.resend_sending import a_mail, a_provider, an_account, sent
+from support.resend_sending import a_provider, an_account
 from support.resend_twin import ERRORS, Say, SayRaw
-from support.smtp_sending import failure_of
+from support.sending import a_mail, failure_of, sent
 
 _LATER = {
     "concurrent_idempotent_requests",

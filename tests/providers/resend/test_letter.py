@@ -7,7 +7,8 @@ import pytest
 from carteiro.email import make_email
 from carteiro.model import Rejected, Taken, TenantId
 from carteiro.providers.resend.letter import write_letter
-from support.resend_sending import SENDER, a_mail, again, an_account, key_of, sent
+from support.resend_sending import again, an_account, key_of
+from support.sending import SENDER, a_mail, sent
 from support.working import a_parcel
 
 CONTENT = b64encode(b"%PDF-1.7").decode()
@@ -56,6 +57,7 @@ async def test_everything_that_an_e_mail_says_is_asked_for() -> None:
             {"name": "carteiro-message", "value": parcel.message},
             {"name": "carteiro-tenant", "value": parcel.tenant},
             {"name": "carteiro-revision", "value": "1"},
+            {"name": "carteiro-copies", "value": "2"},
         ],
         "attachments": [
             {"filename": "a.pdf", "content": CONTENT, "content_type": "application/pdf"},
@@ -91,7 +93,7 @@ def test_each_attempt_has_the_same_bytes() -> None:
 
 
 async def test_a_tenant_of_any_name_can_be_told() -> None:
-    """What a tag cannot hold is replaced; the message's id is what counts."""
+    """What a tag cannot hold is written otherwise, and is no other tenant's."""
     email = make_email({"to": "ana@example.com", "subject": "s", "text": "t"})
     parcel = again(a_parcel(email), tenant=TenantId("Café & Cia./" + "x" * 300))
     async with an_account() as (twin, provider):
@@ -99,7 +101,7 @@ async def test_a_tenant_of_any_name_can_be_told() -> None:
 
     [mail] = twin.deliveries
     value = mail.letter["tags"][1]["value"]
-    assert value.startswith("Caf____Cia__xxx")
+    assert value.startswith("Caf_c3_a9_20_26_20Cia_2e_2fxxx")
     assert len(value) == 256
 
 

@@ -8,8 +8,9 @@ import pytest
 
 from carteiro.model import Deferred, NotMade, Taken
 from carteiro.providers.resend.pace import Pace, asked_wait
-from support.resend_sending import an_account, sent
+from support.resend_sending import an_account
 from support.resend_twin import Say
+from support.sending import sent
 
 
 def told(limit: int, remaining: int, reset: float) -> dict[str, str]:

@@ -12,8 +12,9 @@ from carteiro.path.accept import email_message
 from carteiro.providers.resend import ResendProvider
 from support.builders import ACME, an_id
 from support.clock import past
-from support.resend_sending import SOON, a_mail, an_account, key_of, sent
+from support.resend_sending import an_account, key_of
 from support.resend_twin import Act, Drop, ResendTwin, Say, Stall
+from support.sending import SOON, a_mail, sent
 from support.steps import claimed_alone
 from support.working import GATEWAY, LONG, Office, an_office
 

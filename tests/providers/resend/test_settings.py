@@ -13,8 +13,9 @@ from carteiro.model import State
 from carteiro.outgoing import email_kind
 from carteiro.providers.resend.provider import REPLAYS_FOR
 from carteiro.stores.memory import open_memory
-from support.resend_sending import SENDER, a_provider, an_account, key_of
+from support.resend_sending import a_provider, an_account, key_of
 from support.resend_twin import Delivery, ResendTwin, serving
+from support.sending import SENDER
 
 KEY = "RESEND_API_KEY"
 
@@ -122,18 +123,45 @@ async def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> No
 async def test_a_sound_key_can_be_used(may_only_send: bool) -> None:
     """One that may do nothing but send is sound, too; nothing is sent to find out."""
     async with an_account(may_only_send=may_only_send) as (twin, provider):
-        assert await provider.check() is None
+        assert await provider.check() == []
 
     assert twin.deliveries == []
 
 
 async def test_a_wrong_key_and_nobody_there_are_told() -> None:
-    """Before the first mail fails."""
+    """Before the first mail fails: with the one it would die, for the other it waits."""
     async with an_account() as (twin, _), a_provider(twin, api_key="re_4f1c") as provider:
-        wrong = await provider.check()
+        [wrong] = await provider.check()
     async with a_provider(twin) as provider:
-        away = await provider.check()
+        [away] = await provider.check()
 
-    assert wrong == "API key is invalid."
-    assert away is not None
-    assert "ConnectError" in away
+    assert (wrong.told, wrong.is_deadly) == ("API key is invalid.", True)
+    assert "resend.api_key" in wrong.advice
+    assert "ConnectError" in away.told
+    assert not away.is_deadly
+
+
+@pytest.mark.parametrize(
+    ("sender", "status", "deadly"),
+    [
+        ("loja@example.com", None, None),
+        ("onboarding@resend.dev", None, None),
+        ("", None, None),
+        ("loja@example.net", None, True),
+        ("loja@example.net", "pending", True),
+        ("loja@example.net", "temporary_failure", False),
+    ],
+)
+async def test_a_sender_whose_domain_is_not_verified_is_told(
+    sender: str, status: str | None, *, deadly: bool | None
+) -> None:
+    """Resend would refuse each of its mails."""
+    unverified = {"example.net": status} if status else {}
+    async with (
+        an_account(unverified=unverified) as (twin, _),
+        a_provider(twin, default_from=sender) as provider,
+    ):
+        faults = await provider.check()
+
+    assert [fault.is_deadly for fault in faults] == ([] if deadly is None else [deadly])
+    assert all("example.net" in fault.told for fault in faults)

@@ -10,8 +10,9 @@ import pytest
 from carteiro.errors import DeadlinePassed
 from carteiro.model import Deferred, NotMade, Taken, Unknown
 from carteiro.ports import Handover
-from support.resend_sending import SOON, a_mail, a_provider, again, an_account, key_of, sent
+from support.resend_sending import a_provider, again, an_account, key_of
 from support.resend_twin import HOST, Act, Drop, DropUnread, ResendTwin, Say, SayRaw, Stall
+from support.sending import SOON, a_mail, sent
 from support.working import LONG
 
 

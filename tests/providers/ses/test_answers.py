@@ -5,9 +5,9 @@ from datetime import timedelta
 import pytest
 
 from carteiro.model import ZERO, Category, Deferred, Outcome, Rejected, Scope, Unknown
+from support.sending import failure_of, id_of, sent
 from support.ses_sending import an_account
 from support.ses_twin import Answer, Say
-from support.smtp_sending import failure_of, id_of, sent
 
 HTML = b"HTTP/1.1 503 Away\r\nContent-Length: 13\r\n\r\n<h1>away</h1>"
 

@@ -11,10 +11,10 @@ import pytest
 from aiobotocore.session import AioSession
 
 from carteiro.model import Rejected
-from support.ses_sending import SENDER, a_provider
+from support.sending import SENDER, a_mail, failure_of, id_of, sent
+from support.ses_sending import a_provider
 from support.ses_servers import MotoServer, a_moto_server
 from support.ses_twin import KEY_ID, REGION, SECRET
-from support.smtp_sending import a_mail, failure_of, id_of, sent
 
 
 @pytest.fixture(scope="module")

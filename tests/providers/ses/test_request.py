@@ -8,11 +8,11 @@ import pytest
 
 from carteiro.email import make_email
 from carteiro.model import Rejected, Scope, Taken, TenantId
+from carteiro.policy.tags import tag_value
 from carteiro.ports import Parcel
-from carteiro.providers.ses.tags import tag_value
 from support.builders import an_id
-from support.ses_sending import SENDER, an_account
-from support.smtp_sending import a_mail, failure_of, id_of, sent
+from support.sending import SENDER, a_mail, failure_of, id_of, sent
+from support.ses_sending import an_account
 
 
 async def test_a_mail_goes_out_as_it_is_written() -> None:

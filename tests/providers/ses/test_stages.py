@@ -11,10 +11,10 @@ import trustme
 from carteiro.email import make_email
 from carteiro.model import ZERO, Category, Deferred, NotMade, Taken, Unknown
 from carteiro.ports import Handover, Parcel
+from support.sending import SOON, failure_of, sent
 from support.services import free_port
 from support.ses_sending import a_provider, an_account, options_for
 from support.ses_twin import HOST, Drop, Say, Stall, a_ses_twin
-from support.smtp_sending import SOON, failure_of, sent
 from support.working import LONG, a_parcel
 
 

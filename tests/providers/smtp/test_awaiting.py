@@ -9,7 +9,8 @@ from typing import Any
 from carteiro.kinds import Pool
 from carteiro.model import EventType, Lease, MessageId, State
 from carteiro.worker import Worker
-from support.smtp_sending import SENDER, a_relay
+from support.sending import SENDER
+from support.smtp_sending import a_relay
 from support.smtp_server import Say, SayLate, SmtpServer
 from support.working import LONG, TOO_LONG, Office, Through, an_office, short
 

@@ -4,7 +4,8 @@ import pytest
 
 from carteiro.mime import write_mime
 from carteiro.model import Category, Deferred, Rejected, Scope, Taken
-from support.smtp_sending import SENDER, SOON, a_mail, a_relay, failure_of, sent
+from support.sending import SENDER, SOON, a_mail, failure_of, sent
+from support.smtp_sending import a_relay
 from support.smtp_server import EXTENSIONS, Say, Stall
 
 TO, CC, BCC = "ana@example.com", "bia@example.com", "caio@example.com"

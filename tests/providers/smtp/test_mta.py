@@ -11,8 +11,8 @@ from carteiro.mime import write_mime
 from carteiro.model import Deferred, Rejected, Taken
 from carteiro.ports import Parcel
 from carteiro.providers.smtp import SmtpOptions, SmtpProvider, Tls
+from support.sending import SENDER, a_mail, failure_of, id_of, sent
 from support.smtp_mta import Mta, an_mta
-from support.smtp_sending import SENDER, a_mail, failure_of, id_of, sent
 from support.smtp_server import HOST, PASSWORD, USER
 
 PDF = {"filename": "relatório.pdf", "contentType": "application/pdf", "content": "JVBERi0xLjc="}

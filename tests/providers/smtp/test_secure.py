@@ -7,16 +7,9 @@ import pytest
 
 from carteiro.model import Category, Deferred, Outcome, Rejected, Scope, Taken
 from carteiro.providers.smtp import SmtpProvider, Tls
+from support.sending import SOON, failure_of, sent
 from support.smtp_certificates import Authority, an_authority
-from support.smtp_sending import (
-    SOON,
-    a_large_mail,
-    a_provider,
-    a_relay,
-    failure_of,
-    options_for,
-    sent,
-)
+from support.smtp_sending import a_large_mail, a_provider, a_relay, options_for
 from support.smtp_server import EXTENSIONS, PASSWORD, USER, Drop, Say, Stall, an_smtp_server
 
 KNOWN: dict[str, Any] = {"username": USER, "password": PASSWORD}

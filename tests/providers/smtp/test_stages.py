@@ -10,7 +10,8 @@ from carteiro.errors import DeadlinePassed
 from carteiro.model import Category, Deferred, Rejected, Scope, Taken, Unknown
 from carteiro.ports import Handover
 from carteiro.providers.smtp import SmtpOptions, SmtpProvider, Tls
-from support.smtp_sending import SOON, a_large_mail, a_mail, a_relay, failure_of, sent
+from support.sending import SOON, a_mail, failure_of, sent
+from support.smtp_sending import a_large_mail, a_relay
 from support.smtp_server import (
     EXTENSIONS,
     HOST,

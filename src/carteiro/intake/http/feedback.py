@@ -21,6 +21,7 @@ from carteiro.intake.http.refusal import Refusal
 from carteiro.intake.http.sns_message import SnsMessage
 from carteiro.intake.http.webhooks import Webhooks
 from carteiro.model import Feedback, NoteAnswer
+from carteiro.path.track import hear
 from carteiro.policy.feedback import RESEND, SES, from_resend, from_ses
 from carteiro.ports import Tracking
 from carteiro.telemetry import log
@@ -41,7 +42,10 @@ class ResendEvent(BaseModel):
 
 
 class FeedbackTaken(Document):
-    """What the feedback did: ``unknown`` is not about a message of ours, and needs no repetition."""
+    """What the feedback did: ``unknown`` is not about a message of ours, ``ignored`` contradicts what we know of it.
+
+    Neither needs a repetition.
+    """
 
     result: str
 
@@ -111,10 +115,7 @@ class FeedbackDesk:
 
     async def _noted(self, provider: str, told: Feedback | None) -> Response:
         """Note it; what is not ours is answered alike, for providers repeat what is refused."""
-        [answer] = [NoteAnswer.UNKNOWN] if told is None else await self._tracking.note([told])
-        self._tally.heard(provider, None if told is None else told.type, answer)
-        if told is not None and answer is NoteAnswer.RESOLVED:
-            log.doubt_resolved(told)
+        answer = await hear(told, provider=provider, tracking=self._tracking, tally=self._tally)
         return FeedbackTaken(result=answer).as_response()
 
 

@@ -2,14 +2,23 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from http import HTTPStatus
 from http.client import HTTPMessage
 from typing import IO, TypeAlias
+from urllib.error import HTTPError
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
-Fetch: TypeAlias = Callable[[str], Awaitable[bytes]]  # OSError if it cannot be had
+Fetch: TypeAlias = Callable[
+    [str], Awaitable[bytes]
+]  # OSError if it cannot be had, NotThere: nor later
 
 PATIENCE_S = 5.0
 MOST_BYTES = 64 * 1024
+_NOT_THERE = frozenset({HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND, HTTPStatus.GONE})
+
+
+class NotThere(OSError):
+    """Whoever was asked says that there is no such thing."""
 
 
 class _NoRedirects(HTTPRedirectHandler):
@@ -23,13 +32,18 @@ _OPENER = build_opener(_NoRedirects)
 
 
 async def fetch(url: str) -> bytes:
-    """What is there; OSError if it cannot be had, or is too much."""
+    """What is there; `NotThere`, or another OSError if it cannot be had, or is too much."""
     return await asyncio.to_thread(_fetch, url)
 
 
 def _fetch(url: str) -> bytes:
-    with _OPENER.open(url, timeout=PATIENCE_S) as response:
-        body: bytes = response.read(MOST_BYTES + 1)
+    try:
+        with _OPENER.open(url, timeout=PATIENCE_S) as response:
+            body: bytes = response.read(MOST_BYTES + 1)
+    except HTTPError as error:
+        if error.code in _NOT_THERE:
+            raise NotThere(str(error)) from None
+        raise
     if len(body) > MOST_BYTES:
         raise OSError("the answer is too large")
     return body

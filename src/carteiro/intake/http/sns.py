@@ -4,13 +4,11 @@ No address that a message names is ever fetched, but the certificate's, and that
 topic's own region.
 """
 
-import asyncio
 import base64
 import binascii
 import re
 from collections.abc import Collection
 from datetime import UTC, datetime
-from http.client import HTTPException
 from urllib.parse import urlencode, urlsplit
 
 from cryptography import x509
@@ -20,12 +18,11 @@ from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
 from carteiro.intake.http.fetching import Fetch
 from carteiro.intake.http.refusal import Refusal
+from carteiro.intake.http.sns_certificates import Certificates
 from carteiro.intake.http.sns_message import SnsMessage
 
 _CERTIFICATE = re.compile(r"/[A-Za-z0-9._-]{1,200}\.pem", re.ASCII)
 _HOST = re.compile(r"sns\.([a-z0-9-]{3,})\.amazonaws\.com(\.cn)?", re.ASCII)
-_MOST_CERTIFICATES = 16
-_AT_ONCE = 2
 _SIGNED = {
     "Notification": ("Message", "MessageId", "Subject", "Timestamp", "TopicArn", "Type"),
     "SubscriptionConfirmation": (
@@ -42,8 +39,7 @@ class Sns:
         self._topics = frozenset(topics)
         self._fetch = fetch
         self._url = url
-        self._certificates: dict[str, x509.Certificate] = {}
-        self._fetching = asyncio.Semaphore(_AT_ONCE)
+        self._certificates = Certificates(fetch)
 
     async def verify(self, message: SnsMessage) -> None:
         """Return if SNS sent it for one of our topics; else a `Refusal`."""
@@ -76,23 +72,11 @@ class Sns:
         url = message.signing_cert_url
         if not _is_of_sns(url, _region(message.topic_arn)):
             raise Refusal(401, "The certificate is not at SNS in the topic's region")
-        known = self._certificates.get(url)
-        if known is None:
-            known = await self._fetched(url)
-            if len(self._certificates) >= _MOST_CERTIFICATES:
-                self._certificates.pop(next(iter(self._certificates)))
-            self._certificates[url] = known
+        known = await self._certificates.get(url)
         now = datetime.now(UTC)
         if not known.not_valid_before_utc <= now <= known.not_valid_after_utc:
             raise Refusal(401, "The certificate is not valid now")
         return known
-
-    async def _fetched(self, url: str) -> x509.Certificate:
-        try:
-            async with self._fetching:
-                return x509.load_pem_x509_certificate(await self._fetch(url))
-        except (OSError, ValueError, HTTPException):
-            raise Refusal(503, "The certificate of SNS cannot be had: try again") from None
 
 
 def _region(topic: str) -> str:

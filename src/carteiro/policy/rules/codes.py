@@ -24,6 +24,7 @@ from carteiro.policy.rules.ruling import (
     Ruling,
     later,
 )
+from carteiro.policy.stage import Stage
 
 _OUR_SENDER_LATER = later(Scope.SENDER, Category.TRANSIENT_ERROR)
 _OUR_ACCOUNT_LATER = later(Scope.PROVIDER, Category.CONFIGURATION_ERROR)
@@ -152,6 +153,12 @@ SUBJECTS: Mapping[str, Ruling] = {
     "5.5": BAD_MESSAGE,
     "5.6": BAD_MESSAGE,
     "5.7": BAD_MESSAGE,
+}
+
+# A refusal "by policy" without words that are known is about whom it answers: as a bare 550 would be.
+POLICY_AT: Mapping[str, Ruling] = {
+    Stage.MAIL: OUR_SENDER,
+    Stage.RCPT: REFUSED_RECIPIENT,
 }
 
 CODES: Mapping[str, Ruling] = {

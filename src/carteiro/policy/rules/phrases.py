@@ -13,9 +13,25 @@ _LAST = sys.maxsize
 _CHOICE = re.compile(r"(\{[^}]*\})")
 _WORD = re.compile(r"[^\W_]+")
 
+# Stands in a text for whichever address of the network it names.
+NETWORK_ADDRESS = "network address"
+_ADDRESS = re.compile(r"[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3}")
+_ADDRESSED, _FEWEST_DOTS = f" {NETWORK_ADDRESS} ", 3
+
 
 # The quick way for what most servers speak; the words are the same.
 _PARTING = {code: " " for code in range(128) if not chr(code).isalnum()}
+
+
+# Whose mailbox it is says nothing: "user ana@example.com unknown" is "user unknown", and spam@ is no spam.
+# A name begins where none can go on, so that the search is linear.
+_MAIL_ADDRESS = re.compile(r"(?<![\w.+%=-])[\w.+%=-]++@[\w.-]++", re.ASCII)
+
+
+def _without_names(text: str) -> str:
+    if "@" in text:
+        text = _MAIL_ADDRESS.sub(" ", text)
+    return text if text.count(".") < _FEWEST_DOTS else _ADDRESS.sub(_ADDRESSED, text)
 
 
 def _words(text: str) -> list[str]:
@@ -28,7 +44,7 @@ class Said:
     __slots__ = ("line", "words")
 
     def __init__(self, text: str) -> None:
-        found = _words(text.lower())
+        found = _words(_without_names(text.lower()))
         self.words = frozenset(found)
         self.line = f" {' '.join(found)} "
 

@@ -48,7 +48,7 @@ RECEIVERS: tuple[System, ...] = (
                 | authentication checks | spf | dkim | not have authentication information
                 """,
             ),
-            rule("tls_required", OUR_ACCOUNT, "tls required | starttls"),
+            rule("tls_required", OUR_ACCOUNT, "tls required | starttls | tls connection"),
             rule(
                 "source_blocked",
                 BLOCKED_SOURCE,
@@ -90,7 +90,8 @@ RECEIVERS: tuple[System, ...] = (
             """
             protection outlook com | office com | mail protection outlook | s3140 | s3150
             | live com | sc 001 | sc 002 | sc 003 | sc 004 | dy 001 | dy 002 | bv 001 | ou 001
-            | ou 002 | rp 001 | rp 002 | rp 003 | resolver adr recipientnotfound | as 201806281
+            | ou 002 | rp 001 | rp 002 | rp 003 | resolver {adr,rst,fwd} | as 201806281 | storedrv
+            | transport rules
             """
         ),
         (
@@ -167,7 +168,7 @@ RECEIVERS: tuple[System, ...] = (
                 OUR_ACCOUNT,
                 """
                 5 1 90 | 5 7 705 | 5 7 501 | 5 7 502 | 5 7 503 | access denied spam abuse
-                | exceeded your organization
+                | exceeded your organization | outboundspamexception
                 """,
             ),
             rule(
@@ -178,6 +179,11 @@ RECEIVERS: tuple[System, ...] = (
                 """,
             ),
             rule("organisation", DESTINATION_LATER, "tenant inbound | organization & try again"),
+            rule(
+                "inactive",
+                REFUSED_RECIPIENT,
+                "accountdisabledexception | mapiexceptionaccountdisabled",
+            ),
         ),
     ),
     System(
@@ -185,7 +191,7 @@ RECEIVERS: tuple[System, ...] = (
         ("yahoodns.net", "yahoo.com", "yahooinc.com", "aol.com"),
         phrases(
             """
-            ts01 | ts02 | ts03 | tss04 | tss05 | tss09 | pr01 | ph01 | bl21 | bl23
+            {ts,tss}{01,02,03,04,05,06,07,08,09,10,11,12} | pr01 | ph01 | bl21 | bl23
             | postmaster yahooinc com | postmaster yahoo com | help yahoo com | bl24
             | yahoo com account
             """
@@ -217,7 +223,7 @@ RECEIVERS: tuple[System, ...] = (
                 "deferred",
                 TOO_FAST,
                 """
-                ts01 | ts02 | tss04 | tss05 | tss09 | user complaints | unexpected volume
+                {ts,tss}{01,02,04,05,06,07,08,09,10,11,12} | user complaints | unexpected volume
                 | too many messages | excessive
                 """,
             ),
@@ -282,7 +288,7 @@ RECEIVERS: tuple[System, ...] = (
                 """
                 frequency limited | connection frequency | ip frequency | sender frequency
                 | domain frequency | too many | mi dmc | mi conn | connection & limited
-                | exceed the limit | dt spm | mi mbr | mi pfl | quan
+                | exceed the limit | mi mbr | mi pfl | quan
                 """,
             ),
             rule(
@@ -306,7 +312,7 @@ RECEIVERS: tuple[System, ...] = (
                 BAD_MESSAGE,
                 """
                 spam | content rejected | mail content denied | content denied
-                | mail is rejected by recipients | virus
+                | mail is rejected by recipients | virus | dt spm | dt sum
                 """,
             ),
             rule(
@@ -325,6 +331,22 @@ RECEIVERS: tuple[System, ...] = (
                 | sender is rejected | mi ns | mi spf
                 """,
             ),
+        ),
+    ),
+    System(
+        "gmx",
+        ("gmx.net", "gmx.de", "gmx.com", "web.de", "mail.com", "1und1.de", "kundenserver.de"),
+        phrases(
+            "postmaster gmx net | postmaster web de | postmaster 1und1 de | postmaster mail com | nemesis esmtp"
+        ),
+        # "Mailbox unavailable" begins many of its replies; only without more does it mean what it says.
+        (
+            rule("rate", TOO_FAST, "send limit | too many | limit exceeded"),
+            rule("sender", OUR_SENDER, "invalid dns | sender address | dmarc | spf | dkim"),
+            rule("source_blocked", BLOCKED_SOURCE, "block listed | ip address | bad dns ptr"),
+            rule("full", FULL_MAILBOX, "storage | quota | is full"),
+            rule("content", BAD_MESSAGE, "policy restrictions | spam | virus | size limit"),
+            rule("no_mailbox", NO_MAILBOX, "550 & mailbox unavailable"),
         ),
     ),
 )

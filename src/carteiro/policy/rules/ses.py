@@ -6,7 +6,6 @@ Names stand without the "Exception" that some of them carry on the wire.
 from collections.abc import Mapping
 
 from carteiro.model import Category, Scope
-from carteiro.policy.rules.phrases import Phrases
 from carteiro.policy.rules.ruling import (
     BAD_MESSAGE,
     INVALID_MESSAGE,
@@ -19,6 +18,7 @@ from carteiro.policy.rules.ruling import (
     later,
     never,
 )
+from carteiro.policy.rules.words import TextRule, rule
 
 _CLOSED_ACCOUNT = never(Scope.PROVIDER)
 
@@ -80,27 +80,34 @@ COMMON_NAMES: dict[str, Ruling] = {
     "RequestExpired": OUR_ACCOUNT,
 }
 
+# An answer without a name is a proxy's rather than SES', and has its status for a name; it may pass with the proxy.
+_SHUT_OUT = later(Scope.PROVIDER, Category.CONFIGURATION_ERROR)
+STATUSES: dict[str, Ruling] = {
+    "401": _SHUT_OUT,
+    "403": _SHUT_OUT,
+    "407": _SHUT_OUT,
+    "408": later(Scope.PROVIDER, Category.TIMEOUT_ERROR),
+    "413": BAD_MESSAGE,
+    "429": THROTTLED,
+}
+STATUS_CLASSES: dict[str, Ruling] = {"5": UNAVAILABLE}
+
 # Every other code is SES_ and the name in upper snake case.
 CODES: Mapping[str, str] = {
     "RequestTimeout": "SES_TIMEOUT",
     "NetworkingError": "NETWORK_ERROR",
 }
 
-# What the message adds to a name: the category stays the name's, the fault is another's.
-_IN_TIME = (("daily message quota", ("daily_quota", THROTTLED)),)
-DETAILS: Mapping[str, Phrases[tuple[str, Ruling]]] = {
-    "MessageRejected": Phrases(
-        [("not verified", ("not_verified", never(Scope.SENDER)))],
+# What the message adds to a name. The category of an error that the tables of codes name stays what it is there,
+# as programs go by it; whose fault it is, the words tell.
+_USED_UP = (rule("daily_quota", THROTTLED, "daily message quota"),)
+DETAILS: Mapping[str, tuple[TextRule, ...]] = {
+    "MessageRejected": (rule("not_verified", never(Scope.SENDER), "not verified"),),
+    "BadRequest": (
+        rule("tenant", OUR_TENANT, "tenant & associated | {tenant,identity} & association"),
     ),
-    "BadRequest": Phrases(
-        [
-            ("tenant & associated", ("tenant", OUR_TENANT)),
-            ("tenant & association", ("tenant", OUR_TENANT)),
-            ("identity & association", ("tenant", OUR_TENANT)),
-        ],
-    ),
-    "SendingPaused": Phrases([("tenant", ("tenant", never(Scope.TENANT)))]),
-    "Throttling": Phrases(_IN_TIME),
-    "TooManyRequests": Phrases(_IN_TIME),
-    "LimitExceeded": Phrases(_IN_TIME),
+    "SendingPaused": (rule("tenant", never(Scope.TENANT), "tenant"),),
+    "Throttling": _USED_UP,
+    "TooManyRequests": _USED_UP,
+    "LimitExceeded": _USED_UP,
 }

@@ -4,7 +4,7 @@ A phrase may name the codes of its reply: they stand before the text.
 """
 
 from carteiro.model import value
-from carteiro.policy.rules.phrases import Phrases, phrases
+from carteiro.policy.rules.phrases import NETWORK_ADDRESS, Phrases, phrases
 from carteiro.policy.rules.ruling import (
     BAD_MESSAGE,
     BLOCKED_SOURCE,
@@ -26,6 +26,23 @@ from carteiro.policy.rules.ruling import (
 
 _WHO = "{user,recipient,mailbox,address,account,addressee,inbox}"
 
+# The same in other tongues of Europe, as servers there say it.
+_BOX_ABROAD = (
+    "{caixa,caixa postal,conta,buzon,buzón,cuenta,casella,boite,boîte,bal,postfach,konto,postvak}"
+)
+_FULL_ABROAD = "{cheia,lotada,lotado,llena,lleno,piena,pleine,voll,vol,excedida,saturée,saturee}"
+_NOBODY_ABROAD = """
+    inexistente | inexistant | inexistante | inesistente | não existe | nao existe | no existe | non esiste
+    | n existe pas | n existe plus | existe pas | existiert nicht | bestaat niet
+    | {não,nao} {encontrado,encontrada} | no {encontrado,encontrada} | non {trovato,trovata}
+    | introuvable | nicht gefunden | niet gevonden | nicht bekannt
+    | {desconhecido,desconhecida,desconocido,desconocida,sconosciuto,sconosciuta}
+    | {inconnu,inconnue,unbekannt,unbekannte,unbekannter,onbekend,onbekende}
+"""
+_SENDER_ABROAD = """
+    remetente | remitente | mittente | expediteur | expéditeur | emetteur | émetteur | absender | afzender
+"""
+
 
 @value
 class TextRule:
@@ -46,9 +63,21 @@ class System:
     rules: tuple[TextRule, ...]
 
 
+_NAMED = {
+    "{who}": _WHO,
+    "{an_address}": NETWORK_ADDRESS,
+    "{box_abroad}": _BOX_ABROAD,
+    "{full_abroad}": _FULL_ABROAD,
+    "{nobody_abroad}": _NOBODY_ABROAD,
+    "{sender_abroad}": _SENDER_ABROAD,
+}
+
+
 def rule(name: str, ruling: Ruling, text: str) -> TextRule:
     """A rule with its phrases as they are written here: see `phrases`; ``{who}`` is whoever gets mail."""
-    return TextRule(name, ruling, phrases(text.replace("{who}", _WHO)))
+    for short, whole in _NAMED.items():
+        text = text.replace(short, whole)
+    return TextRule(name, ruling, phrases(text))
 
 
 def phrases_of(rules: tuple[TextRule, ...]) -> Phrases[TextRule]:
@@ -78,6 +107,19 @@ TEXT_RULES: tuple[TextRule, ...] = (
         """,
     ),
     rule(
+        "server_trouble",
+        DESTINATION_LATER,
+        """
+        {server,system,configuration} {error,problem} | server configuration
+        | lookup {failure,error} | local {error,problem} | internal {error,failure}
+        """,
+    ),
+    rule(
+        "rate_in_time",
+        TOO_FAST,
+        "{per,this,last,each,hourly} {second,minute,hour} | hourly {limit,quota,rate}",
+    ),
+    rule(
         "too_many_recipients",
         MESSAGE_LATER,
         """
@@ -99,6 +141,8 @@ TEXT_RULES: tuple[TextRule, ...] = (
         | domain & not verified | invalid mail from | bad sender | unknown sender
         | not own the sender | not match & authenticated user | send on behalf of
         | mail from address & not allowed | from domain & not allowed | sender is not authorized
+        | from address & {not match,not allowed,not valid,invalid} | sender identity
+        | {sender,from} & no mx | sender verification failed | {sender_abroad}
         """,
     ),
     rule(
@@ -114,6 +158,11 @@ TEXT_RULES: tuple[TextRule, ...] = (
         | authenticate first | proper authentication | we do not relay | not relay
         | client was not authenticated | not rcpthosts | list of allowed rcpthosts
         """,
+    ),
+    rule(
+        "tls_required",
+        OUR_ACCOUNT,
+        "{starttls,tls,encryption} {required,is required,needed} | {issue,use} a starttls | over a tls connection",
     ),
     rule(
         "daily_quota",
@@ -141,6 +190,11 @@ TEXT_RULES: tuple[TextRule, ...] = (
         """,
     ),
     rule(
+        "mailbox_outgrown",
+        FULL_MAILBOX,
+        "{mailbox,inbox} size {limit,exceeded} | {mailbox,inbox} & storage space",
+    ),
+    rule(
         "message_too_big",
         BAD_MESSAGE,
         """
@@ -164,9 +218,8 @@ TEXT_RULES: tuple[TextRule, ...] = (
         | storage allocation | storage limit | storage quota | out of storage | storage space
         | not enough space | mailbox size limit | insufficient storage & mailbox
         | inode limit | user disk quota | box is full | too many messages & mailbox
-        | mailfolder is full | boite pleine | caixa postal cheia | caixa cheia | boîte pleine
-        | buzon lleno | postfach voll | buzón lleno | has no space left
-        | recipient storage full | mailbox exceeded
+        | mailfolder is full | has no space left | recipient storage full | mailbox exceeded
+        | {box_abroad} & {full_abroad}
         """,
     ),
     rule(
@@ -175,7 +228,7 @@ TEXT_RULES: tuple[TextRule, ...] = (
         """
         insufficient system storage | insufficient system resources | out of disk
         | disk full | no space left on device | insufficient disk space | system storage
-        | system resources | mail system full | spool full
+        | system resources | mail system full | spool full | space shortage
         """,
     ),
     rule(
@@ -184,7 +237,8 @@ TEXT_RULES: tuple[TextRule, ...] = (
         """
         receiving mail at a rate | receiving mail too quickly | receiving mail too fast
         | receiving messages too quickly | user is receiving | recipient & receiving rate
-        | receivingrate | receivingrateperm | messages per hour to recipient
+        | receivingrate | receivingrateperm
+        | {rate,ratelimit,limit} exceeded for {mailbox,recipient,addressee}
         """,
     ),
     rule("not_local", REFUSED_RECIPIENT, "{user,mailbox,recipient} {not,is not} local"),
@@ -208,11 +262,7 @@ TEXT_RULES: tuple[TextRule, ...] = (
         | {does not,doesn t} have an account | no valid {recipient,recipients} | recipient not in
         | unknown or illegal alias | no such person | no such local | unknown local part
         | not our customer | not a user here | no mailbox here by that name | no one by that
-        | no mailbox by that name | unrouteable | unroutable | utilisateur inconnu
-        | usuario desconhecido | usuário desconhecido | usuario inexistente
-        | usuário inexistente | destinatario inexistente | destinatário inexistente
-        | usuario desconocido | no existe | adresse inconnue | destinataire inconnu
-        | unbekannter benutzer | empfänger unbekannt | utente sconosciuto
+        | no mailbox by that name | unrouteable | unroutable | {nobody_abroad}
         | this user doesn t have | no longer on server | no longer with | no longer works here
         | left the company | 550 & does not exist | 550 & doesn t exist
         | 554 & doesn t exist | 554 & does not exist | 5 1 0 & does not exist
@@ -257,7 +307,8 @@ TEXT_RULES: tuple[TextRule, ...] = (
         | your host & blocked | your server & blocked | ip blocked | connection refused & ip
         | ip & not allowed | ip & listed | host & listed | sending ip & reputation
         | unsolicited mail originating from your ip | blocked for abuse | block for spam | banned sending ip
-        | client & blocked | sending ip | dynamic ip | dynamic address
+        | client & blocked | sending ip | dynamic {ip,ips,address,addresses} | complaints
+        | {ip,ips} {blocked,rejected,refused,banned}
         """,
     ),
     rule(
@@ -306,8 +357,16 @@ TEXT_RULES: tuple[TextRule, ...] = (
         try again | try later | retry later | later | temporary | temporarily
         | temporarily deferred | system not accepting
         | server busy | too busy | busy | timeout | timed out | shutting down | going down
-        | maintenance | out of memory | resources temporarily | retry | again in | local error
-        | local problem | server error | internal error
+        | maintenance | out of memory | resources temporarily | retry | again in
+        """,
+    ),
+    rule(
+        "source_refused",
+        BLOCKED_SOURCE,
+        """
+        {connection,connections} {rejected,refused,denied,not accepted}
+        | your access to & {rejected,denied,refused} | access from & {blocked,rejected,denied,refused}
+        | {an_address} & {refused,blocked,rejected,denied,not accepted}
         """,
     ),
     rule(

@@ -13,12 +13,14 @@ import orjson
 
 from carteiro.model import Category, Deferred, Failure, Outcome, Rejected, Scope, Taken, Unknown
 from carteiro.policy import classify
-from carteiro.ports.provider import Handover
+from carteiro.ports.provider import Fault, Handover, fault_of
 from carteiro.providers.resend.pace import asked_wait
 
 NAME = "resend"
 _IN_PROGRESS = "concurrent_idempotent_requests"
 _SOON = timedelta(seconds=2)  # a call of the same key is under way: it needs a moment
+_VERIFIED, _WAVERING = "verified", "temporary_failure"  # the latter still sends, for a while
+_TEST_DOMAIN = "resend.dev"  # everybody's, for mail to oneself
 _MAY_ONLY_SEND = "restricted_api_key"  # said of a key that is sound
 
 NO_SENDER = Failure(
@@ -48,8 +50,13 @@ def outcome_of(answer: httpx.Response) -> Outcome:
 
 def unanswered(error: httpx.RequestError, handover: Handover) -> Outcome:
     """What came of a call that broke: before the body was begun nothing was handed over."""
-    failure = classify.network(f"{type(error).__name__}: {error}")
+    failure = unreached(error)
     return Unknown(failure) if handover.begun else Deferred(failure)
+
+
+def unreached(error: httpx.RequestError) -> Failure:
+    """Why Resend was not heard."""
+    return classify.network(f"{type(error).__name__}: {error}")
 
 
 def held_back(wait: timedelta) -> Failure:
@@ -58,12 +65,22 @@ def held_back(wait: timedelta) -> Failure:
     return classify.classify_resend("rate_limit_exceeded", text, HTTPStatus.TOO_MANY_REQUESTS.value)
 
 
-def fault_of(answer: httpx.Response) -> str | None:
-    """What an answer says against using the key, if anything."""
+def faults(answer: httpx.Response, sender: str) -> list[Fault]:
+    """What a list of the account's domains says against using the key, or the sender's address."""
     told = _document(answer)
-    if answer.is_success or told.get("name") == _MAY_ONLY_SEND:
-        return None
-    return _failure(answer, told).reason
+    if told.get("name") == _MAY_ONLY_SEND:
+        return []
+    if not answer.is_success:
+        return [fault_of(_failure(answer, told), "look at the key that resend.api_key leads to")]
+    domain = sender.rpartition("@")[2].lower()
+    if not domain or domain == _TEST_DOMAIN or told.get("has_more"):
+        return []
+    listed = [each for each in told.get("data") or () if isinstance(each, dict)]
+    status = {str(each.get("name")).lower(): each.get("status") for each in listed}.get(domain)
+    if status == _VERIFIED:
+        return []
+    text = f"the domain {domain} of resend.default_from is {status or 'not known'} at Resend"
+    return [Fault(text, "verify it there", is_deadly=status != _WAVERING)]
 
 
 def _failure(answer: httpx.Response, told: dict[str, Any]) -> Failure:

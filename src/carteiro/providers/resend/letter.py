@@ -3,21 +3,14 @@
 That they are the same decides: a key that comes again with other bytes is refused.
 """
 
-import re
 from typing import Any
 
 import orjson
 
 from carteiro.email import Attachment, Email
 from carteiro.mime import given_header, mail_address, message_id
+from carteiro.policy import tags
 from carteiro.ports.provider import Parcel
-
-MESSAGE_TAG = "carteiro-message"
-TENANT_TAG = "carteiro-tenant"
-REVISION_TAG = "carteiro-revision"
-
-_NOT_IN_A_TAG = re.compile(r"[^A-Za-z0-9_-]")
-_LONGEST_TAG = 256
 
 
 def key_of(parcel: Parcel) -> str:
@@ -55,16 +48,16 @@ def _headers(parcel: Parcel, email: Email, sender: str) -> dict[str, str]:
 
 
 def _tags(parcel: Parcel) -> list[dict[str, str]]:
-    told = (
-        (MESSAGE_TAG, parcel.message),
-        (TENANT_TAG, parcel.tenant),
-        (REVISION_TAG, str(parcel.revision)),
-    )
-    return [{"name": name, "value": _tag(text)} for name, text in told]
-
-
-def _tag(text: str) -> str:
-    return _NOT_IN_A_TAG.sub("_", text)[:_LONGEST_TAG]
+    email: Email = parcel.content
+    told = [
+        (tags.MESSAGE, parcel.message),
+        (tags.TENANT, parcel.tenant),
+        (tags.REVISION, str(parcel.revision)),
+    ]
+    # Its events list whom a mail was to, and not that there were others.
+    if copies := len(email.cc) + len(email.bcc):
+        told.append((tags.COPIES, str(copies)))
+    return [{"name": name, "value": tags.tag_value(text)} for name, text in told]
 
 
 def _attachment(file: Attachment) -> dict[str, str]:

@@ -11,14 +11,15 @@ import httpx
 from carteiro.email import Email
 from carteiro.model import NotMade, Outcome, Rejected
 from carteiro.policy import classify
-from carteiro.ports.provider import Features, Handover, Parcel
+from carteiro.ports.provider import Fault, Features, Handover, Parcel, fault_of
 from carteiro.providers.resend.answers import (
     NAME,
     NO_SENDER,
-    fault_of,
+    faults,
     held_back,
     outcome_of,
     unanswered,
+    unreached,
 )
 from carteiro.providers.resend.clients import Clients
 from carteiro.providers.resend.letter import key_of, write_letter
@@ -75,16 +76,16 @@ class ResendProvider:
                 return NotMade(held_back(pause), pause)
             return await self._hand_over(letter, key_of(parcel), handover)
 
-    async def check(self) -> str | None:
-        """What keeps Resend from being used, if anything: whether it knows the key."""
+    async def check(self) -> list[Fault]:
+        """What keeps Resend from being used, if anything: whether it knows the key, and the sender's domain."""
         try:
             async with self._clients.one() as client:
                 answer = await client.get(
                     f"{self._options.url}/domains", headers=self._headers, timeout=_CHECK_SECONDS
                 )
         except httpx.RequestError as error:
-            return f"{type(error).__name__}: {error}"
-        return fault_of(answer)
+            return [fault_of(unreached(error), "look at resend.url, and at the way there")]
+        return faults(answer, self._options.default_from)
 
     async def close(self) -> None:
         """Close the connections."""

@@ -87,29 +87,17 @@ def broke(error: BotoCoreError) -> Failure:
             failure = classify.timeout(NAME)
             return replace(failure, reason=f"{failure.reason}: {classify.one_line(str(error))}")
         case SSLError():
-            return _unfit(code="TLS_ERROR", error=error)
+            return classify.unfit(NAME, "TLS_ERROR", str(error))
         case (
             NoCredentialsError()
             | PartialCredentialsError()
             | CredentialRetrievalError()
             | TokenRetrievalError()
         ):
-            return _unfit(code="CREDENTIALS_MISSING", error=error)
+            return classify.unfit(NAME, "CREDENTIALS_MISSING", str(error))
         case NoRegionError():
-            return _unfit(code="REGION_MISSING", error=error)
+            return classify.unfit(NAME, "REGION_MISSING", str(error))
     return classify.network(str(error))
-
-
-def _unfit(*, code: str, error: BotoCoreError) -> Failure:
-    """The settings or what they rest on are not what SES asks for; nothing is sent until one of them changes."""
-    return Failure(
-        code=code,
-        category=Category.CONFIGURATION_ERROR,
-        retryable=True,
-        scope=Scope.PROVIDER,
-        reason=classify.one_line(str(error)),
-        rule=f"ses.{code.lower()}",
-    )
 
 
 NO_SENDER = Failure(

@@ -17,21 +17,19 @@ from carteiro.email import Email
 from carteiro.errors import DeadlinePassed
 from carteiro.mime import is_international, mail_address, write_mime
 from carteiro.model import Deferred, Outcome, Rejected, Taken, Unknown
-from carteiro.policy import classify
-from carteiro.ports.provider import Features, Handover, Parcel, Quota
+from carteiro.policy import classify, tags
+from carteiro.ports.provider import Fault, Features, Handover, Parcel, Quota, fault_of
+from carteiro.providers.ses.check import faults
 from carteiro.providers.ses.failures import (
     NAME,
     NO_MESSAGE_ID,
     NO_SENDER,
     NOT_INTERNATIONAL,
-    NOT_PERMITTED,
     broke,
-    name_of,
     said,
 )
 from carteiro.providers.ses.handing import HandingSession, handing_over
 from carteiro.providers.ses.options import SesOptions
-from carteiro.providers.ses.tags import tags_of
 
 _SERVICE = "sesv2"
 _USER_AGENT = f"Carteiro aiobotocore/{aiobotocore.__version__} botocore/{botocore.__version__}"
@@ -73,18 +71,13 @@ class SesProvider:
             handover.is_queued = False
             return await self._hand_over(request, handover)
 
-    async def check(self) -> str | None:
-        """What keeps the account from being used, if anything; nothing is sent."""
+    async def check(self) -> list[Fault]:
+        """What keeps mail from being taken, if anything; nothing is sent."""
         try:
             async with self._open() as client:
-                account = await client.get_account()
-        except ClientError as error:
-            if name_of(error) in NOT_PERMITTED:
-                return "ses:GetAccount is not permitted, so the account could not be looked at"
-            return f"{name_of(error)}: {classify.one_line(str(error))}"
-        except BotoCoreError as error:
-            return broke(error).reason
-        return _fault_of(account)
+                return await faults(client, self._options)
+        except BotoCoreError as error:  # no region
+            return [fault_of(broke(error), "set ses.region")]
 
     async def quota(self) -> Quota | None:
         """What the account may send; None if it cannot be asked, or does not say."""
@@ -131,7 +124,7 @@ class SesProvider:
             "FromEmailAddress": named[0],
             "Destination": {"ToAddresses": [to], "CcAddresses": cc, "BccAddresses": bcc},
             "Content": {"Raw": {"Data": content}},
-            "EmailTags": tags_of(parcel),
+            "EmailTags": _tags_of(parcel),
         }
         if self._options.configuration_set:
             request["ConfigurationSetName"] = self._options.configuration_set
@@ -183,6 +176,17 @@ def _loader() -> Loader:
     return loader
 
 
+def _tags_of(parcel: Parcel) -> list[dict[str, str]]:
+    """What a mail is called by, as the send call takes it."""
+    told = {
+        tags.MESSAGE: parcel.message,
+        tags.TENANT: parcel.tenant,
+        tags.REVISION: str(parcel.revision),
+        tags.ATTEMPT: str(parcel.attempt),
+    }
+    return [{"Name": name, "Value": tags.tag_value(text)} for name, text in told.items()]
+
+
 def _copies(addresses: tuple[str, ...], known: set[str]) -> list[str]:
     """Those not known yet, as mail carries them; from now on they are."""
     copies = []
@@ -203,17 +207,3 @@ def _quota_of(account: dict[str, Any]) -> Quota | None:
         per_day=None if most < 0 else int(most),
         sent_last_day=int(told.get("SentLast24Hours", 0)),
     )
-
-
-def _fault_of(account: dict[str, Any]) -> str | None:
-    """What an account's owner should know before mail is sent."""
-    quota = _quota_of(account)
-    if not account.get("SendingEnabled", True):
-        return "sending is disabled for the account in this region"
-    if account.get("EnforcementStatus", "HEALTHY") != "HEALTHY":
-        return f"the account's standing is {account['EnforcementStatus']}"
-    if not account.get("ProductionAccessEnabled", True):
-        return "the account is in the sandbox of SES: only verified addresses get mail"
-    if quota is not None and quota.per_day is not None and quota.sent_last_day >= quota.per_day:
-        return f"the quota of {quota.per_day:,} mails in 24 hours is used up"
-    return None

@@ -123,15 +123,7 @@ def timed_out(stage: Stage) -> SmtpError:
 
 def unfit(stage: Stage, code: str, reason: str) -> SmtpError:
     """The relay is not what the settings ask for; nothing is sent until one of them changes."""
-    failure = Failure(
-        code=code,
-        category=Category.CONFIGURATION_ERROR,
-        retryable=True,
-        scope=Scope.PROVIDER,
-        reason=classify.one_line(reason),
-        rule=f"smtp.{code.lower()}",
-    )
-    return SmtpError(stage, failure)
+    return SmtpError(stage, classify.unfit(NAME, code, reason))
 
 
 NO_SENDER = Failure(

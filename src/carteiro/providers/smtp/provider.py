@@ -4,11 +4,13 @@ from carteiro.email import Email
 from carteiro.mime import is_international, mail_address, write_mime
 from carteiro.model import Deferred, Outcome, Rejected, Taken, Unknown
 from carteiro.policy import classify
-from carteiro.ports.provider import Features, Handover, Parcel
+from carteiro.ports.provider import Fault, Features, Handover, Parcel, fault_of
 from carteiro.providers.smtp.client import Connection, Letter
 from carteiro.providers.smtp.failures import NAME, NO_SENDER, ConnectionGone, SmtpError, Stage
 from carteiro.providers.smtp.options import SmtpOptions
 from carteiro.providers.smtp.pool import ConnectionPool
+
+_ADVICE = "look at the relay, and at host, port, tls, username and password of [smtp]"
 
 
 class SmtpProvider:
@@ -47,15 +49,15 @@ class SmtpProvider:
                 return Unknown(error.failure)
             return Deferred(error.failure) if error.failure.retryable else Rejected(error.failure)
 
-    async def check(self) -> str | None:
+    async def check(self) -> list[Fault]:
         """What keeps the relay from being used, if anything: greeted, secured and logged in, nothing sent."""
         try:
             connection = await self._open()
         except SmtpError as error:
-            return error.failure.reason
+            return [fault_of(error.failure, _ADVICE)]
         connection.quit()
         await connection.closed()
-        return None
+        return []
 
     async def close(self) -> None:
         """Take leave of the relay."""

@@ -1,50 +1,23 @@
 """How fast providers are called, in memory."""
 
-from datetime import timedelta
-
-from carteiro.model import Drawn, ProviderRate
-from carteiro.policy import rates
+from carteiro.policy.rates import Rate, fresh
 from carteiro.stores.memory.tables import Tables
+from carteiro.stores.rates import Answer, Rule, StoredRates
 
 
-class MemoryRates:
+class MemoryRates(StoredRates):
     """The `Rates` port on a plain dict."""
 
     def __init__(self, tables: Tables) -> None:
         self._tables = tables
 
-    async def draw(
-        self,
-        provider: str,
-        count: int,
-        *,
-        process: str,
-        stay: timedelta,
-        ceiling: float | None = None,
-    ) -> Drawn:
-        """Draw up to ``count`` calls."""
-        drawn, self._tables.rates[provider] = rates.draw(
-            self._found(provider),
-            count,
-            self._now_us(),
-            process=process,
-            stay=stay,
-            ceiling=ceiling,
-        )
-        return drawn
+    async def _changed(self, provider: str, rule: Rule[Answer]) -> Answer:
+        records = self._tables.rates
+        answer, records[provider] = rule(records.get(provider) or fresh(provider), self._now_us())
+        return answer
 
-    async def slow_down(self, provider: str, *, going: float) -> None:
-        """The provider throttles."""
-        slower = rates.throttled(self._found(provider), self._now_us(), going=going)
-        self._tables.rates[provider] = slower
-
-    async def show(self) -> list[ProviderRate]:
-        """The pace of every provider that has a record, by name."""
-        found = sorted(self._tables.rates.items())
-        return [rates.shown(record, self._now_us()) for _, record in found]
-
-    def _found(self, provider: str) -> rates.Rate:
-        return self._tables.rates.get(provider) or rates.fresh(provider)
+    async def _all(self) -> tuple[list[Rate], int]:
+        return [record for _, record in sorted(self._tables.rates.items())], self._now_us()
 
     def _now_us(self) -> int:
         return self._tables.now() * 1000

@@ -86,7 +86,12 @@ class MemoryTracking:
         if row is None or row.message.to is None:  # unknown or erased
             return NoteAnswer.UNKNOWN
         answer, change = lifecycle.note(
-            row.entry, told, known=_known(row), at=to_ms(told.at), now=now
+            row.entry,
+            told,
+            known=_known(row),
+            carriers=_carriers(row),
+            at=to_ms(told.at),
+            now=now,
         )
         if change is not None:
             self._tables.apply(row, change, now)
@@ -101,6 +106,11 @@ def _known(row: Row) -> set[str]:
         for event in row.events
         if event.type is not EventType.SENT and "eventId" in event.metadata
     }
+
+
+def _carriers(row: Row) -> set[str]:
+    attempts = [event for event in row.events if event.type is EventType.SENT_ATTEMPT]
+    return {str(event.metadata["provider"]) for event in attempts}
 
 
 def put(tables: Tables, tenant: TenantId, told: Iterable[Told]) -> int:

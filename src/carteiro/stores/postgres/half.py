@@ -12,7 +12,6 @@ from carteiro.model import (
     Begun,
     CancelAnswer,
     Cursor,
-    Delivery,
     End,
     Erased,
     KindName,
@@ -33,8 +32,8 @@ from carteiro.model import (
     TenantId,
 )
 from carteiro.policy import lifecycle
-from carteiro.policy.lifecycle import LONGEST_HOLD_MS, MILLISECOND, Change, is_open
-from carteiro.policy.pairing import is_over, not_yet, owns_end, owns_start
+from carteiro.policy.lifecycle import LONGEST_HOLD_MS, MILLISECOND, Change
+from carteiro.policy.pairing import owns_end, owns_start
 from carteiro.ports.ledger import Closed
 from carteiro.ports.queue import Delay, QueueEntry, Share, Ticket
 from carteiro.stores.columns import FAR, entry_of, recipient_of
@@ -47,10 +46,10 @@ from carteiro.stores.postgres.ledger import Asked, Judged, Ledger
 from carteiro.stores.postgres.options import PostgresOptions
 from carteiro.stores.postgres.recipients import PostgresRecipients
 from carteiro.stores.postgres.tenants import PostgresTenants
+from carteiro.stores.tickets import Beside, opened
 
 _ENTRY = slice(2, 24)  # the columns of an entry among those of `open`
 _MOST_MARKS = 1000  # some minutes' worth
-_DELIVERIES = {each.value: each for each in Delivery}
 _TO_BE_TRIED_AGAIN = Settled(State.RETRY_SCHEDULED)
 
 
@@ -96,35 +95,15 @@ class PostgresLedger:
         if row is None:
             return None
         entry = entry_of(row[_ENTRY])
-        if is_over(entry):
-            return None
-        until = not_yet(entry, due_at=ticket.due_at, now=now)
-        if until is not None:
-            return Delay(ticket.lease, entry.due_at, until)
         request_id, delivery, recipient_id, preset, content = row[24:29]
-        held = Held(entry.id, row[0], row[1], entry.kind, entry.tenant, entry, is_remembered=True)
-        job = LeasedJob(
-            lease=ticket.lease,
-            kind=ticket.kind,
-            tenant=ticket.tenant,
-            claims=ticket.claims,
-            content=content,
-            ledger_tenant=entry.tenant,
-            request_id=request_id,
-            delivery=_DELIVERIES[delivery],
-            attempts=entry.attempts,
-            charged=entry.charged,
-            in_doubt=entry.in_doubt,
-            revision=entry.revision,
-            open_attempt=is_open(entry),
-            expires_in=(entry.expires_at - now) * MILLISECOND,
-            cancel_requested=entry.cancel_requested_at is not None,
-            recipient_id=recipient_id,
-            recipient=recipients.get(recipient_id),
-            retry_preset=preset,
-            provider=entry.provider,
-        )
-        self._ledger.memory.keep(ticket.lease, held)
+        recipient = recipients.get(recipient_id)
+        beside = Beside(request_id, delivery, recipient_id, recipient, preset, content)
+        job = opened(ticket, entry, beside, now)
+        if isinstance(job, LeasedJob):
+            held = Held(
+                entry.id, row[0], row[1], entry.kind, entry.tenant, entry, is_remembered=True
+            )
+            self._ledger.memory.keep(ticket.lease, held)
         return job
 
     async def declare(

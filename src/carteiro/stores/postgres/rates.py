@@ -1,62 +1,36 @@
 """How fast providers are called, on Postgres."""
 
-from datetime import timedelta
-
-from carteiro.model import Drawn, ProviderRate
-from carteiro.policy import rates
+from carteiro.policy.rates import Rate, fresh
 from carteiro.stores.postgres.database import Database, Session
 from carteiro.stores.rate_columns import columns_of, rate_of
+from carteiro.stores.rates import Answer, Rule, StoredRates
 
 
-class PostgresRates:
-    """See `carteiro.ports.rates.Rates` for what it promises."""
+class PostgresRates(StoredRates):
+    """The `Rates` port on a table of them."""
 
     def __init__(self, db: Database) -> None:
         self._db = db
 
-    async def draw(
-        self,
-        provider: str,
-        count: int,
-        *,
-        process: str,
-        stay: timedelta,
-        ceiling: float | None = None,
-    ) -> Drawn:
-        """Draw up to ``count`` calls."""
+    async def _changed(self, provider: str, rule: Rule[Answer]) -> Answer:
         now_us = await self._now_us()
         async with self._db.transaction() as session:
-            drawn, record = rates.draw(
-                await _locked(session, provider),
-                count,
-                now_us,
-                process=process,
-                stay=stay,
-                ceiling=ceiling,
-            )
+            answer, record = rule(await _locked(session, provider), now_us)
             await session.fetch("rate_put", *columns_of(record).values())
-            return drawn
+            return answer
 
-    async def slow_down(self, provider: str, *, going: float) -> None:
-        """The provider throttles."""
+    async def _all(self) -> tuple[list[Rate], int]:
         now_us = await self._now_us()
-        async with self._db.transaction() as session:
-            record = rates.throttled(await _locked(session, provider), now_us, going=going)
-            await session.fetch("rate_put", *columns_of(record).values())
-
-    async def show(self) -> list[ProviderRate]:
-        """The pace of every provider that has a record, by name."""
-        now_us = await self._now_us()
-        return [rates.shown(rate_of(row), now_us) for row in await self._db.fetch("rates_list")]
+        return [rate_of(row) for row in await self._db.fetch("rates_list")], now_us
 
     async def _now_us(self) -> int:
         return await self._db.now() * 1000
 
 
-async def _locked(session: Session, provider: str) -> rates.Rate:
+async def _locked(session: Session, provider: str) -> Rate:
     """The record; nobody else draws from it until the transaction ends."""
     row = await session.first("rate_lock", provider)
     if row is None:
-        await session.fetch("rate_add", *columns_of(rates.fresh(provider)).values())
+        await session.fetch("rate_add", *columns_of(fresh(provider)).values())
         row = await session.first("rate_lock", provider)
     return rate_of(row[:-1])

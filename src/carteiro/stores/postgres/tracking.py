@@ -50,7 +50,10 @@ async def _noted(session: Session, told: Feedback, now: int) -> tuple[NoteAnswer
     known = await _known(session, told.message)
     if known is None or held is None or held.entry is None:
         return NoteAnswer.UNKNOWN, False
-    answer, change = lifecycle.note(held.entry, told, known=known, at=in_ms(told.at), now=now)
+    carriers, events = known
+    answer, change = lifecycle.note(
+        held.entry, told, known=events, carriers=carriers, at=in_ms(told.at), now=now
+    )
     if change is None:
         return answer, False
     tenant = held.entry.tenant
@@ -67,10 +70,10 @@ async def _noted(session: Session, told: Feedback, now: int) -> tuple[NoteAnswer
     return answer, has_work
 
 
-async def _known(session: Session, message: MessageId) -> set[str] | None:
-    """The ids of what the timeline tells already; None if the message is not known, or was erased.
+async def _known(session: Session, message: MessageId) -> tuple[set[str], set[str]] | None:
+    """Who carried it, and the ids of what was told of it; None if the message is not known, or was erased.
 
     Read after the entry: what is noted meanwhile is either seen here, or changes the entry and is found out.
     """
     row = await session.first("track_known", [message])
-    return None if row is None or row[1] is None else set(row[2])
+    return None if row is None or row[1] is None else (set(row[2]), set(row[3]))

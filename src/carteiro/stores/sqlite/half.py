@@ -10,7 +10,6 @@ from carteiro.model import (
     Begun,
     CancelAnswer,
     Cursor,
-    Delivery,
     End,
     Erased,
     KindName,
@@ -28,8 +27,7 @@ from carteiro.model import (
     State,
     TenantId,
 )
-from carteiro.policy.lifecycle import LONGEST_HOLD_MS, MILLISECOND, is_open
-from carteiro.policy.pairing import is_over, not_yet
+from carteiro.policy.lifecycle import LONGEST_HOLD_MS, MILLISECOND
 from carteiro.ports.ledger import Closed
 from carteiro.ports.queue import Delay, QueueEntry, Share, Ticket
 from carteiro.stores.columns import FAR, entry_of
@@ -43,6 +41,7 @@ from carteiro.stores.sqlite.rows import as_json, run
 from carteiro.stores.sqlite.store import SqliteStore
 from carteiro.stores.sqlite.tenants import SqliteTenants
 from carteiro.stores.sqlite.writer import Writer
+from carteiro.stores.tickets import Beside, opened
 
 _ENTRY = 22  # columns of an entry
 _OVERLAP = 1000  # numbers of what was erased are given again: looked at once more
@@ -236,7 +235,6 @@ class SqliteLedgerDesk:
 
 
 _TO_BE_TRIED_AGAIN = Settled(State.RETRY_SCHEDULED)
-_DELIVERIES = {each.value: each for each in Delivery}
 
 
 def _entries(db: sqlite3.Connection, ids: Sequence[MessageId], now: int) -> list[QueueEntry]:
@@ -279,30 +277,8 @@ def _opened(
     if row[0] is None:
         return None
     entry = entry_of(row[:_ENTRY])
-    if is_over(entry):
-        return None
-    until = not_yet(entry, due_at=ticket.due_at, now=now)
-    if until is not None:
-        return Delay(ticket.lease, entry.due_at, until)
     request_id, delivery, recipient_id, template_type, preset, content = row[_ENTRY:28]
-    return LeasedJob(
-        lease=ticket.lease,
-        kind=ticket.kind,
-        tenant=ticket.tenant,
-        claims=ticket.claims,
-        content=content,
-        ledger_tenant=entry.tenant,
-        request_id=request_id,
-        delivery=_DELIVERIES[delivery],
-        attempts=entry.attempts,
-        charged=entry.charged,
-        in_doubt=entry.in_doubt,
-        revision=entry.revision,
-        open_attempt=is_open(entry),
-        expires_in=(entry.expires_at - now) * MILLISECOND,
-        cancel_requested=entry.cancel_requested_at is not None,
-        recipient_id=recipient_id,
-        recipient=people.get(recipient_id),
-        retry_preset=presets.get((entry.tenant, template_type)) or preset,
-        provider=entry.provider,
-    )
+    own = presets.get((entry.tenant, template_type)) or preset
+    recipient = people.get(recipient_id)
+    beside = Beside(request_id, delivery, recipient_id, recipient, own, content)
+    return opened(ticket, entry, beside, now)

@@ -50,8 +50,10 @@ def _note(
         if held is None or held.entry is None:
             answers.append(NoteAnswer.UNKNOWN)
             continue
-        events = known[each.message]
-        answer, change = lifecycle.note(held.entry, each, known=events, at=in_ms(each.at), now=now)
+        carriers, events = known[each.message]
+        answer, change = lifecycle.note(
+            held.entry, each, known=events, carriers=carriers, at=in_ms(each.at), now=now
+        )
         if change is not None:
             changes.apply(held, change)
             events.add(each.event_id)
@@ -61,11 +63,13 @@ def _note(
     return answers, changes.save()
 
 
-def _known(db: sqlite3.Connection, ids: Sequence[MessageId]) -> dict[MessageId, set[str]]:
-    """The ids of what the timelines tell already; without the messages that are not known, or were erased."""
+def _known(
+    db: sqlite3.Connection, ids: Sequence[MessageId]
+) -> dict[MessageId, tuple[set[str], set[str]]]:
+    """Who carried messages, and the ids of what was told of them; without those that are not known, or were erased."""
     rows = run(db, "track_known", ids=as_json(ids))
     return {
-        identity: set(orjson.loads(events or "[]"))
-        for identity, to_address, events in rows
+        identity: (set(orjson.loads(carriers or "[]")), set(orjson.loads(events or "[]")))
+        for identity, to_address, carriers, events in rows
         if to_address is not None
     }

@@ -167,7 +167,7 @@ SETTLE_SECONDS = _histogram("settle_seconds", "One commit of settled attempts.",
 
 FEEDBACK_EVENTS = _counter(
     "feedback_events_total",
-    "What providers told later, by what it did: noted, resolved, known or unknown.",
+    "What providers told later, by what it did: noted, resolved, known, unknown or ignored.",
     "provider",
     "type",
     "result",
@@ -190,6 +190,11 @@ PROVIDER_ERRORS = _counter(
 PROVIDER_OPEN = _gauge(
     "provider_open",
     "1: it kept failing, so this process leaves it alone or tries it with one call at a time; 0: it is well.",
+    "provider",
+)
+PROVIDER_TROUBLE = _gauge(
+    "provider_trouble_timestamp_seconds",
+    "When this process began to leave it alone last, in seconds since 1970; nothing if it never did.",
     "provider",
 )
 PROVIDER_RATE = _gauge(

@@ -100,6 +100,10 @@ class Counted:
         yield _numbers(
             the.PROVIDER_OPEN, _one_label((each.provider, each.is_open) for each in known)
         )
+        troubles = [
+            ((each.provider,), each.trouble_at) for each in known if each.trouble_at is not None
+        ]
+        yield _numbers(the.PROVIDER_TROUBLE, troubles)
         rates = [((each.provider,), each.rate) for each in known if each.rate is not None]
         yield _numbers(the.PROVIDER_RATE, rates)
         yield _numbers(

@@ -40,12 +40,18 @@ class DeadLetterSizes(Document):
 
 
 class RateView(Document):
-    """How many calls a second all processes may make of a provider, now and at most; null: any number."""
+    """How many calls a second all processes may make of a provider, now and at most; null: any number.
+
+    ``isOpen``: the process that spoke last leaves it alone; ``trouble``: why it was left alone last, null: never.
+    """
 
     provider: str
     rate: float | None
     ceiling: float | None
     processes: int
+    is_open: bool
+    trouble: str | None
+    trouble_at: Moment | None
 
 
 class Stats(Document):
@@ -103,7 +109,13 @@ class StatsDesk:
 
 def _rate(rate: ProviderRate) -> RateView:
     return RateView(
-        provider=rate.provider, rate=rate.rate, ceiling=rate.ceiling, processes=rate.processes
+        provider=rate.provider,
+        rate=rate.rate,
+        ceiling=rate.ceiling,
+        processes=rate.processes,
+        is_open=rate.is_open,
+        trouble=rate.trouble,
+        trouble_at=rate.trouble_at,
     )
 
 

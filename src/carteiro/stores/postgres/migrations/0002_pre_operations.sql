@@ -268,26 +268,31 @@ DECLARE
 BEGIN
     PERFORM carteiro.lock_ring();
     FOR v_seat IN
-        SELECT c.kind, l.tenant, array_agg(l.message_no) AS lost, greatest(p_now, max(c.seen_at) - 1000) AS alarm
-        FROM carteiro.ring_clock AS c
-        CROSS JOIN LATERAL (
-            (
-                SELECT e.message_no, e.tenant FROM carteiro.leased AS e
-                WHERE e.kind = c.kind AND e.parked_until >= least(c.lost_from, p_now) AND e.parked_until <= p_now
-                ORDER BY e.parked_until LIMIT p_limit
-            )
-            UNION ALL
-            (
-                SELECT e.message_no, e.tenant FROM carteiro.leased AS e
-                WHERE e.kind = c.kind AND e.parked_until > p_now + p_longest
-                ORDER BY e.parked_until LIMIT p_limit
-            )
-        ) AS l
-        GROUP BY c.kind, l.tenant
+        SELECT
+            f.kind, f.tenant, array_agg(f.message_no) AS lost, greatest(p_now, max(f.seen_at) - 1000) AS alarm
+        FROM (
+            SELECT c.kind, c.seen_at, l.message_no, l.tenant
+            FROM carteiro.ring_clock AS c
+            CROSS JOIN LATERAL (
+                (
+                    SELECT e.message_no, e.tenant, e.parked_until, e.id FROM carteiro.leased AS e
+                    WHERE e.kind = c.kind AND e.parked_until >= least(c.lost_from, p_now) AND e.parked_until <= p_now
+                    ORDER BY e.parked_until, e.id LIMIT p_limit
+                )
+                UNION ALL
+                (
+                    SELECT e.message_no, e.tenant, e.parked_until, e.id FROM carteiro.leased AS e
+                    WHERE e.kind = c.kind AND e.parked_until > p_now + p_longest
+                    ORDER BY e.parked_until, e.id LIMIT p_limit
+                )
+            ) AS l
+            ORDER BY l.parked_until, l.id
+            LIMIT p_limit
+        ) AS f
+        GROUP BY f.kind, f.tenant
     LOOP
-        EXIT WHEN v_count >= p_limit;
         SELECT r.readied, r.least_rank INTO v_ready
-        FROM carteiro.ready_lost(v_seat.lost[1:p_limit - v_count], p_longest, p_now) AS r;
+        FROM carteiro.ready_lost(v_seat.lost, p_longest, p_now) AS r;
         v_count := v_count + v_ready.readied;
         v_tenants := v_tenants || v_seat.tenant;
         UPDATE carteiro.seats AS s

@@ -356,6 +356,7 @@ DECLARE
     v_due bigint;
     v_had_job boolean;
     v_reason text;
+    v_ended_by text;
     v_state text;
     v_failure json;
     v_told jsonb;
@@ -444,6 +445,10 @@ BEGIN
         v_state := CASE v_reason
             WHEN 'max_attempts_exceeded' THEN 'FAILED' WHEN 'expired' THEN 'EXPIRED' ELSE 'RETRY_SCHEDULED'
         END;
+        v_ended_by := v_reason;
+        IF v_reason IS NOT NULL AND e.in_doubt > 0 THEN
+            v_reason := 'in_doubt'; -- whatever ended it: it may have been handed over
+        END IF;
         v_failure := json_build_object(
             'code', 'MARKED_FAILED', 'category', 'TRANSIENT_ERROR', 'retryable', true, 'scope', 'message',
             'reason', coalesce(nullif(left(NEW.reason, 500), ''), 'No reason was given'),
@@ -469,7 +474,8 @@ BEGIN
             (v_told || CASE
                 WHEN v_reason IS NULL THEN jsonb_build_object(
                     'willRetry', true, 'nextAttemptNumber', e.attempts + 2, 'backoffDelay', v_due - v_now)
-                ELSE jsonb_build_object('willRetry', false, 'reason', v_reason)
+                WHEN v_reason = v_ended_by THEN jsonb_build_object('willRetry', false, 'reason', v_reason)
+                ELSE jsonb_build_object('willRetry', false, 'reason', v_reason, 'endedBy', v_ended_by)
             END)::json, v_now
         );
         IF v_reason IS NOT NULL THEN

@@ -7,5 +7,6 @@ CREATE TABLE carteiro.rates (
     peak double precision NOT NULL,
     cut_at_us bigint NOT NULL,
     next_us bigint NOT NULL,
-    stays text NOT NULL
+    stays text NOT NULL,
+    trouble text -- JSON: why it was left alone last, when, and until when
 ) WITH (fillfactor = 50);

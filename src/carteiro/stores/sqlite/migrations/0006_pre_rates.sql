@@ -7,5 +7,6 @@ CREATE TABLE rates (
     peak REAL NOT NULL,
     cut_at_us INTEGER NOT NULL,
     next_us INTEGER NOT NULL,
-    stays TEXT NOT NULL
+    stays TEXT NOT NULL,
+    trouble TEXT -- JSON: why it was left alone last, when, and until when
 ) STRICT, WITHOUT ROWID;

@@ -17,11 +17,11 @@ from carteiro.model import (
     Taken,
     TenantId,
 )
+from carteiro.path.track import learn_refusals
 from carteiro.policy.classify import classify_smtp
 from carteiro.policy.retry import RetryPolicy
 from carteiro.policy.stage import Stage
 from carteiro.ports import Handover, Parcel
-from carteiro.refusals import learn_refusals
 from support.builders import ACME, BRASA
 from support.working import Office, always, an_office
 
@@ -91,6 +91,39 @@ async def test_a_copy_that_was_refused_is_suppressed_alone() -> None:
 
         assert await office.state(message) is State.SENT
         assert await reasons(office) == [("bia@example.com", SuppressionReason.HARD_BOUNCE, True)]
+
+
+COPIES = {"cc": ["bia@example.com"], "bcc": ["eva@example.com"]}
+
+
+@pytest.mark.parametrize(
+    ("reply", "stage", "suppressed"),
+    [
+        ("550 5.1.1 No such user", Stage.DOT, []),
+        ("550 5.1.1 <bia@example.com> No such user", Stage.DOT, ["bia@example.com"]),
+        ("550 5.1.1 No such user: EVA@Example.com.", Stage.DOT, ["eva@example.com"]),
+        ("550 5.1.1 <joana@example.com> No such user", Stage.DOT, []),
+        ("550 5.1.1 ana@example.com, bia@example.com: No such users", Stage.DOT, []),
+        ("550 5.1.1 No such user", Stage.RCPT, ["ana@example.com"]),
+    ],
+)
+async def test_with_copies_only_who_is_named_is_not_there(
+    reply: str, stage: Stage, suppressed: list[str]
+) -> None:
+    """After the final dot an answer may be about any of them; to RCPT it is about the one that was asked for."""
+    async with an_office() as office:
+        await sent(office, Rejected(classify_smtp(reply, stage=stage)), **COPIES)
+
+        assert [address for address, _, _ in await reasons(office)] == suppressed
+
+
+async def test_a_copy_to_the_recipient_itself_is_no_other() -> None:
+    """Whoever is written to twice is one."""
+    async with an_office() as office:
+        gone = classify_smtp("550 5.1.1 No such user", stage=Stage.DOT)
+        await sent(office, Rejected(gone), cc=["ANA@example.com"])
+
+        assert [address for address, _, _ in await reasons(office)] == ["ana@example.com"]
 
 
 async def test_a_store_that_is_away_keeps_nobody_from_working(

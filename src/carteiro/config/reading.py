@@ -1,0 +1,212 @@
+"""Where settings come from: default file < carteiro.toml < environment < flags; each value knows its origin."""
+
+import difflib
+import os
+import re
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from importlib import resources
+from pathlib import Path
+from typing import Any, NoReturn
+
+from pydantic import ValidationError
+
+from carteiro.config.sections import FREE_TABLES, KEYS, Given, Settings
+from carteiro.config.values import provider_names, without_password
+from carteiro.errors import ConfigError
+
+FILE_NAME = "carteiro.toml"
+ENV_PREFIX = "CARTEIRO_"
+ENV_FILE = "CARTEIRO_CONFIG"
+# Variables that deployments of a ticket lane have already; a variable with our prefix wins over them.
+KNOWN_VARIABLES = {
+    "KAFKA_BOOTSTRAP_SERVERS": "tickets.bootstrap_servers",
+    "KAFKA_DLQ_TOPIC": "tickets.dlq_topic",
+    "KAFKA_MAX_RETRIES_BEFORE_DLQ": "tickets.max_retries_before_dlq",
+}
+
+# A service called "carteiro" makes Kubernetes set variables of these shapes in every pod.
+_SERVICE_LINK = re.compile(r"_SERVICE_(HOST|PORT)|_PORT_\d+_(TCP|UDP)")
+_SERVICE_LINK_VALUES = ("tcp://", "udp://")
+
+_SECRETS = frozenset(
+    {"smtp.password", "resend.api_key", "ses.secret_access_key", "feedback.resend_secret"}
+)  # whoever wrote the secret itself must not see it in a log
+
+
+def load(
+    *,
+    file: str | Path | None = None,
+    environ: Mapping[str, str] | None = None,
+    overrides: Mapping[str, object] | None = None,
+) -> Settings:
+    """Read all layers, the later ones winning; an unknown or wrong value raises `ConfigError`.
+
+    ``file`` must exist, as must the one that CARTEIRO_CONFIG names; without either, carteiro.toml
+    is read if it is there. ``overrides`` are the flags, by key; None is a flag not given.
+    """
+    environ = os.environ if environ is None else environ
+    given: dict[str, Given] = {}
+    for layer in (
+        _flattened(tomllib.loads(default_text()), "default"),
+        _from_file(file or environ.get(ENV_FILE)),
+        _from_environ(environ),
+        _from_flags(overrides or {}),
+    ):
+        given.update((each.key, each) for each in layer)
+    return _checked(given)
+
+
+def default_text() -> str:
+    """The commented default file."""
+    return resources.files("carteiro").joinpath("config.default.toml").read_text("utf-8")
+
+
+def secret(reference: str, *, environ: Mapping[str, str] | None = None) -> str:
+    """What ``env:NAME`` or ``file:PATH`` stands for, without the line's end; nothing stands for nothing."""
+    environ = os.environ if environ is None else environ
+    place, _, name = reference.partition(":")
+    if not reference:
+        return ""
+    if place == "env":
+        if not environ.get(name):
+            text = f"{reference}: the environment variable is not set"
+            raise ConfigError(text)
+        return environ[name]
+    try:
+        return Path(name).read_text("utf-8").rstrip("\r\n")
+    except (OSError, UnicodeDecodeError) as error:
+        text = f"{reference}: cannot be read: {getattr(error, 'strerror', None) or 'not UTF-8'}"
+        raise ConfigError(text) from None
+
+
+def env_name(key: str) -> str:
+    """The environment variable of a setting."""
+    return ENV_PREFIX + key.replace(".", "_").upper()
+
+
+def _from_file(named: str | Path | None) -> Iterator[Given]:
+    path = Path(named or FILE_NAME)
+    if not named and not path.exists():
+        return iter(())
+    try:
+        table = tomllib.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
+    except ValueError as error:  # bad TOML and bad UTF-8 alike
+        raise ConfigError(f"{path}: is not a TOML file: {error}") from error
+    return _flattened(table, str(path))
+
+
+def _flattened(table: Mapping[str, Any], origin: str, prefix: str = "") -> Iterator[Given]:
+    for name, raw in table.items():
+        if isinstance(raw, dict):
+            yield from _flattened(raw, origin, f"{prefix}{name}.")
+        else:
+            yield Given(_known(prefix + name, origin), raw, origin)
+
+
+def _from_environ(environ: Mapping[str, str]) -> Iterator[Given]:
+    for name in KNOWN_VARIABLES.keys() & environ.keys():
+        yield Given(KNOWN_VARIABLES[name], environ[name], f"environment variable {name}")
+    keys = {env_name(key): key for key in KEYS}
+    for name, text in environ.items():
+        if not name.startswith(ENV_PREFIX) or name == ENV_FILE or _is_service_link(name, text):
+            continue
+        key = keys.get(name) or _free_key(name)
+        if key is None:
+            _refuse_unknown(name, "environment", keys)
+        yield Given(key, text, f"environment variable {name}")
+
+
+def _is_service_link(name: str, text: str) -> bool:
+    return bool(_SERVICE_LINK.search(name)) or text.startswith(_SERVICE_LINK_VALUES)
+
+
+def _free_key(name: str) -> str | None:
+    for table in FREE_TABLES:
+        own = name.removeprefix(env_name(f"{table}."))
+        if own not in {name, ""}:
+            return f"{table}.{own.lower()}"
+    return None
+
+
+def _from_flags(overrides: Mapping[str, object]) -> Iterator[Given]:
+    for key, raw in overrides.items():
+        if raw is not None:
+            yield Given(_known(key, "flag"), raw, "flag")
+
+
+def _known(key: str, origin: str) -> str:
+    table, _, own = key.partition(".")
+    if key not in KEYS and (table not in FREE_TABLES or not own or "." in own):
+        _refuse_unknown(key, origin, KEYS)
+    return key
+
+
+def _refuse_unknown(name: str, origin: str, known: Iterable[str]) -> NoReturn:
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    hint = f"; did you mean {near[0]}?" if near else ""
+    raise ConfigError(f"{name} (from {origin}): no such setting{hint}")
+
+
+# --- checking them ----------------------------------------------------------------------------
+
+
+def _checked(given: Mapping[str, Given]) -> Settings:
+    try:
+        settings = Settings.model_validate(_nested(given))
+    except ValidationError as error:
+        raise ConfigError("\n".join(_complaints(error, given))) from None
+    settings._given = given  # noqa: SLF001 - its maker may
+    _refuse_one_region_twice(settings)
+    return settings
+
+
+def _refuse_one_region_twice(settings: Settings) -> None:
+    """A region under two names would have two rates and two breakers, and be its own second chance."""
+    routes = _routes(settings)
+    usual = settings.ses.region
+    is_named = any("ses" in provider_names(route) for route in routes.values())
+    for key, route in routes.items() if is_named else ():
+        for region in (name.partition(":")[2] for name in provider_names(route)):
+            if region and usual in {"", region}:
+                means = (
+                    f"means {region}" if usual else "may mean any region, as ses.region is not set"
+                )
+                advice = f"{region} beside ses, which {means}: write ses:REGION for each, and each region once"
+                raise ConfigError(f"{key} = {route!r} (from {settings.origin(key)}): {advice}")
+
+
+def _routes(settings: Settings) -> dict[str, str]:
+    """Every route by its key."""
+    free = {"tenant_routes": settings.tenant_routes, "type_routes": settings.type_routes}
+    named = {f"{table}.{key}": each for table, own in free.items() for key, each in own.items()}
+    return {"provider": settings.provider, **named}
+
+
+def _nested(given: Mapping[str, Given]) -> dict[str, Any]:
+    tree: dict[str, Any] = {}
+    for each in given.values():
+        section, _, name = each.key.rpartition(".")
+        (tree.setdefault(section, {}) if section else tree)[name] = each.raw
+    return tree
+
+
+def _complaints(error: ValidationError, given: Mapping[str, Given]) -> Iterator[str]:
+    """One line per setting: which, what was written, where, and what is allowed."""
+    for each in error.errors():
+        wrong, inside = _found(given, [str(part) for part in each["loc"]], each["input"])
+        allowed = each["msg"].removeprefix("Value error, ").removeprefix("Input ")
+        written = "(not shown)" if wrong.key in _SECRETS else repr(without_password(wrong.raw))
+        yield f"{wrong.key}{inside} = {written} (from {wrong.origin}): {allowed}"
+
+
+def _found(given: Mapping[str, Given], parts: list[str], written: object) -> tuple[Given, str]:
+    """The setting that a complaint is about, and where inside it; lists count from 1, as people do."""
+    whole = given.get(".".join(parts))
+    if whole is not None:
+        return whole, ""
+    key, number, *rest = parts
+    inside = f"[{int(number) + 1}]{''.join(f'.{part}' for part in rest)}"
+    return Given(key, written, given[key].origin), inside

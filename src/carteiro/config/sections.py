@@ -1,0 +1,367 @@
+"""The settings by section: each a frozen model, all of them together `Settings`.
+
+Here durations are `timedelta`; at the edges their names end in ``_ms``.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from datetime import timedelta
+from typing import Annotated, Literal
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    Field,
+    PrivateAttr,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
+
+from carteiro.config.tickets import TicketSettings
+from carteiro.config.values import (
+    AddressOrNone,
+    ApiUrl,
+    Count,
+    Duration,
+    DurationOrNone,
+    HoldDuration,
+    Limit,
+    LogLevel,
+    Networks,
+    PageUrl,
+    QueueUrl,
+    RatePerSecond,
+    Route,
+    SecretReference,
+    Section,
+    SomeCount,
+    SomeDuration,
+    StoreUrl,
+    Text,
+    Topics,
+    UrlOrNone,
+    Weight,
+)
+from carteiro.model import ApiLimits, Category, Fairness, Scope, SendLimit, value
+from carteiro.policy.own_codes import RESEND, SES, refuse_unfit
+from carteiro.policy.own_rules import OwnRule, bounded_pattern
+from carteiro.policy.retry import Charge, Environment, PresetName, default_preset
+from carteiro.policy.stage import Stage
+
+_SLOTS_WITH_NETWORK = 5
+_SLOTS_WITHOUT = 200
+
+
+class DeliverySettings(Section):
+    """How long things may take, and what to do in doubt."""
+
+    call_limit: HoldDuration = Field(alias="call_limit_ms")
+    hold_margin: HoldDuration = Field(alias="hold_margin_ms")
+    lease: HoldDuration = Field(alias="lease_ms")
+    grace: Duration = Field(alias="grace_ms")
+    default_ttl: SomeDuration = Field(alias="default_ttl_ms")
+    max_in_doubt_resends: Count
+
+    @property
+    def hold(self) -> timedelta:
+        """How long a declared attempt belongs to its worker."""
+        return self.call_limit + self.hold_margin
+
+
+class RetrySettings(Section):
+    """When to try again; an empty preset means the environment's."""
+
+    preset: Literal[PresetName, ""]
+    charge: Charge
+    patient: bool
+
+
+class FairnessSettings(Section):
+    """How tenants take turns."""
+
+    enable_round_robin: bool
+    max_jobs_per_tenant_batch: SomeCount
+    round_robin_base_priority: SomeCount
+    priority_increment_per_round: Count
+    max_round_robin_priority: SomeCount
+
+    def as_value(self) -> Fairness:
+        """The same, as stores and policies take it."""
+        return Fairness(**self.model_dump())
+
+
+class SendLimitSettings(Section):
+    """What all workers together may start; a count of 0 means no limit."""
+
+    count: Count
+    per: SomeDuration = Field(alias="per_ms")
+
+    def as_value(self) -> SendLimit | None:
+        """The same, as stores take it."""
+        return SendLimit(self.count, self.per) if self.count else None
+
+
+class WorkerSettings(Section):
+    """How much a worker does at once; 0 e-mail slots mean: as the provider allows."""
+
+    email_slots: Count
+    async_task_slots: SomeCount
+    sync_task_threads: SomeCount
+
+    def email_slots_for(self, *, network: bool) -> int:
+        """The e-mail slots with a provider that is, or is not, across a network."""
+        return self.email_slots or (_SLOTS_WITH_NETWORK if network else _SLOTS_WITHOUT)
+
+
+class ApiSettings(Section):
+    """Where to listen, and to whom; port 0 lets the system choose one."""
+
+    host: Text
+    port: Annotated[int, Field(ge=0, le=65535)]
+    trusted_proxies: Networks
+    request_timeout: SomeDuration = Field(alias="request_timeout_ms")
+    per_minute: Limit
+    per_hour: Limit
+    per_day: Limit
+
+    @property
+    def limits(self) -> ApiLimits:
+        """What a tenant without limits of its own may hand in; 0 means any number."""
+        return ApiLimits(self.per_minute or None, self.per_hour or None, self.per_day or None)
+
+
+class RetentionSettings(Section):
+    """How long finished messages are kept; None is for good."""
+
+    bodies: DurationOrNone = Field(alias="bodies_ms")
+    history: DurationOrNone = Field(alias="history_ms")
+
+
+class DeadLetterSettings(Section):
+    """How long dead letters are kept, how many, and where the rest goes."""
+
+    ttl: SomeDuration = Field(alias="ttl_ms")
+    max_entries: SomeCount
+    export_folder: str
+
+
+class SqliteSettings(Section):
+    """What is peculiar to the SQLite store."""
+
+    min_free_bytes: Count
+    busy_timeout: Duration = Field(alias="busy_timeout_ms")
+
+
+class PostgresSettings(Section):
+    """What is peculiar to the Postgres store."""
+
+    connections: SomeCount
+    command_timeout: SomeDuration = Field(alias="command_timeout_ms")
+    prepared_statements: bool
+
+
+class SandboxSettings(Section):
+    """What is peculiar to the sandbox provider."""
+
+    seed: int
+
+
+class MetricsSettings(Section):
+    """Who can be told apart in the figures, and where they are shown; an empty host: on the API alone."""
+
+    host: str
+    port: Annotated[int, Field(ge=0, le=65535)]
+    top_tenants: Annotated[int, Field(ge=0, le=1000)]
+
+
+class SmtpSettings(Section):
+    """The relay that takes e-mail over, and how it is spoken to; empty texts mean: none, or as usual."""
+
+    host: Text
+    port: Annotated[int, Field(ge=1, le=65535)]
+    tls: Literal["none", "starttls", "implicit"]
+    ca_file: str
+    username: str
+    password: SecretReference
+    default_from: AddressOrNone
+    hello_name: Annotated[str, Field(pattern=r"^[A-Za-z0-9.:\[\]-]*$")]
+    connections: SomeCount
+    messages_per_connection: SomeCount
+    idle: SomeDuration = Field(alias="idle_ms")
+    connect_limit: SomeDuration = Field(alias="connect_limit_ms")
+    command_limit: SomeDuration = Field(alias="command_limit_ms")
+    reply_limit: SomeDuration = Field(alias="reply_limit_ms")
+    rate_per_second: RatePerSecond
+    concurrency: Count
+
+
+class ResendSettings(Section):
+    """The account at Resend that takes e-mail over."""
+
+    api_key: SecretReference
+    url: ApiUrl
+    default_from: AddressOrNone
+    connections: SomeCount
+    rate_per_second: RatePerSecond
+    concurrency: Count
+
+
+class SesSettings(Section):
+    """The account and region of SES that takes e-mail over; empty texts mean: none, or as AWS' tools find it."""
+
+    region: Annotated[str, Field(pattern=r"^[a-z0-9-]*$")]
+    configuration_set: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{0,64}$")]
+    default_from: AddressOrNone
+    access_key_id: Annotated[str, Field(pattern=r"^[A-Za-z0-9_]*$")]
+    secret_access_key: SecretReference
+    endpoint_url: Annotated[str, Field(pattern=r"^(https?://[^/?#@\s]+/?)?$")]
+    connections: SomeCount
+    connect_limit: SomeDuration = Field(alias="connect_limit_ms")
+    rate_per_second: RatePerSecond
+    concurrency: Count
+
+
+def _written_as_tables(raw: object) -> object:
+    with suppress(ValueError):
+        raw = json.loads(raw) if isinstance(raw, str) else raw
+    if not isinstance(raw, list) or not all(isinstance(each, dict) for each in raw):
+        raise ValueError(
+            "should be [[verdicts]] tables in a settings file, or a list of them as JSON"
+        )
+    names = [each.get("name") for each in raw]
+    if twice := {str(name) for name in names if names.count(name) > 1}:
+        raise ValueError(f"should have names that differ: {', '.join(sorted(twice))}")
+    return raw
+
+
+def _bounded(raw: str) -> str:
+    bounded_pattern(raw)
+    return raw
+
+
+class VerdictSettings(Section):
+    """A rule of the operator's own: what must hold of an answer, and what it then means."""
+
+    name: Annotated[str, Field(pattern=r"^[a-z0-9_-]{1,40}$")]
+    provider: Literal["", "smtp", "ses", "resend", "sandbox"] = ""
+    stage: Stage | None = None
+    mx: str = ""
+    code: str = ""
+    enhanced: Annotated[str, Field(pattern=r"^([245]\.\d{1,3}\.\d{1,3})?$")] = ""
+    text: Annotated[str, AfterValidator(_bounded)] = ""
+    category: Category
+    retryable: Annotated[bool, Field(strict=True)]
+    scope: Scope
+
+    @field_validator("code")
+    @classmethod
+    def _can_be_answered(cls, code: str, told: ValidationInfo) -> str:
+        if code and "provider" in told.data:
+            refuse_unfit(code, told.data["provider"])
+        return code
+
+    @model_validator(mode="after")
+    def _has_a_condition(self) -> "VerdictSettings":
+        if not any((self.provider, self.stage, self.mx, self.code, self.enhanced, self.text)):
+            raise ValueError("should have a condition: provider, stage, mx, code, enhanced or text")
+        if self.provider in {SES, RESEND} and (self.stage or self.mx or self.enhanced):
+            raise ValueError(
+                f"should have no stage, mx or enhanced: answers of {self.provider} have none"
+            )
+        return self
+
+    def as_value(self) -> OwnRule:
+        """The same, as policies take it."""
+        return OwnRule(
+            **(self.model_dump() | {"text": bounded_pattern(self.text) if self.text else None})
+        )
+
+
+class FeedbackSettings(Section):
+    """Who may tell what became of mails; empty: nobody."""
+
+    ses_topics: Topics
+    sns_url: UrlOrNone
+    resend_secret: SecretReference
+
+
+class LogSettings(Section):
+    """What is written to the log."""
+
+    level: LogLevel
+
+
+@value
+class Given:
+    """One setting as it was written, and where."""
+
+    key: str
+    raw: object
+    origin: str
+
+
+class Settings(Section):
+    """All settings, checked."""
+
+    store: StoreUrl
+    queue: QueueUrl
+    provider: Route
+    environment: Environment
+    verdicts: Annotated[tuple[VerdictSettings, ...], BeforeValidator(_written_as_tables)]
+    delivery: DeliverySettings
+    retry: RetrySettings
+    fairness: FairnessSettings
+    send_limit: SendLimitSettings
+    tiers: dict[str, Weight]
+    tenant_routes: dict[str, Route] = Field(default_factory=dict)
+    type_routes: dict[str, Route] = Field(default_factory=dict)
+    workers: WorkerSettings
+    api: ApiSettings
+    retention: RetentionSettings
+    dead_letters: DeadLetterSettings
+    sqlite: SqliteSettings
+    postgres: PostgresSettings
+    sandbox: SandboxSettings
+    smtp: SmtpSettings
+    resend: ResendSettings
+    ses: SesSettings
+    feedback: FeedbackSettings
+    metrics: MetricsSettings
+    tickets: TicketSettings
+    ticket_urls: dict[str, PageUrl] = Field(default_factory=dict)
+    log: LogSettings
+    _given: Mapping[str, Given] = PrivateAttr(default_factory=dict)
+
+    @property
+    def retry_preset(self) -> PresetName:
+        """The preset that was named, else the environment's."""
+        return self.retry.preset or default_preset(self.environment)
+
+    @property
+    def own_rules(self) -> tuple[OwnRule, ...]:
+        """The operator's rules, as policies take them."""
+        return tuple(each.as_value() for each in self.verdicts)
+
+    def given(self) -> list[Given]:
+        """Every setting as it was written and where, in the order of the default file."""
+        return list(self._given.values())
+
+    def origin(self, key: str) -> str:
+        """Where the value of ``key`` came from; keys are those of the default file: ``delivery.lease_ms``."""
+        return self._given[key].origin
+
+
+def _keys(section: type[BaseModel], prefix: str = "") -> Iterator[str]:
+    for name, field in section.model_fields.items():
+        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
+            yield from _keys(field.annotation, f"{name}.")
+        else:
+            yield prefix + (field.alias or name)
+
+
+# Their keys are the user's own.
+FREE_TABLES = frozenset({"tiers", "tenant_routes", "type_routes", "ticket_urls"})
+KEYS = tuple(key for key in _keys(Settings) if key not in FREE_TABLES)

@@ -1,0 +1,55 @@
+"""The settings of the ticket lane."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from carteiro.config.values import (
+    MongoUrl,
+    PageUrlOrNone,
+    QueueUrl,
+    Section,
+    SomeCount,
+    SomeDuration,
+    Text,
+    TopicName,
+)
+from carteiro.model import value
+
+
+@value
+class PageAddress:
+    """Where a page is."""
+
+    host: str
+    port: int
+
+
+class TicketSettings(Section):
+    """The ticket lane: where tickets come from, how they are worked on, and where dead ones go."""
+
+    bootstrap_servers: Text
+    kafka_file: str
+    topic: TopicName
+    group: Text
+    dlq_enabled: bool
+    dlq_topic: TopicName
+    max_retries_before_dlq: Annotated[int, Field(ge=1, le=1000)]
+    redis: QueueUrl
+    concurrency: SomeCount
+    time_limit: SomeDuration = Field(alias="time_limit_ms")
+    window: SomeCount
+    window_bytes: SomeCount
+    commit_every: SomeDuration = Field(alias="commit_every_ms")
+    drain: SomeDuration = Field(alias="drain_ms")
+    mongo: MongoUrl
+    mongo_database: Text
+    mongo_collection: Text
+    alertmanager: PageUrlOrNone
+    metrics_host: Text
+    metrics_port: Annotated[int, Field(ge=0, le=65535)]
+
+    @property
+    def page_address(self) -> PageAddress:
+        """Where the page for Prometheus is."""
+        return PageAddress(self.metrics_host, self.metrics_port)

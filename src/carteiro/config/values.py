@@ -1,0 +1,172 @@
+"""What one setting may be: each kind is checked as it is read, and says what it should be."""
+
+import re
+from datetime import timedelta
+from ipaddress import ip_network
+from typing import Annotated, Literal, TypeAlias
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+
+from carteiro.model import HEAVIEST, LIGHTEST
+from carteiro.policy.addresses import judge_address
+from carteiro.policy.lifecycle import LONGEST_HOLD
+
+PROVIDERS = ("sandbox", "smtp", "ses", "resend", "noop")
+
+LogLevel: TypeAlias = Literal["debug", "info", "warn", "error"]
+
+_MEMORY = "memory://"
+_STORE = re.compile(r"sqlite:///.+|postgres(ql)?://.+", re.DOTALL)
+_PLACE = r"([^/?#@,:\[\]]+|\[[^/?#@,]+\])(:\d+)?"  # host, or address of IPv6 in brackets, and port
+_QUEUE = re.compile(
+    rf"(rediss?|valkeys?)://([^/?#]*@)?{_PLACE}(/\d*)?(\?.*)?"
+    rf"|redis\+sentinel://([^/?#]*@)?{_PLACE}(,{_PLACE})*/[^/?#]+(/\d*)?(\?.*)?"
+    r"|unix://.+",
+    re.DOTALL | re.ASCII,
+)
+_PASSWORD = re.compile(r"(://[^/@:]*:)[^/]*(?=@)|([?&]password=)[^&]*", re.IGNORECASE)
+
+_REAL = frozenset({"smtp", "ses", "resend"})
+_PROVIDER = re.compile(rf"{'|'.join(PROVIDERS)}|ses:[a-z]{{2}}(-[a-z]+)+-[0-9]+", re.ASCII)
+_API_URL = re.compile(
+    rf"https://{_PLACE}(/[^?#\s]*)?|http://(localhost|127\.0\.0\.1|\[::1\])(:\d+)?(/[^?#\s]*)?",
+    re.ASCII,
+)
+_TOPIC = re.compile(r"arn:aws[a-z-]*:sns:[a-z0-9-]{3,}:[0-9]{12}:[A-Za-z0-9_-]{1,256}", re.ASCII)
+_SECRET_REFERENCE = re.compile(r"env:[A-Za-z_][A-Za-z0-9_]*|file:.+")
+
+
+def _duration(raw: object) -> timedelta:
+    try:
+        span = timedelta(milliseconds=int(str(raw)))
+    except (ValueError, OverflowError):
+        span = timedelta(-1)
+    if span < timedelta(0):
+        raise ValueError("should be whole milliseconds, 0 or more")
+    return span
+
+
+def _some_duration(raw: object) -> timedelta:
+    span = _duration(raw)
+    if not span:
+        raise ValueError("should be whole milliseconds, 1 or more")
+    return span
+
+
+def _store(raw: str) -> str:
+    if raw != _MEMORY and not _STORE.fullmatch(raw):
+        raise ValueError("should be sqlite:///FILE, postgresql://HOST/DATABASE or memory://")
+    return raw
+
+
+def _queue(raw: str) -> str:
+    if raw and not _QUEUE.fullmatch(raw):
+        text = (
+            "should be redis://HOST:PORT/NUMBER, redis+sentinel://HOST:PORT,HOST:PORT/SERVICE/NUMBER,"
+            " or empty; NUMBER, a database, is 0 or more"
+        )
+        raise ValueError(text)
+    return raw
+
+
+def provider_names(raw: str) -> tuple[str, ...]:
+    """The providers of a route, in order."""
+    return tuple(name.strip() for name in raw.split(","))
+
+
+def _route(raw: str) -> str:
+    names = provider_names(raw)
+    if not all(_PROVIDER.fullmatch(name) for name in names):
+        raise ValueError(
+            f"should be {', '.join(PROVIDERS)} or ses:REGION, or several of them parted by commas"
+        )
+    if len(names) > 1 and not _REAL.issuperset(name.partition(":")[0] for name in names):
+        raise ValueError(
+            "should have sandbox and noop alone: they take what others cannot, and deliver it to nobody"
+        )
+    if len(set(names)) < len(names):
+        raise ValueError("should name no provider twice")
+    return ", ".join(names)
+
+
+def without_password(raw: object) -> object:
+    """A setting as it may be shown: an address may have a password in it."""
+    return _PASSWORD.sub(r"\1\2***", raw) if isinstance(raw, str) else raw
+
+
+def _networks(raw: str) -> str:
+    try:
+        for name in raw.split():
+            ip_network(name)
+    except ValueError:
+        raise ValueError("should be networks or addresses, parted by spaces") from None
+    return raw
+
+
+def _topics(raw: str) -> str:
+    if not all(_TOPIC.fullmatch(each) for each in raw.split()):
+        raise ValueError("should be ARNs of SNS topics, parted by spaces")
+    return raw
+
+
+def _duration_or_none(raw: object) -> timedelta | None:
+    return _duration(raw) or None
+
+
+def _secret_reference(raw: object) -> str:
+    """Never the secret: settings are shown, and written into messages."""
+    if raw and not is_reference(str(raw)):
+        raise ValueError("should be env:NAME or file:PATH, never the secret itself")
+    return str(raw)
+
+
+def is_reference(text: str) -> bool:
+    """Whether it says where a secret is, and is none itself."""
+    return bool(_SECRET_REFERENCE.fullmatch(text))
+
+
+def _api_url(raw: str) -> str:
+    if not _API_URL.fullmatch(raw):
+        raise ValueError("should be https://HOST, or http:// on this machine")
+    return raw.rstrip("/")
+
+
+def _address_or_none(raw: object) -> str:
+    normal = judge_address(str(raw)) if raw else ""
+    if normal is None:
+        raise ValueError("should be an e-mail address")
+    return normal
+
+
+Duration: TypeAlias = Annotated[timedelta, BeforeValidator(_duration)]
+SomeDuration: TypeAlias = Annotated[timedelta, BeforeValidator(_some_duration)]
+# Two of them make a hold: a longer one could not be told from a clock that stepped back.
+HoldDuration: TypeAlias = Annotated[
+    timedelta, BeforeValidator(_some_duration), Field(le=LONGEST_HOLD / 2)
+]
+DurationOrNone: TypeAlias = Annotated[timedelta | None, BeforeValidator(_duration_or_none)]
+Text: TypeAlias = Annotated[str, Field(min_length=1)]
+StoreUrl: TypeAlias = Annotated[str, AfterValidator(_store)]
+QueueUrl: TypeAlias = Annotated[str, AfterValidator(_queue)]
+Networks: TypeAlias = Annotated[str, AfterValidator(_networks)]
+Count: TypeAlias = Annotated[int, Field(ge=0)]
+Limit: TypeAlias = Annotated[int, Field(ge=0, le=1_000_000_000)]
+SomeCount: TypeAlias = Annotated[int, Field(ge=1)]
+SecretReference: TypeAlias = Annotated[str, BeforeValidator(_secret_reference)]
+Route: TypeAlias = Annotated[str, AfterValidator(_route)]
+AddressOrNone: TypeAlias = Annotated[str, BeforeValidator(_address_or_none)]
+ApiUrl: TypeAlias = Annotated[str, AfterValidator(_api_url)]
+UrlOrNone: TypeAlias = Annotated[str, AfterValidator(lambda raw: raw and _api_url(raw))]
+Topics: TypeAlias = Annotated[str, AfterValidator(_topics)]
+RatePerSecond: TypeAlias = Annotated[float, Field(ge=0, le=100_000, allow_inf_nan=False)]
+Weight: TypeAlias = Annotated[float, Field(ge=LIGHTEST, le=HEAVIEST, allow_inf_nan=False)]
+TopicName: TypeAlias = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,249}$")]
+MongoUrl: TypeAlias = Annotated[str, Field(pattern=r"^mongodb(\+srv)?://.+$")]
+PageUrl: TypeAlias = Annotated[str, Field(pattern=r"^https?://[^/?#@\s]+(/[^#\s]*)?$")]
+PageUrlOrNone: TypeAlias = Annotated[str, Field(pattern=r"^(https?://[^/?#@\s]+(/[^?#\s]*)?)?$")]
+
+
+class Section(BaseModel):
+    """A part of the settings: checked, and nobody changes it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")

@@ -1,0 +1,111 @@
+"""Whether what the settings ask for is there: providers, feedback, routes, senders and templates."""
+
+import difflib
+from collections.abc import Collection, Iterable, Iterator, Sequence
+
+from carteiro.checkup import Finding, Level
+from carteiro.config import Settings, secret
+from carteiro.errors import ConfigError
+from carteiro.model import Tenant
+from carteiro.outgoing import Looked, routes_of
+from carteiro.ports import Backend
+from carteiro.rendering import faults_of
+
+_HOW_TO_HEAR = "see docs/how-to/hear-from-providers.md"
+
+
+def of_providers(looked: Iterable[Looked]) -> Iterator[Finding]:
+    """Mail for a provider that waits is worth a thought; mail that would die must be prevented."""
+    for each in looked:
+        if not each.faults:
+            yield Finding("provider", Level.OK, f"{each.name} can be used")
+        for fault in each.faults:
+            level = Level.FAIL if fault.is_deadly else Level.WARN
+            yield Finding("provider", level, f"{each.name}: {fault.told}", fault.advice)
+
+
+def of_feedback(settings: Settings) -> Iterator[Finding]:
+    """Whether somebody hears of bounces and complaints; else addresses that do not exist are written to again."""
+    types = {name.partition(":")[0] for name in routes_of(settings).names}
+    heard = [*_from_ses(settings)] if "ses" in types else []
+    heard += [*_from_resend(settings)] if "resend" in types else []
+    yield from heard or [
+        Finding("feedback", Level.OK, "no provider of yours tells more than its answer")
+    ]
+
+
+def _from_ses(settings: Settings) -> Iterator[Finding]:
+    if not settings.feedback.ses_topics:
+        told = "bounces and complaints of ses are not heard: feedback.ses_topics is not set"
+        yield Finding("feedback", Level.WARN, told, _HOW_TO_HEAR)
+    elif not settings.ses.configuration_set:
+        told = (
+            "ses publishes events only with a configuration set: ses.configuration_set is not set"
+        )
+        yield Finding("feedback", Level.WARN, told, _HOW_TO_HEAR)
+    else:
+        yield Finding(
+            "feedback", Level.OK, "ses is heard, through the topics of feedback.ses_topics"
+        )
+
+
+def _from_resend(settings: Settings) -> Iterator[Finding]:
+    reference = settings.feedback.resend_secret
+    if not reference:
+        told = "bounces and complaints of resend are not heard: feedback.resend_secret is not set"
+        yield Finding("feedback", Level.WARN, told, _HOW_TO_HEAR)
+        return
+    try:
+        secret(reference)
+    except ConfigError as error:
+        told = f"feedback.resend_secret = {error}"
+        yield Finding("feedback", Level.FAIL, told, "the API does not start without: set it there")
+    else:
+        yield Finding("feedback", Level.OK, "resend is heard, signed with feedback.resend_secret")
+
+
+def of_routes(
+    settings: Settings, tenants: Collection[str], types: Collection[str]
+) -> Iterator[Finding]:
+    """A route of somebody who does not exist is a slip: whom it was meant for goes by another."""
+    lost = [
+        *_lost("tenant_routes", settings.tenant_routes, tenants, "no such tenant"),
+        *_lost("type_routes", settings.type_routes, types, "no tenant has a template of this type"),
+    ]
+    yield from lost or [Finding("routes", Level.OK, "all lead from a tenant or type that exists")]
+
+
+def _lost(table: str, named: Iterable[str], known: Collection[str], told: str) -> Iterator[Finding]:
+    for name in named:
+        if name not in known:
+            near = difflib.get_close_matches(name, sorted(known), n=1)
+            advice = f"did you mean {near[0]}?" if near else "correct the name, or take it out"
+            yield Finding("routes", Level.WARN, f"{table}.{name}: {told}", advice)
+
+
+def of_senders(tenants: Sequence[Tenant], *, is_network: bool) -> Iterator[Finding]:
+    """Whoever may send as anybody will be refused, or believed."""
+    open_ones = [tenant for tenant in tenants if not tenant.from_domains]
+    if not is_network or not open_ones:
+        yield Finding("senders", Level.OK, "nobody sends as a domain that is not theirs")
+        return
+    for tenant in open_ones:
+        told = f"tenant {tenant.id!r} may send as any domain"
+        advice = f"carteiro tenant set {tenant.id} --from-domain DOMAIN"
+        yield Finding("senders", Level.WARN, told, advice)
+
+
+async def of_templates(
+    tenants: Sequence[Tenant], backend: Backend
+) -> tuple[list[Finding], set[str]]:
+    """Whether all templates can be rendered, and of which types there are any."""
+    findings, types = [], set()
+    for tenant in tenants:
+        for listed in await backend.templates.list(tenant.id):
+            types.add(listed.type)
+            template = await backend.templates.find(tenant.id, listed.type)
+            for fault in [] if template is None else faults_of(template):
+                told = f"{listed.type!r} of tenant {tenant.id!r}: {fault.field} {fault.message}"
+                advice = f"carteiro template put {listed.type} --tenant {tenant.id}"
+                findings.append(Finding("templates", Level.WARN, told, advice))
+    return findings or [Finding("templates", Level.OK, "all can be rendered")], types

@@ -1,0 +1,51 @@
+"""What goes wrong, and whose fault it is."""
+
+from enum import StrEnum
+
+from carteiro.model.basics import value
+
+
+class Category(StrEnum):
+    """The kind of a failure, as dashboards group it."""
+
+    VALIDATION_ERROR = "VALIDATION_ERROR"
+    PERMANENT_ERROR = "PERMANENT_ERROR"
+    CONFIGURATION_ERROR = "CONFIGURATION_ERROR"
+    TRANSIENT_ERROR = "TRANSIENT_ERROR"
+    QUOTA_ERROR = "QUOTA_ERROR"
+    TIMEOUT_ERROR = "TIMEOUT_ERROR"
+
+
+class Scope(StrEnum):
+    """Whose fault a failure is."""
+
+    RECIPIENT = "recipient"
+    MESSAGE = "message"
+    SENDER = "sender_identity"
+    TENANT = "tenant"
+    PROVIDER = "provider"
+    DESTINATION = "destination"
+
+
+@value
+class Failure:
+    """What went wrong, classified once; ``rule`` names the rule that decided."""
+
+    code: str
+    category: Category
+    retryable: bool
+    scope: Scope
+    reason: str
+    rule: str
+    original_code: str | None = None
+
+
+class DeadReason(StrEnum):
+    """Why a message became a dead letter."""
+
+    MAX_ATTEMPTS_EXCEEDED = "max_attempts_exceeded"
+    PERMANENT_ERROR = "permanent_error"
+    VALIDATION_FAILED = "validation_failed"
+    EXPIRED = "expired"
+    IN_DOUBT = "in_doubt"
+    CRASHES_WORKER = "crashes_worker"

@@ -1,0 +1,167 @@
+"""Tenants: how much of the machine each may have, how they take turns and fare, and their keys."""
+
+import re
+from datetime import datetime, timedelta
+from ipaddress import ip_network
+
+from carteiro.model.basics import ZERO, KeyId, KindName, TenantId, value
+
+LIGHTEST, HEAVIEST = 1e-6, 1e6  # weights
+LARGEST_CAP = 1_000_000
+_SLOWEST, _FASTEST = 1e-6, 1e6  # jobs a second
+_MOST_SENDS, _LONGEST_WINDOW = 1_000_000_000, timedelta(days=366)
+_LONGEST_DOMAIN = 253
+_DOMAIN = re.compile(r"[^\W_](?:[\w-]*[^\W_])?(?:\.[^\W_](?:[\w-]*[^\W_])?)+")  # in any script
+MOST_LIVE_KEYS = 2  # an old and a new one: enough to change keys without a pause
+
+
+@value
+class ApiLimits:
+    """How many messages a tenant may hand in over HTTP in a minute, an hour, a day (UTC); None: any number."""
+
+    per_minute: int | None = 100
+    per_hour: int | None = 2_000
+    per_day: int | None = 10_000
+
+    @property
+    def has_any(self) -> bool:
+        """Whether there is anything to count for."""
+        return (self.per_minute, self.per_hour, self.per_day) != (None, None, None)
+
+    def check(self) -> None:
+        """Raise ValueError on limits that make no sense."""
+        for name in ("per_minute", "per_hour", "per_day"):
+            given = getattr(self, name)
+            if given is not None and not 0 <= given <= _MOST_SENDS:
+                text = f"{name} must be 0 to {_MOST_SENDS}"
+                raise ValueError(text)
+
+
+@value
+class Tenant:
+    """Who sends, and how much of the machine it may have. A weight of its own wins over its tier's."""
+
+    id: TenantId
+    name: str = ""
+    tier: str | None = None
+    weight: float | None = None
+    cap: int | None = None  # at most so many in flight
+    rate_per_second: float | None = None
+    paused: bool = False
+    disabled: bool = False  # accepts nothing, no key opens; what waits is held as when paused
+    default_from: str | None = None
+    from_domains: tuple[str, ...] = ()  # () allows any
+    allowed_networks: tuple[str, ...] = ()  # () allows any
+    limits: ApiLimits | None = None  # None: as configured
+    retry_preset: str | None = None  # None: as configured
+    external_id_is_key: bool = False
+
+    @property
+    def is_held(self) -> bool:
+        """Whether what waits stays where it is."""
+        return self.paused or self.disabled
+
+    def check(self) -> None:
+        """Raise ValueError on a tenant that makes no sense; its text begins with the field."""
+        if self.weight is not None and not LIGHTEST <= self.weight <= HEAVIEST:
+            raise ValueError(f"weight must be {LIGHTEST:g} to {HEAVIEST:g}")
+        if self.cap is not None and not self._is_cap(self.cap):
+            raise ValueError(f"cap must be a whole number from 1 to {LARGEST_CAP}")
+        if self.rate_per_second is not None and not _SLOWEST <= self.rate_per_second <= _FASTEST:
+            raise ValueError(f"rate_per_second must be {_SLOWEST:g} to {_FASTEST:g}")
+        if self.limits is not None:
+            self.limits.check()
+        self._check_senders()
+        self._check_networks()
+
+    @staticmethod
+    def _is_cap(given: object) -> bool:
+        return isinstance(given, int) and 1 <= given <= LARGEST_CAP
+
+    def _check_senders(self) -> None:
+        if self.default_from is not None:
+            local, _, domain = self.default_from.rpartition("@")
+            if not local or not _is_domain(domain):
+                raise ValueError("default_from must be an e-mail address")
+        for domain in self.from_domains:
+            if not _is_domain(domain):
+                raise ValueError(f"from_domains must be names of domains: {domain!r} is none")
+
+    def _check_networks(self) -> None:
+        for network in self.allowed_networks:
+            try:
+                ip_network(network)
+            except ValueError as error:
+                raise ValueError(f"allowed_networks must be IP networks: {error}") from None
+
+
+def _is_domain(text: str) -> bool:
+    return len(text) <= _LONGEST_DOMAIN and _DOMAIN.fullmatch(text) is not None
+
+
+@value
+class Fairness:
+    """How tenants take turns; the defaults and names are the settings' own."""
+
+    enable_round_robin: bool = True
+    max_jobs_per_tenant_batch: int = 3
+    round_robin_base_priority: int = 5
+    priority_increment_per_round: int = 1
+    max_round_robin_priority: int = 1
+
+    def check(self) -> None:
+        """Raise ValueError on settings that make no sense."""
+        if self.max_jobs_per_tenant_batch < 1:
+            raise ValueError("max_jobs_per_tenant_batch must be at least 1")
+        if min(self.round_robin_base_priority, self.max_round_robin_priority) < 1:
+            raise ValueError("priorities start at 1")
+        if self.priority_increment_per_round < 0:
+            raise ValueError("priority_increment_per_round must not be below 0")
+
+
+@value
+class SendLimit:
+    """At most ``count`` jobs of a kind in ``per``, whoever claims them."""
+
+    count: int
+    per: timedelta
+
+    def check(self) -> None:
+        """Raise ValueError on a limit that makes no sense."""
+        if not 1 <= self.count <= _MOST_SENDS or not ZERO < self.per <= _LONGEST_WINDOW:
+            raise ValueError(f"a send limit is 1 to {_MOST_SENDS} jobs in up to {_LONGEST_WINDOW}")
+
+
+@value
+class Standing:
+    """How a tenant fares among the others, for one kind."""
+
+    tenant: TenantId
+    kind: KindName
+    last_processed_at: datetime | None
+    rounds_without_processing: int
+    current_priority: int
+    total_processed: int
+    consecutive_batch_count: int
+    waiting: int
+    in_flight: int
+
+
+@value
+class Key:
+    """What is known of a key; ``tenant`` None: an administrator's. ``hint`` is its beginning, for people."""
+
+    id: KeyId
+    tenant: TenantId | None
+    hint: str
+    created_at: datetime
+    expires_at: datetime | None = None
+    revoked_at: datetime | None = None
+    last_used_at: datetime | None = None
+
+
+@value
+class TooManyKeys:
+    """The tenant has as many live keys as it may: revoke one first."""
+
+    live: tuple[KeyId, ...]

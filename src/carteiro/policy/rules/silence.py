@@ -1,0 +1,38 @@
+"""What libraries say when there was no answer: they name the fault in words of their own."""
+
+from enum import Enum, auto
+
+from carteiro.policy.rules.phrases import Phrases, phrases
+
+
+class Silence(Enum):
+    """Why nobody answered."""
+
+    TIMEOUT = auto()
+    UNTRUSTED = auto()
+    UNREACHED = auto()
+
+
+_WORDS = {
+    Silence.UNTRUSTED: """
+        certificate verify failed | certificate & {expired,invalid,untrusted,not trusted,mismatch}
+        | self signed certificate | local issuer certificate | wrong version number | unknown ca
+        | handshake {failure,failed} | ssl | sslerror | sslv3 | tlsv1 | tls {error,failure,failed}
+        | hostname mismatch | starttls & not {offer,offered,supported}
+    """,
+    Silence.TIMEOUT: """
+        timed out | timeout | timeouterror | time out | etimedout | connecttimeout | readtimeout
+        | deadline exceeded | did not answer
+    """,
+    Silence.UNREACHED: """
+        connection {refused,reset,aborted,closed,lost,broken,error,failed} | connectionrefusederror
+        | connectionreseterror | connecterror | econnrefused | econnreset | enotfound | ehostunreach | broken pipe
+        | name or service not known | nodename nor servname | name resolution | getaddrinfo | name does not resolve
+        | no route to host | {network,host} is unreachable | {network,host} unreachable
+        | {could not,cannot,failed to,unable to} connect | {server,remote} & disconnected | no address associated
+        | eof occurred | remote end closed | could not connect to the endpoint
+    """,
+}
+
+# Trust comes first: libraries speak of a connection that failed in the same breath.
+WORDS = Phrases((phrase, why) for why, text in _WORDS.items() for phrase in phrases(text))

@@ -1,0 +1,100 @@
+"""Tracking, matched: what contradicts the message's tenant or provider changes nothing."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from carteiro.model import DeadReason, MessageId, NoteAnswer, State, TenantId
+from carteiro.policy.tags import tag_value
+from carteiro.ports import Backend
+from support.builders import ACME, BRASA, a_message, dead, retry, sent
+from support.clock import StoreClock
+from support.feedback import a_bounce, a_feedback
+from support.steps import accepted, claimed_and_declared, everything_about, settled
+
+SECOND = timedelta(seconds=1)
+
+
+async def _told(backend: Backend, message: MessageId, **changes: Any) -> NoteAnswer:
+    [answer] = await backend.tracking.note([a_bounce(message, **changes)])
+    return answer
+
+
+async def _sent_through(backend: Backend, provider: str, tenant: str = ACME) -> MessageId:
+    [message] = await accepted(backend.store, a_message(tenant))
+    job = await claimed_and_declared(backend.store, provider=provider)
+    await settled(backend.store, job, sent())
+    return message
+
+
+@pytest.mark.parametrize(
+    ("carrier", "teller", "answer"),
+    [
+        ("ses:eu-west-1", "ses", NoteAnswer.NOTED),
+        ("ses", "resend", NoteAnswer.IGNORED),
+        ("resend", "ses", NoteAnswer.IGNORED),
+        ("resend", "resend", NoteAnswer.NOTED),
+        ("sandbox", "ses", NoteAnswer.IGNORED),
+        ("smtp", "ses", NoteAnswer.NOTED),  # a relay may be SES' own
+    ],
+)
+async def test_only_who_carried_a_message_can_tell_of_it(
+    backend: Backend, carrier: str, teller: str, answer: NoteAnswer
+) -> None:
+    """Another's word neither suppresses an address nor stands on the timeline."""
+    message = await _sent_through(backend, carrier)
+    before = await everything_about(backend, message)
+
+    assert await _told(backend, message, provider=teller) is answer
+
+    is_same = await everything_about(backend, message) == before
+    listed = (await backend.suppressions.list(ACME)).rows
+    assert is_same is (answer is NoteAnswer.IGNORED)
+    assert bool(listed) is not is_same
+
+
+@pytest.mark.parametrize("tenant", [ACME, "Açaí & Co_"])
+async def test_a_tag_of_another_tenant_is_not_believed(backend: Backend, tenant: str) -> None:
+    """Of its own one it is, whatever its name is made of; and where none is told."""
+    await backend.tenants.ensure([TenantId(tenant)])
+    message = await _sent_through(backend, "ses", tenant)
+    before = await everything_about(backend, message)
+    other = await _told(backend, message, provider="ses", tenant_tag=tag_value(BRASA))
+    is_same = await everything_about(backend, message) == before
+    own = await _told(backend, message, provider="ses", tenant_tag=tag_value(tenant))
+    untold = await _told(backend, message, provider="ses", event_id="another")
+
+    assert (other, is_same) == (NoteAnswer.IGNORED, True)
+    assert (own, untold) == (NoteAnswer.NOTED, NoteAnswer.NOTED)
+
+
+@pytest.mark.parametrize("wrong", [{"provider": "resend"}, {"tenant_tag": "another"}])
+async def test_a_doubt_is_not_resolved_by_another(backend: Backend, wrong: dict[str, str]) -> None:
+    """It stays a dead letter."""
+    [message] = await accepted(backend.store, a_message())
+    job = await claimed_and_declared(backend.store, provider="ses")
+    await settled(backend.store, job, dead(DeadReason.IN_DOUBT), in_doubt=1)
+
+    assert await _told(backend, message, **({"provider": "ses"} | wrong)) is NoteAnswer.IGNORED
+
+    row = await backend.reading.message(message)
+    assert row is not None
+    assert row.state is State.FAILED
+    assert await backend.dead_letters.show(message) is not None
+
+
+async def test_who_carried_it_before_the_last_one_can_tell_of_it(
+    backend: Backend, clock: StoreClock
+) -> None:
+    """A doubt that one provider left is resolved by that one, also when another was asked since."""
+    [message] = await accepted(backend.store, a_message())
+    job = await claimed_and_declared(backend.store, provider="ses")
+    await settled(backend.store, job, retry(SECOND, charged=False), in_doubt=1)
+    clock.advance(SECOND)
+    job = await claimed_and_declared(backend.store, provider="resend")
+    await settled(backend.store, job, retry(timedelta(minutes=5)))
+
+    answers = await backend.tracking.note([a_feedback(message, provider="ses")])
+
+    assert answers == [NoteAnswer.RESOLVED]

@@ -1,0 +1,52 @@
+"""What tests send through a provider, and what becomes of it on its way along the path."""
+
+from datetime import timedelta
+from typing import Any
+
+from carteiro.email import make_email
+from carteiro.kinds import Kind
+from carteiro.model import EMAIL, Deferred, Failure, NotMade, Outcome, Rejected, Taken, Unknown
+from carteiro.path.confirm import confirm
+from carteiro.path.deliver import deliver
+from carteiro.ports import Handover, Parcel, Provider
+from support.working import GATEWAY, LONG, a_parcel, always
+
+SENDER = "loja@example.com"
+SOON = timedelta(milliseconds=250)  # for a server that will never answer; ample for one that does
+
+
+def a_mail(to: str = "ana@example.com", **fields: Any) -> Parcel:
+    """A small mail; ``fields`` are those of a request."""
+    return a_parcel(make_email({"to": to, "subject": "s", "text": "t"} | fields))
+
+
+async def sent(
+    provider: Provider,
+    parcel: Parcel | None = None,
+    *,
+    limit: timedelta = LONG,
+    handover: Handover | None = None,
+) -> Outcome:
+    """What becomes of a parcel on its way along the path, within the limit of a call."""
+    kind = Kind(
+        name=EMAIL,
+        provider=provider.name,
+        confirm=confirm,
+        deliver=provider.deliver,
+        policy=always(GATEWAY),
+        declares=True,
+        call_limit=limit,
+    )
+    return await deliver(kind, parcel or a_mail(), handover or Handover(limit))
+
+
+def failure_of(outcome: Outcome) -> Failure:
+    """What went wrong."""
+    assert isinstance(outcome, Rejected | Deferred | NotMade | Unknown), outcome
+    return outcome.failure
+
+
+def id_of(outcome: Outcome) -> str:
+    """The provider's id of a mail that it took."""
+    assert isinstance(outcome, Taken), outcome
+    return outcome.provider_id
