@@ -31,6 +31,7 @@ from carteiro.providers.smtp import SmtpProvider
 from carteiro.stores.sqlite import opening
 from carteiro.telemetry.metrics import definitions
 from carteiro.telemetry.metrics.labels import LAST_ATTEMPT, MOST_CODES, attempt_label
+from carteiro.tickets import archive_metrics
 from carteiro.tickets import metrics as ticket_metrics
 from errors_page import errors_page
 from verdicts_page import verdicts_page
@@ -347,7 +348,8 @@ def _set_ups() -> Sequence[Any]:
 def metrics_page() -> str:
     """Every metric with its type, its labels and what it tells."""
     rows = "".join(_metric_row(each) for each in definitions.METRICS.values())
-    of_tickets = "".join(_metric_row(each, each.name) for each in ticket_metrics.ALL)
+    of_lane = (*ticket_metrics.ALL, *archive_metrics.OWN)
+    of_tickets = "".join(_metric_row(each, each.name) for each in of_lane)
     return (
         f"# Metrics\n\n{NOTE}\n"
         "Every process has a page for Prometheus: at `/metrics` of the API, for administrators\n"

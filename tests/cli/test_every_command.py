@@ -24,11 +24,15 @@ NAMED = {
     *(f"recipient {each}" for each in ("ls", "show", "delete", "erase")),
     *(f"suppression {each}" for each in ("ls", "add", "rm")),
     *(f"inbox {each}" for each in ("ls", "show", "open")),
+    *(f"tickets {each}" for each in ("run", "archive")),
+    *(f"tickets dlq {each}" for each in ("ls", "group", "show", "republish", "purge")),
+    "tickets dlq quarantine",
 }
-SERVERS = {"up", "api", "worker"}  # they print a log, not data
+SERVERS = {"up", "api", "worker", "tickets run", "tickets archive"}  # they print a log, not data
 DESTRUCTIVE = {
     *("tenant erase", "recipient delete", "recipient erase", "erase", "key revoke"),
     *("template delete", "dead purge", "prune", "dead redrive", "admin-token rotate"),
+    *("tickets dlq republish", "tickets dlq purge"),
 }
 SOME_ID = "0190a0a0-0000-7000-8000-000000000000"
 

@@ -7,7 +7,6 @@ known by its place. While MongoDB is away nothing is read, nothing is committed,
 import asyncio
 import random
 import time
-from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
 from carteiro.config import TicketSettings
@@ -17,7 +16,7 @@ from carteiro.tickets.archive_metrics import ArchiveMetrics
 from carteiro.tickets.archived import ArchiveAway
 from carteiro.tickets.dead_letter import opened
 from carteiro.tickets.dlq_log import DeadLetterLog
-from carteiro.tickets.kafka_client import KafkaAway, ensure_dlq_topic
+from carteiro.tickets.kafka_client import have_dlq_topic
 from carteiro.tickets.mongo_archive import MongoArchive
 from carteiro.tickets.ticket import Record
 
@@ -56,7 +55,11 @@ class Archivist:
 
     async def run(self) -> None:
         """Archive until `stop`; a database or a broker that is away is waited for."""
-        beside = [asyncio.create_task(self._alerts.run()), asyncio.create_task(self._have_topic())]
+        # Whoever comes first makes the topic: workers or archives.
+        beside = [
+            asyncio.create_task(each)
+            for each in (self._alerts.run(), have_dlq_topic(self._settings))
+        ]
         await self._log.open()
         events.dlq_consumer_started(topic=self._log.topic, group=self._log.group)
         try:
@@ -121,16 +124,6 @@ class Archivist:
         else:
             events.dlq_consumer_waiting(f"Kafka: {trouble}")
         self._waits_for["Kafka"] = f"Kafka: {trouble}" if trouble else ""
-
-    async def _have_topic(self) -> None:
-        """Whoever comes first makes it: workers or archives."""
-        pause = 1.0
-        while True:
-            with suppress(KafkaAway):
-                await ensure_dlq_topic(self._settings)
-                return
-            await asyncio.sleep(pause)
-            pause = min(2 * pause, LONGEST_WAIT_S)
 
 
 def _age_s(records: list[Record]) -> float:

@@ -7,6 +7,7 @@ does not look like one.
 import asyncio
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ TOPIC_SETTINGS: Mapping[str, str] = {
 }
 
 _PATIENCE_S = 10.0
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 1.0, 30.0
 # What the lane rests on; another value would lose tickets, or another setting says it already.
 _SET_BY_US = frozenset(
     {
@@ -97,6 +99,17 @@ async def ensure_dlq_topic(settings: TicketSettings) -> tuple[str, ...]:
     It is never changed: its owner may have reasons. `KafkaAway` if the brokers do not answer.
     """
     return await asyncio.to_thread(_ensure_dlq_topic, settings)
+
+
+async def have_dlq_topic(settings: TicketSettings) -> None:
+    """Make the topic of dead letters if there is none, as soon as the brokers answer."""
+    pause = _FIRST_PAUSE_S
+    while True:
+        with suppress(KafkaAway):
+            await ensure_dlq_topic(settings)
+            return
+        await asyncio.sleep(pause)
+        pause = min(2 * pause, _LONGEST_PAUSE_S)
 
 
 # --- the file of properties -------------------------------------------------------------------

@@ -413,7 +413,7 @@ def _after(cursor: Cursor) -> Document:
     return {"$or": [{"processed_at": {"$lt": at}}, {"processed_at": at, "ticket_id": {"$lt": id}}]}
 
 
-def _patience(url: str) -> Mapping[str, Any]:
+def _patience(url: str) -> dict[str, Any]:
     """How long is waited for what, unless the address says it."""
     said = url.lower()
     return {name: each for name, each in _PATIENCE_MS.items() if f"{name.lower()}=" not in said}

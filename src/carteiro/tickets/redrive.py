@@ -36,6 +36,7 @@ Answer: TypeAlias = Literal[
 
 MOST_REDRIVES = 5
 PAGE = 20  # with payloads of up to 2 MiB each
+MOST_FAILED = 20  # in a row: then it is Kafka, and the others would only be tried in vain
 STALE_AFTER = timedelta(seconds=60)  # longer than a run needs from claiming a page to marking it
 SENT: frozenset[Answer] = frozenset({"redriven", "again"})
 
@@ -142,6 +143,8 @@ class Redrive:
     ) -> AsyncIterator[list[Redriven]]:
         """Send what matches, page by page: at most ``rate`` a second and ``limit`` in all (0: any number).
 
+        It ends early when Kafka takes none.
+
         What dies again meanwhile is newer than what is looked at, and waits for another time.
         """
         return self._walk(wanted, self._sent, rate, limit)
@@ -157,13 +160,15 @@ class Redrive:
         rate: float | None,
         limit: int,
     ) -> AsyncIterator[list[Redriven]]:
-        sent, cursor = 0, None
-        while True:
+        sent, failed_in_a_row, cursor = 0, 0, None
+        while failed_in_a_row < MOST_FAILED:
             size = min(_page_size(rate), limit - sent) if limit else _page_size(rate)
             page = await self._archive.find(wanted, cursor=cursor, limit=size, is_whole=True)
             done = await work(page.rows)
             yield done
             sent_now = sum(each.answer in SENT for each in done)
+            failed_now = sum(each.answer == "failed" for each in done)
+            failed_in_a_row = 0 if sent_now else failed_in_a_row + failed_now
             sent, cursor = sent + sent_now, page.next
             if cursor is None or (limit and sent >= limit):
                 return

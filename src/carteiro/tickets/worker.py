@@ -2,21 +2,19 @@
 
 import asyncio
 from collections.abc import Mapping
-from contextlib import AsyncExitStack, suppress
+from contextlib import AsyncExitStack
 
 from carteiro.config import TicketSettings
 from carteiro.tickets.alerts import Alerts
 from carteiro.tickets.counter import RetryCounter
 from carteiro.tickets.handlers import Tickets, with_urls
 from carteiro.tickets.http_handler import HttpHandler, http_client
-from carteiro.tickets.kafka_client import KafkaAway, client_options, ensure_dlq_topic
+from carteiro.tickets.kafka_client import client_options, have_dlq_topic
 from carteiro.tickets.kafka_log import KafkaLog
 from carteiro.tickets.metrics import TicketMetrics
 from carteiro.tickets.publisher import Publisher
 from carteiro.tickets.runner import Runner
 from carteiro.tickets.watch import Watch
-
-_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 1.0, 30.0
 
 
 class TicketWorker:
@@ -91,10 +89,5 @@ class TicketWorker:
 
     async def _have_dlq_topic(self) -> None:
         """Tickets need not wait for it: one that dies before the topic is there is kept until it is."""
-        pause = _FIRST_PAUSE_S
-        while self._settings.dlq_enabled:
-            with suppress(KafkaAway):
-                await ensure_dlq_topic(self._settings)
-                return
-            await asyncio.sleep(pause)
-            pause = min(2 * pause, _LONGEST_PAUSE_S)
+        if self._settings.dlq_enabled:
+            await have_dlq_topic(self._settings)

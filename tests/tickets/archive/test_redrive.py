@@ -20,6 +20,7 @@ from carteiro.tickets.mongo_archive import MongoArchive
 from carteiro.tickets.ports import CountsAway
 from carteiro.tickets.publisher import Publisher
 from carteiro.tickets.redrive import (
+    MOST_FAILED,
     MOST_REDRIVES,
     STALE_AFTER,
     Answer,
@@ -420,6 +421,17 @@ async def test_without_redis_nothing_is_sent(kit: Kit) -> None:
     assert kit.produced() == []
     assert await kit.ran() == {"T-1": "redriven"}
     await away.close()
+
+
+async def test_a_kafka_that_takes_nothing_is_not_asked_for_each(kit: Kit) -> None:
+    """Each would take its time, and the rest is dead as before."""
+    many = [a_dead_ticket(a_ticket(f"T-{each}"), at=each) for each in range(MOST_FAILED + 5)]
+    await kit.keep(*many)
+
+    answers = await kit.ran(topic="there-is-no-such-topic")
+
+    assert list(answers.values()) == ["failed"] * MOST_FAILED
+    assert await kit.archive.count(Wanted(states=("dead",))) == len(many)
 
 
 async def test_what_kafka_does_not_take_is_dead_as_before(kit: Kit, kafka: Broker) -> None:
