@@ -355,8 +355,7 @@ async def test_a_broker_that_is_killed_and_comes_back_is_waited_for(mortal: Kafk
     topic = TicketTopic(mortal)
     topic.put(*tickets(3))
     part = (topic.name, 0)
-    options = {"session_timeout_ms": 45000, "reconnect_backoff_max_ms": 500}
-    async with a_member(topic, **options) as member:
+    async with a_member(topic, session_timeout_ms=45000, reconnect_backoff_max_ms=500) as member:
         heard = member.listener
         await until(lambda: len(heard.records) == 3)
         assert await member.log.commit([Commit(part, 2, "")])
@@ -426,7 +425,7 @@ async def test_a_keeper_that_breaks_ends_the_log_with_its_error(broker: Broker) 
 
     class Broken(Listener):
         async def arrived(self, records: Sequence[Record]) -> None:
-            raise LookupError("broken")
+            raise LookupError(f"broken at {records[0].offset}")
 
     topic = TicketTopic(broker)
     topic.put(*tickets(3))
