@@ -1,4 +1,4 @@
-"""The handlers of processes that are killed, as ``carteiro tickets run --app`` loads them; here they are told where to die.
+"""The handlers of processes that are killed, as ``carteiro tickets run --app`` loads them.
 
 Each execution leaves a mark in a file before it begins, and another one when it has succeeded.
 """

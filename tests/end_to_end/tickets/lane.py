@@ -26,6 +26,7 @@ from support.services import PATIENCE
 from support.ticket_topic import QUICK, TicketTopic
 
 _POLL_S = 0.05
+_NO_SUCH_KEY = -2
 
 
 @cache
@@ -164,11 +165,10 @@ class Lane:
         return found
 
     def counters(self) -> dict[str, int]:
-        """Keys that are left of failures of these tickets."""
+        """What is left of failures of these tickets, and for how many seconds; -1: for ever."""
+        keys = [f"ticket:retry_count:{id}" for id in self.expected]
         with redis.Redis.from_url(self.redis_url, decode_responses=True) as client:
-            keys = [f"ticket:retry_count:{id}" for id in self.expected]
-            held = client.mget(keys)
-        return {key: each for key, each in zip(keys, held, strict=True) if each is not None}
+            return {key: left for key in keys if (left := client.ttl(key)) != _NO_SUCH_KEY}
 
     def _marks(self) -> list[dict[str, Any]]:
         with suppress(FileNotFoundError):
@@ -187,8 +187,10 @@ def broken(lane: Lane, disturbances: int) -> list[str]:
         if not what.executions <= executions.get(id, 0) <= what.executions + disturbances:
             faults.append(f"{id}: executed {executions.get(id, 0)} times, not {what.executions}")
         faults += _faults_of_letters(id, what, dead.get(id, []), disturbances)
-    faults += [f"left in Redis: {each}" for each in lane.counters().items()]
-    return faults
+    return [
+        *faults,
+        *(f"kept for ever: {key}" for key, left in lane.counters().items() if left < 0),
+    ]
 
 
 def _faults_of_letters(
@@ -196,11 +198,7 @@ def _faults_of_letters(
 ) -> Iterator[str]:
     if len({each.dlq_id for each in letters}) > 1:
         yield f"{id}: more than one dlq_id"
-    for each in letters:
-        most = max(3, what.executions)
-        if (
-            not what.executions
-            <= each.metadata["retry_count"]
-            <= min(most, what.executions + disturbances)
-        ):
-            yield f"{id}: it died after {each.metadata['retry_count']} failures"
+    most = what.executions + disturbances
+    for failures in (each.metadata["retry_count"] for each in letters):
+        if not what.executions <= failures <= most:
+            yield f"{id}: it died after {failures} failures"

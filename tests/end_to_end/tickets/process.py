@@ -1,4 +1,4 @@
-"""``carteiro tickets run`` as it is run in a process of its own; whatever it needs is imported before that is forked."""
+"""``carteiro tickets run`` in a process of its own, which is forked when all it needs is imported."""
 
 import os
 import sys

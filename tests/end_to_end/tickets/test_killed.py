@@ -38,3 +38,4 @@ def test_a_worker_killed_at_a_named_point_loses_nothing(lane: Lane, plan: Plan) 
         assert worker.exitcode == 0
 
     assert not broken(lane, disturbances=1)
+    assert not lane.counters()
