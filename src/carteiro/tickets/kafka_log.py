@@ -8,7 +8,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from queue import SimpleQueue
@@ -26,8 +26,8 @@ _MOST_AT_ONCE = 500
 _POLL_S = 0.02  # how long an errand may have to wait
 _LOOK_S = 1.0
 _ASK_S = 10.0  # how long a question to the broker may take, while partitions change hands
-_WAITING = 2  # batches that may be on their way to the event loop
 _RETRY_S = 1.0
+_KNOCK_S = 0.5  # how long it is listened for a broker that was away
 
 _OPTIONS = {
     "enable.auto.commit": False,
@@ -53,7 +53,7 @@ class KafkaLog:
         self, options: Mapping[str, object], *, topic: str, group: str, waits: Told
     ) -> None:
         self._topic = topic
-        self._waits = waits
+        self._waits = _Waiting(waits)
         own = {"group.id": group, "error_cb": self._heard_error}
         self._consumer = Consumer({**_OPTIONS, **options, **own})
         self._stopping = threading.Event()
@@ -66,7 +66,12 @@ class KafkaLog:
         member = _Member(self._consumer, keeper, loop, self._stopping, self._waits, self._errands)
         self._ends = member.ends
         with ThreadPoolExecutor(1, thread_name_prefix="tickets") as thread:
-            await loop.run_in_executor(thread, member.poll_until_stopped, self._topic)
+            polling = loop.run_in_executor(thread, member.poll_until_stopped, self._topic)
+            try:
+                await asyncio.shield(polling)
+            finally:  # who is cancelled lets go all the same: the thread needs this loop until its end
+                self._stopping.set()
+                await asyncio.wait([polling])
 
     def stop(self) -> None:
         """Take no more."""
@@ -95,6 +100,18 @@ class KafkaLog:
         self._waits(f"Kafka: {error.str()}")
 
 
+class _Waiting:
+    """Remembers whether anything is waited for, since nobody says that a broker is back."""
+
+    def __init__(self, told: Told) -> None:
+        self._told = told
+        self.is_on = False
+
+    def __call__(self, what: str) -> None:
+        self.is_on = bool(what)
+        self._told(what)
+
+
 class _Member:
     """What is done in the thread that asks."""
 
@@ -104,7 +121,7 @@ class _Member:
         keeper: Keeper,
         loop: asyncio.AbstractEventLoop,
         stopping: threading.Event,
-        waits: Told,
+        waits: _Waiting,
         errands: "SimpleQueue[Callable[[], None]]",
     ) -> None:
         self.ends: dict[Part, int] = {}
@@ -114,11 +131,13 @@ class _Member:
         self._stopping = stopping
         self._waits = waits
         self._errands = errands
-        self._room = threading.Semaphore(_WAITING)
-        self._look_at_ends = 0.0
+        self._taking_in: Future[None] | None = None
+        self._topic = ""
+        self._look_at = 0.0
 
     def poll_until_stopped(self, topic: str) -> None:
         """Ask for records, and do errands, until it is to stop; then leave the group in good order."""
+        self._topic = topic
         self._consumer.subscribe(
             [topic], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._lost
         )
@@ -126,6 +145,7 @@ class _Member:
             while not self._stopping.is_set():
                 self._bring(self._records())
                 self._run_errands()
+                self._look_around()
         finally:
             self._consumer.close()  # revokes what is left
             self._run_errands()  # whoever waits for one learns that it is too late
@@ -133,9 +153,20 @@ class _Member:
     def _run_errands(self) -> None:
         while not self._errands.empty():
             self._errands.get()()
-        if (now := time.monotonic()) >= self._look_at_ends:
-            self._look_at_ends = now + _LOOK_S
+
+    def _look_around(self) -> None:
+        if (now := time.monotonic()) >= self._look_at:
+            self._look_at = now + _LOOK_S
             self._note_ends()
+            if self._waits.is_on:
+                self._knock()
+
+    def _knock(self) -> None:
+        """Ask for the topic: a broker that answers, and has it, is not waited for any more."""
+        with suppress(KafkaException):
+            found = self._consumer.list_topics(self._topic, timeout=_KNOCK_S).topics
+            if self._topic in found and found[self._topic].error is None:
+                self._waits("")
 
     def _note_ends(self) -> None:
         with suppress(KafkaException, RuntimeError):
@@ -161,12 +192,14 @@ class _Member:
         return record_of(message)
 
     def _bring(self, records: list[Record]) -> None:
-        if not records:
-            return
-        self._waits("")
-        self._room.acquire()  # the lane takes in without delay; its window is what keeps us waiting
-        told = asyncio.run_coroutine_threadsafe(self._keeper.arrived(records), self._loop)
-        told.add_done_callback(lambda _: self._room.release())
+        """Hand them over, after the last ones were taken in; meanwhile the next ones are asked for."""
+        if self._taking_in is not None and (records or self._taking_in.done()):
+            self._taking_in.result()  # it takes no time, or raises what must not be passed over
+            self._taking_in = None
+        if records:
+            self._waits("")
+            told = self._keeper.arrived(records)
+            self._taking_in = asyncio.run_coroutine_threadsafe(told, self._loop)
 
     def _assigned(self, _: Consumer, parts: list[TopicPartition]) -> None:
         self._waits("")
@@ -216,6 +249,11 @@ def record_of(message: Message) -> Record:
     )
 
 
+def _are_ours(consumer: Consumer, commits: Iterable[Commit]) -> bool:
+    ours = {_part(each) for each in consumer.assignment()}
+    return all(each.part in ours for each in commits)
+
+
 def _commit(consumer: Consumer, commits: Iterable[Commit]) -> None:
     offsets = [TopicPartition(*each.part, each.offset, metadata=each.notes) for each in commits]
     for each in consumer.commit(offsets=offsets, asynchronous=False) or ():
@@ -230,8 +268,9 @@ def _store(
     stored: "asyncio.Future[bool]",
 ) -> None:
     try:
-        _commit(consumer, commits)
-        is_stored = True
+        is_stored = _are_ours(consumer, commits)  # a broker takes them from any member
+        if is_stored:
+            _commit(consumer, commits)
     except (KafkaException, RuntimeError):  # refused, away, or closed
         is_stored = False
     with suppress(RuntimeError):  # nobody waits any more

@@ -1,0 +1,55 @@
+"""The handlers of processes that are killed, as ``carteiro tickets run --app`` loads them.
+
+Each execution leaves a mark in a file before it begins, and another one when it has succeeded.
+"""
+
+import asyncio
+import json
+import os
+from datetime import timedelta
+from pathlib import Path
+
+from carteiro import tickets
+from carteiro.policy.retry import RetryPolicy
+from carteiro.tickets.counter import RetryCounter
+from carteiro.tickets.kafka_log import KafkaLog
+from carteiro.tickets.publisher import Publisher
+from carteiro.tickets.runner import Runner
+from end_to_end.tickets.points import Plan, Points
+
+_SOON = RetryPolicy(max_attempts=3, base=timedelta(milliseconds=20))
+_MARKS = os.open(os.environ["TICKET_MARKS"], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+_points = Points(Plan.of(os.environ.get("TICKET_PLAN", "")))
+
+_points.around(Runner, "arrived")
+for _name in ("look", "failed", "succeeded", "buried"):
+    _points.around(RetryCounter, _name)
+_points.around(Publisher, "publish")
+_points.around(KafkaLog, "commit")
+
+
+@tickets.handler("BUILD", retry=_SOON)
+async def build(ticket: tickets.Ticket) -> None:
+    """Do as the ticket says: fail the first so many times, fail for good, or take so long."""
+    _points.reach("handler.asked")
+    _mark(ticket, "began")
+    await asyncio.sleep(ticket.fields.get("seconds", 0))
+    if _executions(ticket) <= ticket.fields.get("fails", 0):
+        _points.reach("handler.fails")
+        raise ConnectionError("away")
+    if ticket.fields.get("permanent"):
+        raise tickets.Permanent("never")
+    _mark(ticket, "done")
+    _points.reach("handler.returns")
+
+
+def _executions(ticket: tickets.Ticket) -> int:
+    """How often it was begun, by whomever."""
+    marks = map(json.loads, Path(os.environ["TICKET_MARKS"]).read_bytes().splitlines())
+    return sum(each["id"] == ticket.id and each["what"] == "began" for each in marks)
+
+
+def _mark(ticket: tickets.Ticket, what: str) -> None:
+    """At once: what is in a buffer dies with the process."""
+    mark = {"id": ticket.id, "attempt": ticket.attempt, "what": what, "at": ticket.record.offset}
+    os.write(_MARKS, json.dumps(mark).encode() + b"\n")
