@@ -32,7 +32,11 @@ run: .venv/ready ## start Carteiro on SQLite with the sandbox provider (ARGS=...
 demo: .venv/ready ## play a few minutes of mixed traffic, beside make run (ARGS="--seconds 20")
 	$(BIN)/python demo/play.py $(ARGS)
 
-test: services formatted lint imports types fast-tests slow-tests ## everything that must pass: lint, imports, types, all tests
+# Servers are downloaded and built while files are looked at: neither waits for the other.
+test: .venv/ready ## everything that must pass: lint, imports, types, all tests
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target services formatted lint imports types
+	@$(MAKE) --no-print-directory fast-tests
+	@$(MAKE) --no-print-directory slow-tests
 
 check: formatted lint imports types fast-tests ## what to run before each commit: as test, without the slow ones
 
