@@ -36,6 +36,7 @@ class TicketTopic:
                 "bootstrap.servers": broker.bootstrap_servers,
                 "message.max.bytes": _LARGEST,
                 "linger.ms": 0,
+                "log_level": 0,
             },
             logger=_LOG,
         )

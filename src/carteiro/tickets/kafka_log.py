@@ -93,22 +93,44 @@ class KafkaLog:
         """Store them; whoever is no member any more is refused, and learns the rest by being told so."""
         loop = asyncio.get_running_loop()
         stored: asyncio.Future[bool] = loop.create_future()
-        self._errands.put(partial(_store, self._consumer, commits, loop, stored))
+        self._errands.put(partial(self._store, commits, loop, stored))
         return await stored
 
+    def _store(
+        self,
+        commits: Sequence[Commit],
+        loop: asyncio.AbstractEventLoop,
+        stored: "asyncio.Future[bool]",
+    ) -> None:
+        try:
+            # A broker takes them from any member.
+            is_stored = not self._waits.is_away and _are_ours(self._consumer, commits)
+            if is_stored:
+                _commit(self._consumer, commits)
+        except (KafkaException, RuntimeError):  # refused, away, or closed
+            is_stored = False
+        with suppress(RuntimeError):  # nobody waits any more
+            loop.call_soon_threadsafe(_answer, stored, is_stored)
+
     def _heard_error(self, error: KafkaError) -> None:
-        self._waits(f"Kafka: {error.str()}")
+        is_last = error.code() == KafkaError._ALL_BROKERS_DOWN  # noqa: SLF001 - so it is named
+        self._waits(f"Kafka: {error.str()}", away=is_last)
 
 
 class _Waiting:
-    """Remembers whether anything is waited for, since nobody says that a broker is back."""
+    """Remembers whether anything is waited for, since nobody says that a broker is back.
+
+    ``is_away``: no broker is there. A commit would wait for one as long as a session lasts, and the
+    thread with it, whoever wants to stop.
+    """
 
     def __init__(self, told: Told) -> None:
         self._told = told
-        self.is_on = False
+        self.is_on = self.is_away = False
 
-    def __call__(self, what: str) -> None:
+    def __call__(self, what: str, *, away: bool = False) -> None:
         self.is_on = bool(what)
+        self.is_away = self.is_on and (away or self.is_away)
         self._told(what)
 
 
@@ -220,7 +242,7 @@ class _Member:
     def _revoked(self, _: Consumer, parts: list[TopicPartition]) -> None:
         commits = self._tell(self._keeper.revoked([_part(each) for each in parts]))
         self._run_errands()  # commits that were asked for before must not come after the last ones
-        if commits:
+        if commits and not self._waits.is_away:
             with suppress(KafkaException):  # then it is read again
                 _commit(self._consumer, commits)
         self._consumer.incremental_unassign(parts)
@@ -259,22 +281,6 @@ def _commit(consumer: Consumer, commits: Iterable[Commit]) -> None:
     for each in consumer.commit(offsets=offsets, asynchronous=False) or ():
         if each.error is not None:
             raise KafkaException(each.error)
-
-
-def _store(
-    consumer: Consumer,
-    commits: Sequence[Commit],
-    loop: asyncio.AbstractEventLoop,
-    stored: "asyncio.Future[bool]",
-) -> None:
-    try:
-        is_stored = _are_ours(consumer, commits)  # a broker takes them from any member
-        if is_stored:
-            _commit(consumer, commits)
-    except (KafkaException, RuntimeError):  # refused, away, or closed
-        is_stored = False
-    with suppress(RuntimeError):  # nobody waits any more
-        loop.call_soon_threadsafe(_answer, stored, is_stored)
 
 
 def _answer(stored: "asyncio.Future[bool]", is_stored: bool) -> None:  # noqa: FBT001 - as a loop calls it
