@@ -175,9 +175,10 @@ class MemoryGraves:
     def __init__(self) -> None:
         self.deaths: list[Death] = []
         self.fails = 0
+        self.keeps_all = True
         self.before: Callable[[Death], None] = lambda _: None
 
-    async def publish(self, death: Death) -> None:
+    async def publish(self, death: Death) -> bool:
         """Keep it, or fail."""
         self.before(death)
         await asyncio.sleep(0)
@@ -185,6 +186,7 @@ class MemoryGraves:
             self.fails -= 1
             raise PublishFailed("away", error_type="TimeoutError", is_permanent=False)
         self.deaths.append(death)
+        return self.keeps_all
 
     @property
     def reasons(self) -> Mapping[TicketId, str]:

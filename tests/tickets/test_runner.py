@@ -38,6 +38,7 @@ class Lane:
         self.most_under_way = 0
         self.gates: dict[str, asyncio.Event] = {}
         self.is_out = False
+        self.metrics = TicketMetrics(["BUILD"])
 
     async def handle(self, ticket: Ticket) -> None:
         """Fail as often as the ticket says, wait for its gate if it has one."""
@@ -68,7 +69,7 @@ class Lane:
             log=self.log,
             counter=self.counter,
             graves=self.graves,
-            watch=Watch(TicketMetrics(["BUILD"])),
+            watch=Watch(self.metrics),
         )
 
     @asynccontextmanager
@@ -466,6 +467,17 @@ async def test_stopping_at_once_waits_for_nothing_and_commits_what_has_ended() -
         runner.stop_now()
     assert lane.log.committed == 1
     assert lane.done == ["good"]
+
+
+async def test_a_dead_letter_that_could_not_be_kept_whole_is_counted_as_oversized() -> None:
+    """It can be redriven from its own topic alone, for as long as that keeps it."""
+    lane = Lane()
+    lane.graves.keeps_all = False
+    lane.log.put("large", permanent=True)
+    async with lane.working():
+        await lane.until(lambda: lane.log.committed == 1)
+    line = b'worker_agent_dlq_messages_total{reason="oversized",task_type="BUILD"} 1.0'
+    assert line in lane.metrics.page().splitlines()
 
 
 @pytest.mark.parametrize("error", [SystemExit, asyncio.CancelledError, TimeoutError, GeneratorExit])

@@ -56,24 +56,22 @@ class Burying:
                 self._watch.held(death)
                 partition.held += 1  # its key stays where it is, until somebody decides
                 return
-            await self._publish(death)
+            is_whole = await self._publish(death)
             if not partition.is_live:
                 return
             await self._counter.buried(work.ticket.id, work.ticket.record.place)
             if partition.is_live:
-                self._watch.buried(death)
+                self._watch.buried(death, is_whole=is_whole)
                 self._ended(work)
         finally:
             del partition.burials[work]
 
-    async def _publish(self, death: Death) -> None:
+    async def _publish(self, death: Death) -> bool:
         pause = _FIRST_PAUSE_S
         while True:
             try:
-                await self._graves.publish(death)
+                return await self._graves.publish(death)
             except PublishFailed as error:
                 self._watch.publish_failed(error)
-                await asyncio.sleep(pause)
-                pause = min(2 * pause, _LONGEST_PAUSE_S)
-            else:
-                return
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE_S)

@@ -72,6 +72,7 @@ class Envelope:
     key: bytes
     value: bytes
     headers: Headers
+    is_whole: bool = True
 
 
 @value
@@ -124,7 +125,7 @@ def forms(death: Death, *, published_at_ms: int, group: str) -> Iterator[Envelop
     if record.body is not None:
         told = (METADATA, orjson.dumps(shortest))
         yield Envelope(key, record.body, (*headers, told))
-    yield Envelope(key, _named(death, shortest | _pointer(record)), headers)
+    yield Envelope(key, _named(death, shortest | _pointer(record)), headers, is_whole=False)
 
 
 def size(made: Envelope) -> int:

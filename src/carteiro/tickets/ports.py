@@ -122,6 +122,9 @@ class FailureCounter(Protocol):
 class DeadLetterTopic(Protocol):
     """Keeps dead letters."""
 
-    async def publish(self, death: Death) -> None:
-        """Returns when it is safe; raises `PublishFailed` when that is not known, or cannot be."""
+    async def publish(self, death: Death) -> bool:
+        """Returns when it is safe, and whether all of the ticket is in it, or only where it stood.
+
+        Raises `PublishFailed` when it is not known to be safe, or cannot be.
+        """
         ...

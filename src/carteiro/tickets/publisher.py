@@ -84,8 +84,8 @@ class Publisher:
         except KafkaException as error:
             raise refusal(settings, error) from None
 
-    async def publish(self, death: Death) -> None:
-        """Put a dead letter into its topic, in the fullest form that the topic takes."""
+    async def publish(self, death: Death) -> bool:
+        """Put a dead letter into its topic, in the fullest form that the topic takes; whether that has its bytes."""
         try:
             written = await self._published(death)
         except PublishFailed as failed:
@@ -94,6 +94,7 @@ class Publisher:
             await self._look_if_missing(self._topic, [failed])
             raise
         events.dlq_published(death, topic=self._topic, size_bytes=size(written))
+        return written.is_whole
 
     async def send(self, topic: str, envelopes: Sequence[Envelope]) -> list[PublishFailed | None]:
         """Put each into a topic as it is; for each why it failed, if it did."""

@@ -10,7 +10,7 @@ from carteiro.tickets.lanes import Work
 from carteiro.tickets.metrics import TicketMetrics
 from carteiro.tickets.ports import Part
 from carteiro.tickets.publisher import PublishFailed
-from carteiro.tickets.ticket import TaskType
+from carteiro.tickets.ticket import Reason, TaskType
 
 Alert = Callable[[Death], None]
 
@@ -65,9 +65,10 @@ class Watch:
                 why=str(error),
             )
 
-    def buried(self, death: Death) -> None:
-        """The broker has its dead letter."""
-        self._metrics.died(death.ticket.type, death.reason, failures=death.failures)
+    def buried(self, death: Death, *, is_whole: bool) -> None:
+        """The broker has its dead letter; one that is not whole can be redriven only from its own topic."""
+        reason: Reason = death.reason if is_whole else "oversized"
+        self._metrics.died(death.ticket.type, reason, failures=death.failures)
 
     def held(self, death: Death) -> None:
         """It is dead, and dead letters are switched off: it stays, with all of its key."""
