@@ -12,10 +12,10 @@ SECONDS ?= 60
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test check format formatted lint imports types fast-tests slow-tests cover docs bench prove recovery services clean
+.PHONY: help run demo test check format formatted lint imports types fast-tests slow-tests cover docs bench prove prove-tickets recovery services clean
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .venv/ready: pyproject.toml constraints.txt
 	@test -n "$(PYTHON)" || { \
@@ -77,6 +77,9 @@ bench: .venv/ready ## measure, beside a peer and the raw store in the same run
 
 prove: .venv/ready ## kill real processes RUNS times, reproducibly by SEED, on STORE (sqlite, postgres, redis+sqlite, redis+postgres), and check that nothing is lost
 	$(BIN)/python tests/end_to_end/crash/prove.py --runs $(RUNS) --seed $(SEED) --store $(or $(STORE),sqlite)
+
+prove-tickets: .venv/ready ## kill workers of the ticket lane, restart its servers, RUNS times, reproducibly by SEED, and check that nothing is lost
+	$(BIN)/python tests/end_to_end/tickets/prove.py --runs $(RUNS) --seed $(SEED)
 
 recovery: .venv/ready ## lose the queue in every way, then kill processes and servers for SECONDS, all under load, on STORE; print how long it takes to recover
 	$(BIN)/python tests/end_to_end/crash/recovery.py --seconds $(SECONDS) --seed $(SEED) --store $(or $(STORE),redis+postgres)

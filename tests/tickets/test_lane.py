@@ -310,16 +310,16 @@ async def test_a_broker_that_is_away_gets_the_dead_letter_when_it_is_back(
 async def test_a_ticket_that_waits_for_another_try_goes_to_whoever_has_it_next(
     site: Opens,
 ) -> None:
-    """With what it has failed; the one who had it does not run it again."""
-    here = site()
-    bad = here.put("bad", fails=1)
+    """With what it has failed; the one who had it keeps the others waiting."""
+    here = site(partitions=2)
+    ids = [here.put(f"bad{each}", fails=1, partition=each) for each in range(2)]
     async with here.working(retry=NEVER_AGAIN):
-        await until(lambda: counted(bad)[0] == "1")
-        async with here.working() as _:
-            pass  # comes and goes: nothing moves to it that would be lost
-    async with here.working():
-        await here.topic.until_committed(1)
-    assert here.runs == [(bad, 1), (bad, 2)]
+        await until(lambda: [counted(id)[0] for id in ids] == ["1", "1"])
+        async with here.working():
+            await until(lambda: sorted(here.topic.committed()) == [0, 1], every_s=0.05)
+    [moved] = here.done
+    assert sorted(here.runs) == sorted([(ids[0], 1), (ids[1], 1), (moved, 2)])
+    assert counted(moved)[0] is None
 
 
 async def test_a_handler_under_way_may_end_before_its_partition_goes(site: Opens) -> None:
