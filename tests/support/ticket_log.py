@@ -157,12 +157,7 @@ class MemoryCounter:
         self.failures[id] = max(self.failures[id] + 1, at_least)
         return self.failures[id]
 
-    async def succeeded(self, ids: Sequence[TicketId]) -> None:
-        """Forget them."""
-        for id in ids:
-            self.failures.pop(id, None)
-
-    async def buried(self, id: TicketId, place: str) -> None:
+    async def ended(self, id: TicketId, place: str) -> None:
         """Forget its failures, remember its place."""
         if not self.away:
             self.failures.pop(id, None)

@@ -111,26 +111,14 @@ async def test_a_count_is_never_below_what_was_counted_elsewhere(server: RedisSe
         assert await it.counter.failed("a", at_least=2) == 4
 
 
-async def test_a_success_forgets_the_failures(server: RedisServer) -> None:
-    """The next failure of a ticket of this name is its first."""
-    async with watched(server.url) as it:
-        await it.counter.failed("a", at_least=1)
-        await it.counter.failed("b", at_least=1)
-
-        await it.counter.succeeded(["a", "never-failed"])
-        await it.counter.succeeded([])
-
-        assert held(server) == {"ticket:retry_count:b": "1"}
-
-
-async def test_a_burial_moves_the_count_to_the_mark_in_one_transaction(server: RedisServer) -> None:
-    """A crash in between would run a dead ticket again."""
+async def test_an_end_moves_the_count_to_the_mark_in_one_transaction(server: RedisServer) -> None:
+    """A crash in between would run a ticket again, from its first attempt."""
     async with watched(server.url) as it:
         await it.counter.failed("a", at_least=3)
         with redis.Redis.from_url(server.url) as client:
             client.config_resetstat()
 
-            await it.counter.buried("a", PLACE)
+            await it.counter.ended("a", PLACE)
 
             assert client.info("commandstats")["cmdstat_exec"]["calls"] == 1
         assert held(server) == {"ticket:dlq_done:a": PLACE}
@@ -177,7 +165,7 @@ async def test_a_key_of_another_kind_is_no_outage(server: RedisServer) -> None:
     async with watched(server.url) as it:
         assert await it.counter.look(["a"]) == [NOTHING]
         assert await it.counter.failed("a", at_least=2) == 2
-        await it.counter.buried("a", PLACE)
+        await it.counter.ended("a", PLACE)
 
         assert it.changes == []
         assert held(server) == {"ticket:dlq_done:a": PLACE}
@@ -197,7 +185,7 @@ async def test_a_server_that_forgot_the_script_is_told_again(server: RedisServer
 async def test_many_at_once_are_all_counted(server: RedisServer) -> None:
     """There are fewer connections than tickets."""
     ids = [f"ticket-{number}" for number in range(200)]
-    async with watched(server.url) as it:
+    async with watched(server.url, patience=timedelta(minutes=1)) as it:
         counts = await asyncio.gather(*(it.counter.failed(id, at_least=1) for id in ids))
 
         assert (counts, it.changes) == ([1] * 200, [])
@@ -225,15 +213,19 @@ async def live_a_life(it: Watched) -> None:
     counter = it.counter
     assert [await counter.failed("dies", at_least=each) for each in (1, 2, 3)] == [1, 2, 3]
     assert await counter.look(["dies", "new"]) == [Standing(3, ""), NOTHING]
-    await counter.buried("dies", PLACE)
+    await counter.ended("dies", PLACE)
     assert await counter.failed("succeeds", at_least=1) == 1
-    await counter.succeeded(["succeeds"])
+    await counter.ended("succeeds", PLACE)
     assert await counter.failed("waits", at_least=2) == 2
     known = await counter.look(["dies", "succeeds", "waits"])
-    assert known == [Standing(0, PLACE), NOTHING, Standing(2, "")]
+    assert known == [Standing(0, PLACE), Standing(0, PLACE), Standing(2, "")]
 
 
-OF_A_LIFE = {"ticket:dlq_done:dies": PLACE, "ticket:retry_count:waits": "2"}
+OF_A_LIFE = {
+    "ticket:dlq_done:dies": PLACE,
+    "ticket:dlq_done:succeeds": PLACE,
+    "ticket:retry_count:waits": "2",
+}
 
 
 async def test_a_life_without_redis_is_written_when_it_comes(mortal: RedisServer) -> None:
@@ -304,7 +296,7 @@ async def test_a_count_from_before_a_burial_is_void(mortal: RedisServer) -> None
         for failures in (1, 2, 3):
             await it.counter.failed("a", at_least=failures)
         mortal.stop()
-        await it.counter.buried("a", PLACE)
+        await it.counter.ended("a", PLACE)
         assert await it.counter.failed("a", at_least=1) == 1
         mortal.start()
         await it.is_back()
@@ -337,8 +329,7 @@ async def test_without_an_address_it_is_away_and_says_nothing() -> None:
     """That is what was asked for."""
     async with watched("") as it:
         assert await it.counter.failed("a", at_least=2) == 2
-        await it.counter.succeeded(["a"])
-        await it.counter.buried("a", PLACE)
+        await it.counter.ended("a", PLACE)
 
         assert await it.counter.look(["a"]) == [NOTHING]
         assert (it.counter.is_up, it.changes, it.counter._owed) == (False, [], {})

@@ -59,7 +59,7 @@ class Burying:
             is_whole = await self._publish(death)
             if not partition.is_live:
                 return
-            await self._counter.buried(work.ticket.id, work.ticket.record.place)
+            await self._counter.ended(work.ticket.id, work.ticket.record.place)
             if partition.is_live:
                 self._watch.buried(death, is_whole=is_whole)
                 self._ended(work)

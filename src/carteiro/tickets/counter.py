@@ -31,7 +31,7 @@ TIME_TO_LIVE_S = 604_800  # 7 days, as long as the topic keeps a ticket
 PATIENCE = timedelta(milliseconds=200)
 MOST_OWED = 100_000  # tickets; beyond it the oldest debts are forgotten
 
-_COUNT, _BURIED = "ticket:retry_count:", "ticket:dlq_done:"
+_COUNT, _ENDED = "ticket:retry_count:", "ticket:dlq_done:"
 _SCRIPT = (files("carteiro.tickets") / "count_failure.lua").read_text(encoding="utf-8")
 _CONNECTIONS = 10
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 2.0
@@ -45,11 +45,11 @@ _T = TypeVar("_T")
 
 @value
 class _Debt:
-    """What Redis should have: ``fresh`` if what it had before is void, ``buried_at`` '' if it is not told."""
+    """What Redis should have: ``fresh`` if what it had before is void, ``ended_at`` '' if it is not told."""
 
     failures: int
     fresh: bool
-    buried_at: str = ""
+    ended_at: str = ""
 
 
 NOTHING = Standing(0, "")
@@ -85,7 +85,7 @@ class RetryCounter:
 
     async def look(self, ids: Sequence[TicketId]) -> list[Standing]:
         """What is known of each, in one question to Redis for all of them."""
-        keys = [_COUNT + id for id in ids] + [_BURIED + id for id in ids]
+        keys = [_COUNT + id for id in ids] + [_ENDED + id for id in ids]
         held = await self._asked(lambda redis: _texts(redis, keys)) if keys else []
         if held is None:
             return [self._known_here(id) for id in ids]
@@ -100,23 +100,13 @@ class RetryCounter:
         count = await self._asked(lambda _: self._counted(id, more=1, at_least=at_least))
         if count is None:
             debt = self._owed.get(id, _NO_DEBT)
-            self._owe(id, _Debt(max(debt.failures, at_least), debt.fresh, debt.buried_at))
+            self._owe(id, _Debt(max(debt.failures, at_least), debt.fresh, debt.ended_at))
             return at_least
         return int(count)
 
-    async def succeeded(self, ids: Sequence[TicketId]) -> None:
-        """Forget the failures of these."""
-        if not ids:
-            return
-        gone = await self._asked(lambda redis: redis.delete(*(_COUNT + id for id in ids)))
-        if gone is None:
-            for id in ids:
-                buried_at = self._owed.get(id, _NO_DEBT).buried_at
-                self._owe(id, _Debt(0, fresh=True, buried_at=buried_at))
-
-    async def buried(self, id: TicketId, place: str) -> None:
-        """Forget its failures and remember that this record is dead-lettered, both or neither."""
-        debt = _Debt(0, fresh=True, buried_at=place)
+    async def ended(self, id: TicketId, place: str) -> None:
+        """Forget its failures and remember that this record needs nothing any more, both or neither."""
+        debt = _Debt(0, fresh=True, ended_at=place)
         if await self._asked(lambda redis: _written(redis, [(id, debt)])) is None:
             self._owe(id, debt)
 
@@ -124,7 +114,7 @@ class RetryCounter:
         """Forget all that is known of these, for sure: unlike all others it waits, and raises `CountsAway`."""
         if self._client is None or not ids:
             return
-        keys = [kind + id for id in ids for kind in (_COUNT, _BURIED)]
+        keys = [kind + id for id in ids for kind in (_COUNT, _ENDED)]
         try:
             await self._in_time(self._client.delete(*keys), _PAYING_PATIENCE_S)
         except (RedisError, OSError) as error:
@@ -183,7 +173,7 @@ class RetryCounter:
 
     def _known_here(self, id: TicketId) -> Standing:
         debt = self._owed.get(id)
-        return NOTHING if debt is None else Standing(debt.failures, debt.buried_at)
+        return NOTHING if debt is None else Standing(debt.failures, debt.ended_at)
 
     def _owe(self, id: TicketId, debt: _Debt) -> None:
         if self._client is None:
@@ -268,8 +258,8 @@ def _write(pipeline: Pipeline, id: TicketId, debt: _Debt) -> None:
         pipeline.eval(_SCRIPT, 1, count, 0, debt.failures, TIME_TO_LIVE_S)
     elif debt.fresh:
         pipeline.delete(count)
-    if debt.buried_at:
-        pipeline.set(_BURIED + id, debt.buried_at, ex=TIME_TO_LIVE_S)
+    if debt.ended_at:
+        pipeline.set(_ENDED + id, debt.ended_at, ex=TIME_TO_LIVE_S)
 
 
 def _heard(asking: Future[Any]) -> None:

@@ -36,6 +36,7 @@ _OPTIONS = {
     "partition.assignment.strategy": "cooperative-sticky",
     "queued.max.messages.kbytes": 16384,
     "fetch.wait.max.ms": 100,
+    "session.timeout.ms": 10_000,  # heartbeats have a thread of their own; a killed worker's tickets wait so long
     "fetch.error.backoff.ms": 100,
 }
 

@@ -86,10 +86,10 @@ class TicketLog(Protocol):
 
 @value
 class Standing:
-    """What is remembered of a ticket: how often it failed, and the place of its record that is a dead letter, or ""."""
+    """What is remembered of a ticket: its failures, and the place of its record that has come to its end, or ""."""
 
     failures: int
-    buried_at: str
+    ended_at: str
 
 
 class CountsAway(CarteiroError):
@@ -110,12 +110,11 @@ class FailureCounter(Protocol):
         """One more failure: how many there are now, ``at_least`` as many as the caller knows of."""
         ...
 
-    async def succeeded(self, ids: Sequence[TicketId]) -> None:
-        """Forget their failures."""
-        ...
+    async def ended(self, id: TicketId, place: str) -> None:
+        """It is done, or its dead letter is stored: forget its failures, and remember the place of its record.
 
-    async def buried(self, id: TicketId, place: str) -> None:
-        """Its dead letter is stored: forget its failures, and remember the place of its record."""
+        Whoever reads that record again, because we could not commit, must not begin with the first attempt.
+        """
         ...
 
 

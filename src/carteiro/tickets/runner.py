@@ -176,8 +176,8 @@ class Runner:
         return work
 
     def _take_in(self, work: Work, standing: Standing) -> None:
-        if standing.buried_at and standing.buried_at == work.ticket.record.place:
-            self._leave(work)  # the broker had its dead letter before we could commit
+        if standing.ended_at and standing.ended_at == work.ticket.record.place:
+            self._leave(work)  # it had come to its end before it could be committed
             return
         work.failures = max(work.failures, standing.failures)
         if work.line is None or work.failures:
@@ -197,8 +197,10 @@ class Runner:
     async def _succeeded(self, work: Work, line: Line) -> None:
         if line.health.succeeded(work.began, time.monotonic()):
             self._watch.outage_ended(line.type)
-        if work.failures:
-            await self._counter.succeeded([work.ticket.id])
+        if (
+            work.failures
+        ):  # killed before the commit, the next owner must not begin again with the first attempt
+            await self._counter.ended(work.ticket.id, work.ticket.record.place)
         self._watch.done(work)
         self._ended(work)
 

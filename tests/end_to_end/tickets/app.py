@@ -7,7 +7,6 @@ import asyncio
 import json
 import os
 from datetime import timedelta
-from pathlib import Path
 
 from carteiro import tickets
 from carteiro.policy.retry import RetryPolicy
@@ -22,7 +21,7 @@ _MARKS = os.open(os.environ["TICKET_MARKS"], os.O_WRONLY | os.O_APPEND | os.O_CR
 _points = Points(Plan.of(os.environ.get("TICKET_PLAN", "")))
 
 _points.around(Runner, "arrived")
-for _name in ("look", "failed", "succeeded", "buried"):
+for _name in ("look", "failed", "ended"):
     _points.around(RetryCounter, _name)
 _points.around(Publisher, "publish")
 _points.around(KafkaLog, "commit")
@@ -34,19 +33,13 @@ async def build(ticket: tickets.Ticket) -> None:
     _points.reach("handler.asked")
     _mark(ticket, "began")
     await asyncio.sleep(ticket.fields.get("seconds", 0))
-    if _executions(ticket) <= ticket.fields.get("fails", 0):
+    if ticket.attempt <= ticket.fields.get("fails", 0):
         _points.reach("handler.fails")
         raise ConnectionError("away")
     if ticket.fields.get("permanent"):
         raise tickets.Permanent("never")
     _mark(ticket, "done")
     _points.reach("handler.returns")
-
-
-def _executions(ticket: tickets.Ticket) -> int:
-    """How often it was begun, by whomever."""
-    marks = map(json.loads, Path(os.environ["TICKET_MARKS"]).read_bytes().splitlines())
-    return sum(each["id"] == ticket.id and each["what"] == "began" for each in marks)
 
 
 def _mark(ticket: tickets.Ticket, what: str) -> None:

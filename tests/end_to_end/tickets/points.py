@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-OPERATIONS = ("arrived", "look", "failed", "succeeded", "publish", "buried", "commit")
+OPERATIONS = ("arrived", "look", "failed", "publish", "ended", "commit")
 POINTS = (
     *(f"{operation}.{step}" for operation in OPERATIONS for step in ("asked", "answered")),
     "handler.asked",

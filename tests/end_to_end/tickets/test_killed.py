@@ -15,8 +15,8 @@ _AGAIN = (
     ("handler.returns", 3),
     ("failed.answered", 4),
     ("publish.answered", 3),
-    ("buried.answered", 3),
-    ("commit.answered", 3),
+    ("ended.answered", 3),
+    ("commit.answered", 2),
 )
 _PLANS = [*map(Plan, POINTS), *(Plan(*each) for each in _AGAIN)]
 
