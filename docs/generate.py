@@ -31,6 +31,7 @@ from carteiro.providers.smtp import SmtpProvider
 from carteiro.stores.sqlite import opening
 from carteiro.telemetry.metrics import definitions
 from carteiro.telemetry.metrics.labels import LAST_ATTEMPT, MOST_CODES, attempt_label
+from carteiro.tickets import archive_metrics
 from carteiro.tickets import metrics as ticket_metrics
 from errors_page import errors_page
 from verdicts_page import verdicts_page
@@ -336,6 +337,7 @@ def metrics_page() -> str:
     """Every metric with its type, its labels and what it tells."""
     rows = "".join(_metric_row(each) for each in definitions.METRICS.values())
     of_tickets = "".join(_metric_row(each, each.name) for each in ticket_metrics.ALL)
+    of_archives = "".join(_metric_row(each, each.name) for each in archive_metrics.ALL)
     return (
         f"# Metrics\n\n{NOTE}\n"
         "Every process has a page for Prometheus: at `/metrics` of the API, for administrators\n"
@@ -352,10 +354,14 @@ def metrics_page() -> str:
         f"`{definitions.OTHER}`. `attempt`: from {LAST_ATTEMPT} on together, as `{attempt_label(LAST_ATTEMPT)}`.\n"
         "`route`: the template of an address, `none` where there is none such.\n\n"
         "## The ticket lane\n\n"
-        "`carteiro tickets` has a page of its own, at `tickets.metrics_host` and `tickets.metrics_port`.\n\n"
+        "`carteiro tickets run` and `carteiro tickets archive` have a page each, at `tickets.metrics_host` and\n"
+        "`tickets.metrics_port`: sum over processes what is a counter, and lag and keys; take the worst of the others.\n\n"
         "| metric | type | labels | what it tells |\n| --- | --- | --- | --- |\n"
         f"{of_tickets}\n"
-        f"`task_type`: those that have a handler, all others together as `{definitions.OTHER}`.\n"
+        f"`task_type`: those that have a handler, all others together as `{definitions.OTHER}`.\n\n"
+        "Of an archive:\n\n"
+        "| metric | type | labels | what it tells |\n| --- | --- | --- | --- |\n"
+        f"{of_archives}"
     )
 
 

@@ -22,6 +22,7 @@ from carteiro.providers.resend.letter import MESSAGE_TAG, REVISION_TAG, TENANT_T
 from carteiro.providers.resend.provider import REPLAYS_FOR
 from carteiro.stores.sqlite.opening import _OLDEST_SQLITE
 from carteiro.telemetry.metrics.definitions import METRICS
+from carteiro.tickets import archive_metrics
 from carteiro.tickets import metrics as ticket_metrics
 from support.pages import REPOSITORY, pages, text_of
 
@@ -115,7 +116,7 @@ def test_the_table_of_commands_is_what_make_offers() -> None:
 def test_a_metric_that_is_named_exists(page: str) -> None:
     """Whoever builds an alert on a page gets figures."""
     known = {metric.full_name for metric in METRICS.values()}
-    known |= {metric.name for metric in ticket_metrics.ALL}
+    known |= {metric.name for metric in (*ticket_metrics.ALL, *archive_metrics.ALL)}
     series = {name + end for name in known for end in _SERIES}
 
     assert set(_METRIC.findall(text_of(page))) - known - series == set()
