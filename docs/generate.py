@@ -355,7 +355,7 @@ def metrics_page() -> str:
         "`route`: the template of an address, `none` where there is none such.\n\n"
         "## The ticket lane\n\n"
         "`carteiro tickets run` and `carteiro tickets archive` have a page each, at `tickets.metrics_host` and\n"
-        "`tickets.metrics_port`: sum over processes what is a counter, and lag and keys; take the worst of the others.\n\n"
+        "`tickets.metrics_port`. Counters, lag and keys are those of one process: sum them.\n\n"
         "| metric | type | labels | what it tells |\n| --- | --- | --- | --- |\n"
         f"{of_tickets}\n"
         f"`task_type`: those that have a handler, all others together as `{definitions.OTHER}`.\n\n"

@@ -52,7 +52,9 @@ def test_the_chart_has_the_defaults_of_the_settings(tmp_path: Path) -> None:
     elsewhere = {"bootstrap_servers", "redis", "mongo"}
 
     differing = {
-        name for name in type(DEFAULTS).model_fields if getattr(written, name) != getattr(DEFAULTS, name)
+        name
+        for name in type(DEFAULTS).model_fields
+        if getattr(written, name) != getattr(DEFAULTS, name)
     }
     assert differing == elsewhere
 
@@ -83,7 +85,9 @@ def test_a_pod_is_asked_where_it_answers(name: str) -> None:
     """On the port of its figures, which it is told, and at addresses that it has."""
     [container] = pod_of(name, **CHANGES)["containers"]
     given = {each["name"]: each["value"] for each in container["env"]}
-    settings = load(environ={"CARTEIRO_TICKETS_METRICS_PORT": given["CARTEIRO_TICKETS_METRICS_PORT"]})
+    settings = load(
+        environ={"CARTEIRO_TICKETS_METRICS_PORT": given["CARTEIRO_TICKETS_METRICS_PORT"]}
+    )
     [port] = container["ports"]
     probes = [container[each]["httpGet"] for each in ("livenessProbe", "readinessProbe")]
 
@@ -148,9 +152,15 @@ def test_helm_makes_the_same_of_it(changes: dict[str, Any]) -> None:
     ours = theirs = list(rendered(CHART, **changes).values())
     helm = shutil.which("helm")
     if helm is not None:
-        given = [f"--set-json={path.replace('__', '.')}={json.dumps(each)}" for path, each in changes.items()]
+        given = [
+            f"--set-json={path.replace('__', '.')}={json.dumps(each)}"
+            for path, each in changes.items()
+        ]
         ran = subprocess.run(
-            [helm, "template", "tickets", str(CHART), *given], capture_output=True, text=True, check=True
+            [helm, "template", "tickets", str(CHART), *given],
+            capture_output=True,
+            text=True,
+            check=True,
         )
         theirs = list(yaml.safe_load_all(ran.stdout))
 

@@ -14,10 +14,8 @@ _RANGE = re.compile(r"range \$(\w+), \$(\w+) := (\S+)")
 _INCLUDE = re.compile(r'include \(print \$\.Template\.BasePath "/([\w.]+)"\) \.')
 
 
-def rendered(
-    chart: Path, *, release: str = "tickets", **changes: Any
-) -> dict[tuple[str, str], dict[str, Any]]:
-    """What is made of a chart, by kind and name; ``changes`` are values, with ``__`` for each dot."""
+def rendered(chart: Path, **changes: Any) -> dict[tuple[str, str], dict[str, Any]]:
+    """What is made of a chart by kind and name, installed as ``tickets``; ``changes`` are values, ``__`` for a dot."""
     values = yaml.safe_load((chart / "values.yaml").read_text("utf-8"))
     for path, changed in changes.items():
         *folders, name = path.split("__")
@@ -26,7 +24,7 @@ def rendered(
             place = place[each]
         assert name in place, f"the chart has no value {path}"
         place[name] = changed
-    return _Rendering(chart / "templates", {"Values": values, "Release": {"Name": release}}).all()
+    return _Rendering(chart / "templates", {"Values": values, "Release": {"Name": "tickets"}}).all()
 
 
 class _Rendering:

@@ -1,6 +1,7 @@
-"""The ticket lane as processes: a worker and an archive in a folder, with topics, a group and a database of their own."""
+"""The ticket lane as processes: a worker and an archive in a folder, with topics, group and database of their own."""
 
 import logging
+import re
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -111,10 +112,10 @@ class Lane:
         ):
             self._until_committed(topic, group)
 
-    def until_said(self, name: str, metric: str) -> None:
-        """Wait until a line stands on the page of a process."""
+    def until_said(self, name: str, pattern: str) -> None:
+        """Wait until something stands on the page of a process."""
         until = monotonic() + PATIENCE_S
-        while metric not in self._figures(name):
+        while not re.search(pattern, self._figures(name)):
             assert monotonic() < until, self._figures(name)
             sleep(0.05)
 
