@@ -64,11 +64,12 @@ def test_the_lane_can_be_run_as_its_page_says(lane: Lane) -> None:
 
 def test_tickets_are_recovered_as_the_runbook_says(lane: Lane) -> None:
     """What failed because something was away is done afterwards, and what nobody wants is set apart."""
-    lane.put(*({"ticket_id": f"T-{each}", "task_type": "BUILD"} for each in (1, 2)))
     lane.put({"ticket_id": "T-3", "task_type": "TEST"}, b"no ticket")
 
     with lane.worker("--app", "jobs:tickets"), lane.archive():
-        lane.until_settled()
+        for each in ("T-1", "T-2"):  # lists begin with the newest
+            lane.put({"ticket_id": each, "task_type": "BUILD"})
+            lane.until_settled()
         (lane.folder / "registry-is-back").touch()
         follow(lane, RECOVER)
         lane.until_said("worker", r'tickets_done_total{task_type="BUILD"} 2\.0')

@@ -13,7 +13,7 @@ from uuid import uuid4
 
 import httpx
 import orjson
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
 from support.commands import environment_of_a_command
 from support.kafka_server import Broker
@@ -130,11 +130,18 @@ class Lane:
         options = {"bootstrap.servers": self._kafka.bootstrap_servers, "group.id": group}
         consumer = Consumer(options, logger=_LOG)
         try:
-            while not _is_committed(consumer, topic):
+            while not _has_committed_all(consumer, topic):
                 assert monotonic() < until, f"{topic} is not worked off"
                 sleep(0.05)
         finally:
             consumer.close()
+
+
+def _has_committed_all(consumer: Consumer, topic: str) -> bool:
+    try:
+        return _is_committed(consumer, topic)
+    except KafkaException:  # a topic that was just made has no leader yet
+        return False
 
 
 def _is_committed(consumer: Consumer, topic: str) -> bool:
