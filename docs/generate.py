@@ -348,8 +348,8 @@ def _set_ups() -> Sequence[Any]:
 def metrics_page() -> str:
     """Every metric with its type, its labels and what it tells."""
     rows = "".join(_metric_row(each) for each in definitions.METRICS.values())
-    of_lane = (*ticket_metrics.ALL, *archive_metrics.OWN)
-    of_tickets = "".join(_metric_row(each, each.name) for each in of_lane)
+    of_tickets = "".join(_metric_row(each, each.name) for each in ticket_metrics.ALL)
+    of_archives = "".join(_metric_row(each, each.name) for each in archive_metrics.OWN)
     return (
         f"# Metrics\n\n{NOTE}\n"
         "Every process has a page for Prometheus: at `/metrics` of the API, for administrators\n"
@@ -366,10 +366,14 @@ def metrics_page() -> str:
         f"`{definitions.OTHER}`. `attempt`: from {LAST_ATTEMPT} on together, as `{attempt_label(LAST_ATTEMPT)}`.\n"
         "`route`: the template of an address, `none` where there is none such.\n\n"
         "## The ticket lane\n\n"
-        "`carteiro tickets` has a page of its own, at `tickets.metrics_host` and `tickets.metrics_port`.\n\n"
+        "`carteiro tickets run` and `carteiro tickets archive` have a page each, at `tickets.metrics_host` and\n"
+        "`tickets.metrics_port`. Counters, lag and keys are those of one process: sum them.\n\n"
         "| metric | type | labels | what it tells |\n| --- | --- | --- | --- |\n"
         f"{of_tickets}\n"
-        f"`task_type`: those that have a handler, all others together as `{definitions.OTHER}`.\n"
+        f"`task_type`: those that have a handler, all others together as `{definitions.OTHER}`.\n\n"
+        "Of an archive:\n\n"
+        "| metric | type | labels | what it tells |\n| --- | --- | --- | --- |\n"
+        f"{of_archives}"
     )
 
 

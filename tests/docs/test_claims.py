@@ -23,8 +23,13 @@ from carteiro.policy.stage import Stage
 from carteiro.providers.resend.provider import REPLAYS_FOR
 from carteiro.stores.sqlite.opening import _OLDEST_SQLITE
 from carteiro.telemetry.metrics.definitions import METRICS
-from carteiro.tickets import archive_metrics
+from carteiro.tickets import archive_metrics, health, kafka_client, notes
 from carteiro.tickets import metrics as ticket_metrics
+from carteiro.tickets.counter import TIME_TO_LIVE_S
+from carteiro.tickets.http_handler import _WORTH_ANOTHER_TRY
+from carteiro.tickets.redrive import MOST_REDRIVES
+from support.lane import HOW_TO as TICKETS
+from support.lane import RECOVER
 from support.pages import REPOSITORY, pages, text_of
 
 NUMBERS = {1: "one", 2: "two", 3: "three", 4: "four", 5: "five", 6: "six"}
@@ -80,6 +85,19 @@ def lasting(policy: RetryPolicy) -> timedelta:
         (SMTP, f"goes on for {lasting(PRESETS['transactional']).seconds // 60} minutes"),
         (DEPLOYED, f"within {lasting(PRESETS['transactional']).seconds // 60} minutes"),
         (DEPLOYED, f"gives up after about {lasting(DEFAULT_PRESET).seconds} seconds"),
+        (
+            TICKETS,
+            f"{kafka_client.PARTITIONS} partitions, up to {kafka_client.REPLICAS} replicas, 30 days",
+        ),
+        (TICKETS, f"with {SETTINGS.tickets.max_retries_before_dlq}, the third failure"),
+        (TICKETS, f"waits {PRESETS['tickets'].base.seconds} s after the first failure"),
+        (TICKETS, f"at most {PRESETS['tickets'].cap.seconds} s, all spread by a quarter"),
+        (TICKETS, f"half of the last {health.REMEMBERED} executions"),
+        (TICKETS, f"at least {health.FEWEST_FAILED} different tickets within a minute"),
+        (TICKETS, f"{', '.join(map(str, sorted(_WORTH_ANOTHER_TRY)))}, 5xx and no answer"),
+        (RECOVER, f"went round {MOST_REDRIVES} times"),
+        ("docs/explanation/how-tickets-are-kept.md", f"{notes.MOST_CHARACTERS:,} characters"),
+        ("deploy/strimzi/topics.yaml", f"retention.ms: {TIME_TO_LIVE_S * 1000} # 7 days"),
         ("docs/how-to/rotate-keys.md", f"at most {NUMBERS[MOST_LIVE_KEYS]} live keys"),
         (RETENTION, f"| an idempotency key | {DAYS[KEY_LIFE]} |"),
         (RETENTION, f"by default {SETTINGS.dead_letters.ttl.days} days"),

@@ -22,7 +22,7 @@ def _lines() -> list[str]:
 def test_a_command_of_a_page_is_understood(line: str) -> None:
     """Whoever pastes it is not told that there is no such option."""
     words = shlex.split(line, comments=True)
-    name = next(name for name in (" ".join(words[:3]), " ".join(words[:2])) if name in LEAVES)
+    name = next(name for many in (4, 3, 2) if (name := " ".join(words[:many])) in LEAVES)
 
     LEAVES[name].make_context(name, words[len(name.split()) :])
 

@@ -13,6 +13,7 @@ from carteiro.model import Category, DeadReason
 from carteiro.post import Carteiro
 from support.burying import buried
 from support.command_line import CommandLine
+from support.lane import HOW_TO as TICKETS
 from support.pages import blocks_of, pages, runnable
 from support.running import PATIENCE_S, up
 from support.terminal import LANGUAGES, Terminal, assert_printed
@@ -137,4 +138,4 @@ def test_every_page_with_commands_is_followed() -> None:
     with_commands = {page for page in pages() if list(runnable(page, *LANGUAGES))}
     runbooks = {page for page in with_commands if page.startswith("docs/runbooks/")}
 
-    assert with_commands == PREPARED.keys() | set(SERVED) | runbooks
+    assert with_commands == PREPARED.keys() | {*SERVED, TICKETS} | runbooks

@@ -11,6 +11,7 @@ from carteiro.model import Category, DeadReason
 from carteiro.post import Carteiro
 from support.burying import buried
 from support.command_line import CommandLine
+from support.lane import RUNBOOKS as RUNBOOKS_OF_TICKETS
 from support.pages import REPOSITORY, blocks_of, runnable
 from support.terminal import LANGUAGES, Terminal
 
@@ -107,12 +108,17 @@ def line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CommandLine:
     return CommandLine(tmp_path)
 
 
-@pytest.mark.parametrize("page", RUNBOOKS)
+@pytest.mark.parametrize("page", PREPARED)
 def test_a_runbook_works_as_it_stands(page: str, line: CommandLine) -> None:
     """Each command ends well, or as the page says, and prints what the page shows."""
     PREPARED[page](line)
 
     Terminal(line.folder, fails=FAILS.get(page, {})).follow(page)
+
+
+def test_every_runbook_is_followed() -> None:
+    """Here, or beside the servers of the ticket lane."""
+    assert set(RUNBOOKS) == PREPARED.keys() | set(RUNBOOKS_OF_TICKETS)
 
 
 @pytest.mark.parametrize("page", RUNBOOKS)

@@ -1,8 +1,11 @@
 """What a page shows is compared with what is printed: a difference that matters is seen, one that does not is not."""
 
+from pathlib import Path
+
 import pytest
 
-from support.terminal import assert_printed
+from support.pages import Block
+from support.terminal import Terminal, assert_printed
 
 SAID = """\
 id                                    status  at
@@ -43,3 +46,13 @@ def test_what_was_not_printed_must_not_be_shown(shown: str) -> None:
     """Another word, a line too few or too many, another order."""
     with pytest.raises(AssertionError, match="page"):
         assert_printed(SAID, shown, where="page")
+
+
+def test_a_place_has_its_own_name_here_and_the_pages_name_on_the_page(tmp_path: Path) -> None:
+    """Servers of tests have free ports, and topics that nobody else has."""
+    block = Block("sh", "echo at kafka.example | tee said\n", 1, follows=False)
+    terminal = Terminal(tmp_path, places={"kafka.example": "127.0.0.1:20001"})
+
+    terminal.paste(block, "at kafka.example\n", page="page")
+
+    assert (tmp_path / "said").read_text() == "at 127.0.0.1:20001\n"

@@ -7,7 +7,13 @@ from pathlib import Path
 from uuid import uuid4
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    ResourceType,
+)
 from confluent_kafka.cimpl import NewTopic
 
 from support.pages import REPOSITORY
@@ -56,6 +62,17 @@ class Broker:
         topic = NewTopic(name, partitions, config=dict(settings or {}))
         [created] = admin.create_topics([topic]).values()
         created.result(PATIENCE)
+
+    def change_topic(self, name: str, settings: Mapping[str, str]) -> None:
+        """Give a topic other settings."""
+        admin = self.admin()
+        entries = [
+            ConfigEntry(each, said, incremental_operation=AlterConfigOpType.SET)
+            for each, said in settings.items()
+        ]
+        topic = ConfigResource(ResourceType.TOPIC, name, incremental_configs=entries)
+        [changed] = admin.incremental_alter_configs([topic]).values()
+        changed.result(PATIENCE)
 
     def new_topic(self, *, partitions: int = 1, settings: Mapping[str, str] | None = None) -> str:
         """The name of a new topic that nobody else has: tests share a broker, so its groups need such names, too."""

@@ -28,6 +28,7 @@ _MASKS = (
     (_ID, "ID"),
     (re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z"), "TIME"),
     (re.compile(r"\bc[ak]_[\w-]{6,}"), "SECRET"),
+    (re.compile(r"\brun [0-9a-f]{32}\b"), "run RUN"),
     (re.compile(r"(durationMs\W+)\d+"), r"\1N"),
     (re.compile(r"(redrivenBy\W+)\w+"), r"\1SOMEBODY"),
     (re.compile(r"\b\d{1,3}(?:,\d{3})+\b"), "N"),
@@ -50,7 +51,8 @@ class Terminal:
 
     ``$ID`` is the first id that was printed last. A command that needs no shell runs in this process.
     Those that ``fails`` names end with that exit code, all others with 0. People are slow: what
-    servers do between two commands is waited for by ``meanwhile``.
+    servers do between two commands is waited for by ``meanwhile``. ``places`` are names on the pages of what
+    has other names here.
     """
 
     folder: Path
@@ -58,6 +60,7 @@ class Terminal:
     address: str = ADDRESS
     fails: Mapping[str, int] = field(default_factory=dict)
     meanwhile: Callable[[], None] = lambda: None
+    places: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Put the program where a shell finds it."""
@@ -77,10 +80,10 @@ class Terminal:
         commands = _commands(block.code) if block.language == "sh" else [_program(block.code)]
         for command in commands:
             self.meanwhile()
-            answer = self.run(command)
+            answer = self.run(self._as_here(command))
             told = f"{page}:{block.line}: {command}\n{answer.out}{answer.err}"
             assert answer.code == self.fails.get(command, 0), told
-            said += answer.out
+            said += self._as_on_the_page(answer.out)
         if printed is not None:
             assert_printed(said, printed, where=f"{page}:{block.line}")
 
@@ -91,6 +94,16 @@ class Terminal:
         if (found := _ID.search(answer.out)) is not None:
             self.words["ID"] = found[0]
         return answer
+
+    def _as_here(self, text: str) -> str:
+        for page, here in self.places.items():
+            text = text.replace(page, here)
+        return text
+
+    def _as_on_the_page(self, text: str) -> str:
+        for page, here in self.places.items():
+            text = text.replace(here, page)
+        return text
 
     def _here(self, command: str) -> Answered:
         words = shlex.split(Template(command).substitute(self.words), comments=True)

@@ -38,7 +38,7 @@ _LONGEST_LABEL = 200
 _LONGEST_ERROR = 1000
 _ACTIONS = {
     DIED: "carteiro tickets dlq group shows what they have in common; mend it, then carteiro tickets dlq republish",
-    HELD: "Mend what is wrong and restart the worker, or set tickets.dlq_enabled",
+    HELD: "Mend what is wrong, set tickets.dlq_enabled and restart; then carteiro tickets dlq republish",
 }
 
 

@@ -153,7 +153,7 @@ def ticket_held(death: Death) -> None:
     """Tell that a dead ticket has nowhere to go, and what to do."""
     said = (
         "Ticket is dead and held with all of its key, since dead letters are switched off: "
-        "mend it and restart, or set tickets.dlq_enabled"
+        "set tickets.dlq_enabled and restart, then it becomes a dead letter that can be republished"
     )
     event(Level.ERROR, said, "ticket_held", _of(death))
 
