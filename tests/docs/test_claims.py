@@ -34,7 +34,7 @@ from support.pages import REPOSITORY, pages, text_of
 
 NUMBERS = {1: "one", 2: "two", 3: "three", 4: "four", 5: "five", 6: "six"}
 ORDINALS = {2: "second", 3: "third", 4: "fourth", 5: "fifth"}
-_COMMAND = re.compile(r"^\| `make ([a-z]+)", re.MULTILINE)
+_COMMAND = re.compile(r"^\| `make ([a-z-]+)", re.MULTILINE)
 _SERVER = re.compile(r"^\| `(\w+)` \|(?:[^|]*\|){3}$", re.MULTILINE)
 _TARGET = re.compile(r"^([a-z-]+):.*## ", re.MULTILINE)
 
