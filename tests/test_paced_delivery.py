@@ -121,6 +121,27 @@ async def test_whoever_may_not_ask_for_the_quota_sends_without_one() -> None:
     assert (shown.rate, shown.ceiling) == (None, None)
 
 
+async def test_the_first_of_a_chain_is_used_from_the_first_mail_on() -> None:
+    """While its account is asked, nobody else takes its place: not in a process that runs for a moment, either."""
+    clock = StoreClock()
+    async with (
+        open_memory(clock=clock) as backend,
+        a_ses_twin(account=account(50.0)) as twin,
+    ):
+        section = settings_for(twin)
+        overrides = {"provider": f"{REGIONAL}, smtp"}
+        overrides |= {f"ses.{name}": each for name, each in section.items()}
+        kind, _ = email_kind(load(environ={}, overrides=overrides), backend)
+        assert kind.chain is not None
+        async with asyncio.timeout(10):
+            while isinstance(chosen := kind.chain.choose(a_job()), timedelta):
+                await asyncio.sleep(0.001)
+        assert kind.close is not None
+        await kind.close()
+
+    assert chosen.provider == REGIONAL
+
+
 async def test_what_is_held_back_is_not_charged() -> None:
     """More mail than the rate lets through at once: each is sent with its first attempt, declared once."""
     count = 30

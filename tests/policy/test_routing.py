@@ -1,7 +1,7 @@
 """Routing: the first provider in health, others only when nothing is in doubt."""
 
 from carteiro.model import TenantId
-from carteiro.policy.routing import Health, Routes, choose, wait_for_another
+from carteiro.policy.routing import MOMENT_S, Health, Routes, choose, wait_for_another
 
 ROUTES = Routes(
     ("first", "second"),
@@ -34,6 +34,15 @@ def test_what_is_left_alone_is_passed_over() -> None:
     route = [Health("first", wait=3), Health("second")]
 
     assert choose(route, last=None) == "second"
+
+
+def test_one_of_which_nothing_is_known_yet_is_waited_for() -> None:
+    """It is asked at the start of every process: the second must not take all mail of a program run by cron."""
+    asked, used_up = Health("first", wait=MOMENT_S), Health("first", wait=0.2)
+
+    assert choose([asked, Health("second")], last=None) == MOMENT_S
+    assert choose([used_up, Health("second")], last=None) == "second"
+    assert choose([asked, Health("second")], last=None, tried=["first"]) == "second"
 
 
 def test_when_none_may_be_called_the_soonest_is_waited_for() -> None:

@@ -7,6 +7,8 @@ from collections.abc import Collection, Iterable, Mapping
 
 from carteiro.model import TenantId, value
 
+MOMENT_S = 0.005  # as long as it takes to hear whether a provider may be called
+
 
 @value
 class Routes:
@@ -43,13 +45,16 @@ def choose(
 ) -> str | float:
     """The provider of the next attempt, or in how many seconds one of the route may be called.
 
-    The first that may be called is chosen; those after it are not looked at: to look may cost something.
+    The first that may be called is chosen; those after it are not looked at: to look may cost something. One of
+    which that is not known yet is waited for, for a moment: at the start of a process no other takes its place.
     Those that were ``tried`` with this message since it last waited come after the others, and so does the
     ``last`` one if it failed then and was not heard of since.
     """
     waits, spare = [], None
     for each in route:
         if each.wait:
+            if each.wait <= MOMENT_S and each.name not in tried:
+                return each.wait
             waits.append(each.wait)
         elif each.name in tried or (each.name == last and each.is_suspect):
             spare = spare or each.name
