@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from carteiro import Carteiro
+from carteiro import Carteiro, pacer
 from carteiro.config import load
 from carteiro.email import make_email
 from carteiro.kinds import Kind
@@ -171,6 +171,32 @@ async def test_what_is_held_back_is_not_charged() -> None:
     assert standing.held_back > 0
     assert f'carteiro_provider_rate{{provider="{REGIONAL}"}} 20.0' in page
     assert f'carteiro_provider_open{{provider="{REGIONAL}"}} 0.0' in page
+
+
+async def test_a_call_that_ends_makes_room_for_the_next_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The worker does not sleep until it is time to look again, which here would be never."""
+    monkeypatch.setattr(pacer, "_FULL_S", 3600.0)
+    count = 5
+    async with a_ses_twin(account=account(1000.0)) as twin, asyncio.timeout(30):
+        section = settings_for(twin, concurrency=1)
+        async with Carteiro.open("memory://", provider=REGIONAL, ses=section) as post:
+            for n in range(count):
+                await post.send(tenant="acme", to=f"a{n}@example.com", subject="s", text="t")
+            worker = post.run_worker()
+
+            def take_and_stop(mail: Mail) -> None:
+                twin.mails.append(mail)
+                if len(twin.mails) == count:
+                    post.stop()
+
+            twin.on_mail = take_and_stop
+            await worker
+            [standing] = post.tally.providers()
+
+    assert len(twin.mails) == count
+    assert standing.held_back > 0
 
 
 async def _story(post: Carteiro, message: MessageId) -> list[EventType]:

@@ -2,7 +2,7 @@
 
 While there are calls left, choosing the provider costs nothing. When they run low, more are drawn beside the
 work, never one by one; when there are none, the provider is called later. If the store cannot be asked, this
-process goes on at its part of the rate that it knew.
+process goes on at its part of the rate that it knew, in the places that it has until then.
 """
 
 import asyncio
@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 from uuid_utils import uuid4
 
 from carteiro.model import ZERO, Drawn, value
+from carteiro.places import Places
 from carteiro.policy import rates
 from carteiro.ports.provider import Quota
 from carteiro.ports.rates import Rates
@@ -25,12 +26,13 @@ from carteiro.telemetry import log
 AskQuota: TypeAlias = Callable[[], Awaitable[Quota | None]]
 
 STAY = timedelta(seconds=5)  # so long a process counts that says nothing more
+_PLACES_FOR_S = 3.0  # of a stay: what is begun then mostly ends before another has the place
 _ANNOUNCED_FOR_S = 1.0  # then it says again that it is there
 _FEWEST = 5  # calls drawn at once by a process that made none lately
 _GOOD_FOR_S = 1.0  # what was drawn and not used by then is another's
 _DRY_S = 0.2  # between draws while there is less than is asked for
 _A_MOMENT_S = 0.005  # as long as an answer of the store is waited for
-_FULL_S = 0.25  # while all places are taken: a call takes about as long, and to look costs a claim
+_FULL_S = 0.25  # while all places are taken: one that others give up is looked for so often
 _PATIENCE_S = 2.0  # with the store
 _QUOTA_EVERY_S = 600.0
 _QUOTA_AGAIN_S = 60.0  # when it was not told: whoever asks too often is not answered
@@ -64,7 +66,7 @@ class Pacer:
     ) -> None:
         self._provider = provider
         self._shared = shared
-        self._concurrency = limits.concurrency
+        self._places = Places(limits.concurrency)
         self._quota = None if limits.per_second else limits.quota
         self._clock = clock
         self._process = str(uuid4())
@@ -79,13 +81,10 @@ class Pacer:
         self._announce_from = -inf
         self._rate: float | None = limits.per_second or None  # of all processes, as last heard
         self._processes = 1
-        self._places: float = limits.concurrency or inf  # calls at once, as last heard
-        self._places_until = -inf if limits.concurrency else inf
         self._gives_places_back = False
         self._alone = rates.fresh(provider)  # what is drawn from while the store is away
         self._is_away = False
 
-        self._taken = 0
         self._spent = 0  # since the last draw
         self._count, self._count_from, self._speed = 0, clock(), 0.0
         self._ask_from = -inf
@@ -117,9 +116,10 @@ class Pacer:
             return _A_MOMENT_S
         if not self._is_limited:
             return 0.0
+        self._places.want(now)
         if self._free(now):
             return 0.0
-        if self._places <= self._taken:
+        if self._places.are_taken(now):
             self._hold_back()
             if now >= self._announce_from:
                 self._refresh(now)
@@ -140,13 +140,13 @@ class Pacer:
         """The provider was chosen for a call."""
         now = self._clock()
         self._measure(now)
-        self._taken += 1
+        self._places.taken += 1
         if not self._is_limited:
             return
         self._tokens -= 1
         self._spent += 1
         self._is_held = False
-        if self._tokens <= self._drawn / 2 or now >= self._announce_from:
+        if self._tokens < self._drawn / 2 or now >= self._announce_from:
             self._refresh(now)
 
     def unused(self) -> None:
@@ -156,7 +156,7 @@ class Pacer:
 
     def ended(self) -> None:
         """A call is over."""
-        self._taken -= 1
+        self._places.taken -= 1
 
     def throttled(self) -> None:
         """The provider says that it is called too fast: slower at once, and all others, too."""
@@ -195,9 +195,9 @@ class Pacer:
 
     def _free(self, now: float) -> float:
         """How many calls there are: as many as were drawn and are still good, and places for them."""
-        if now >= min(self._good_until, self._places_until):
+        if now >= self._good_until:
             return 0.0
-        return max(0.0, min(self._tokens, self._places - self._taken))
+        return max(0.0, min(self._tokens, self._places.free(now)))
 
     def _hold_back(self) -> None:
         self.held_back += not self._is_held
@@ -233,6 +233,7 @@ class Pacer:
             async with asyncio.timeout(_PATIENCE_S):
                 if going is not None:
                     await self._shared.slow_down(self._provider, going=going)
+                    going = None
                 drawn = await self._asked(count)
         except Exception as error:  # noqa: BLE001 - whatever it is, mail is sent all the same
             drawn = self._drawn_alone(count, error)
@@ -240,6 +241,7 @@ class Pacer:
             self._heard_from_store(drawn, asked_at)
         if self._complaint is None:  # what was drawn before one is not used
             self._apply(drawn, self._clock())
+            self._complaint = going  # that was not told: it is with the next draw
 
     def _wanted(self) -> int:
         """As many as were used lately, and again: up to our part of a second's worth, with what is left."""
@@ -258,32 +260,23 @@ class Pacer:
             process=self._process,
             stay=stay,
             ceiling=self._ceiling,
-            concurrency=self._concurrency,
-            holds=self._held(),
+            concurrency=self._places.concurrency,
+            holds=self._places.held(self._clock()),
         )
-
-    def _held(self) -> int:
-        """How many places we may be using until the store has answered."""
-        if not self._concurrency:
-            return 0
-        return int(max(self._places if self._clock() < self._places_until else 0, self._taken))
 
     def _heard_from_store(self, drawn: Drawn, asked_at: float) -> None:
         self._is_away = False
         if drawn.places is not None:
-            self._gives_places_back = drawn.places < self._places
-            self._places = drawn.places
-            self._places_until = asked_at + STAY.total_seconds()
+            until = asked_at + _PLACES_FOR_S
+            self._gives_places_back = self._places.give(drawn.places, until=until)
         self._rate, self._processes = drawn.rate, max(1, drawn.processes)
-        self._is_limited = drawn.rate is not None or self._concurrency > 0
+        self._is_limited = drawn.rate is not None or self._places.concurrency > 0
 
     def _drawn_alone(self, count: int, error: Exception) -> Drawn:
         """Our part of the rate that was known last."""
         if not self._is_away:
             log.rates_away(self._provider, error)
         self._is_away = True
-        if self._concurrency:
-            self._places_until = self._clock() + STAY.total_seconds()
         known = self._rate or self._ceiling or rates.ANY
         drawn, self._alone = rates.draw(
             self._alone,
@@ -307,18 +300,22 @@ class Pacer:
         if drawn.wait > ZERO or self._is_away:
             spread = 0.75 + random.random() / 2  # noqa: S311 - processes must not ask in step
             self._draw_from += max(drawn.wait.total_seconds(), _DRY_S * spread)
-        if self._concurrency and self._timer is None:
+        if self._places.concurrency and self._timer is None:
             loop = asyncio.get_running_loop()
             self._timer = loop.call_later(_ANNOUNCED_FOR_S, self._announce)
 
     def _announce(self) -> None:
-        """Calls may take long: as long as there are any, others must know of us; else they have our places."""
+        """Others must know of us while we call, however long that takes, or want to; else they have our places.
+
+        Whoever left while it waits for a place would come back as the last in line, and never have one.
+        """
+        now = self._clock()
         self._timer = None
-        if self._taken:
+        if self._places.are_needed(now):
             self._draw_from = -inf
-            self._refresh(self._clock())
+            self._refresh(now)
         elif self._refreshing is None:
-            self._places_until = -inf
+            self._places.give_up()
             self._refreshing = self._begun(self._leave(), self._refreshed)
 
     async def _leave(self) -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 
 from carteiro.kinds import Pool
@@ -62,6 +62,14 @@ class Slots:
             await self._freed.wait()
         if self.free < self.slots / 2:
             await asyncio.sleep(_A_MOMENT_S)
+
+    async def has_freed_slot(self, *, within: timedelta) -> None:
+        """Wait until a job ends, with which another may be begun, and a moment for others; or only so long."""
+        self._freed.clear()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(within.total_seconds()):
+                await self._freed.wait()
+                await asyncio.sleep(_A_MOMENT_S)
 
 
 class Quiet:

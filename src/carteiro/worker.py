@@ -138,7 +138,7 @@ class Worker:
             await self._quiet.is_over()
             held = pool.held_for()
             if held > ZERO:  # what is claimed would only be given back
-                await asyncio.sleep(held.total_seconds())
+                await pool.has_freed_slot(within=held)
                 continue
             rings = self._wake.rings()
             try:

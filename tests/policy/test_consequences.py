@@ -37,7 +37,9 @@ HARD_CODES = {
         (classify_resend("invalid_api_key", "no", 403), False, True),
         (classify_smtp("454 Throttling failure: Daily message quota exceeded"), True, True),
         (classify_smtp("421 4.7.0 Too many connections", stage=Stage.GREETING), True, False),
-        (classify_smtp("421 4.7.28 too fast"), True, False),
+        (classify_smtp("421 4.7.28 too fast", stage=Stage.EHLO), True, False),
+        (classify_smtp("421 4.7.28 too fast", stage=Stage.RCPT), False, False),
+        (classify_smtp("451 4.7.1 example.com: slow down", stage=Stage.DATA), False, False),
         (classify_smtp("552 5.2.2 Mailbox full"), False, False),
         (classify_smtp("550 5.1.1 No such user"), False, False),
         (classify_smtp("535 5.7.8 bad password"), False, True),
@@ -50,7 +52,10 @@ HARD_CODES = {
 def test_what_slows_the_rate_and_what_may_open_a_breaker(
     failure: Failure, *, slows: bool, opens: bool
 ) -> None:
-    """Too fast slows; a breaker opens on the provider's faults alone, and on a quota that is used up."""
+    """Too fast for the provider slows, for one destination not.
+
+    A breaker opens on the provider's faults alone, and on a quota that is used up.
+    """
     assert (throttles(failure), may_open_breaker(failure)) == (slows, opens)
 
 

@@ -9,8 +9,6 @@ from carteiro.model import Category, Failure, Scope
 from carteiro.policy.rules import codes, resend, ses, systems, words
 from carteiro.policy.rules.ruling import Ruling, Suppression
 
-_FAST = frozenset({Scope.PROVIDER, Scope.DESTINATION})
-
 # No slower pace helps: nothing more goes out until the day, or the month, is over.
 _USED_UP = frozenset(
     {
@@ -30,8 +28,11 @@ _USED_UP = frozenset(
 
 
 def throttles(failure: Failure) -> bool:
-    """Whether the shared send rate must fall: the answer was "too fast", not "this mailbox is full"."""
-    return failure.category is Category.QUOTA_ERROR and failure.scope in _FAST
+    """Whether the shared send rate must fall: the provider itself said "too fast".
+
+    A destination that says so, or a full mailbox, must not slow the mail to all others: its own mail waits.
+    """
+    return failure.category is Category.QUOTA_ERROR and failure.scope is Scope.PROVIDER
 
 
 def may_open_breaker(failure: Failure) -> bool:

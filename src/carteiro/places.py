@@ -1,0 +1,54 @@
+"""The places that this process has for calls of one provider: its part of how many all processes may have at once."""
+
+from math import inf
+
+_WANTED_FOR_S = 1.0  # whoever did not ask for so long has nothing to call for
+
+
+class Places:
+    """What the store said last, what of it is in use, and whether anybody asks for more.
+
+    What was said holds until the store may give it to others. Without its word there are none: a call cannot be
+    declared without the store either, and a place that two processes believe to have is one too many.
+    """
+
+    def __init__(self, concurrency: int) -> None:
+        self.concurrency = concurrency  # of all processes; 0: any number
+        self.taken = 0
+        self._given = 0
+        self._given_until = -inf
+        self._wanted_at = -inf
+
+    def want(self, now: float) -> None:
+        """Somebody has something to call for, or looks for it."""
+        self._wanted_at = now
+
+    def free(self, now: float) -> float:
+        """How many calls there are places for; infinite: any number."""
+        if not self.concurrency:
+            return inf
+        return max(0, self._given - self.taken) if now < self._given_until else 0
+
+    def are_taken(self, now: float) -> bool:
+        """Whether the store has said how many there are, and none of them is free."""
+        return now < self._given_until and self._given <= self.taken
+
+    def are_needed(self, now: float) -> bool:
+        """Whether they are in use or asked for, also by somebody who has none yet: else they are for others."""
+        return self.taken > 0 or now < self._wanted_at + _WANTED_FOR_S
+
+    def held(self, now: float) -> int:
+        """How many may be in use until the store has answered."""
+        if not self.concurrency:
+            return 0
+        return max(self._given if now < self._given_until else 0, self.taken)
+
+    def give(self, count: int, *, until: float) -> bool:
+        """The store has said how many there are; whether they are fewer, so that others wait for the rest."""
+        is_fewer = count < self._given
+        self._given, self._given_until = count, until
+        return is_fewer
+
+    def give_up(self) -> None:
+        """Others may have them."""
+        self._given, self._given_until = 0, -inf
