@@ -103,11 +103,12 @@ class MemoryLog:
 
     async def commit(self, commits: Sequence[Commit]) -> bool:
         """Store them, unless told not to."""
-        if not self.refuses_commits:
+        is_refused = self.refuses_commits
+        if not is_refused:
             for each in commits:
                 self._store(each)
         await asyncio.sleep(0)
-        return not self.refuses_commits
+        return not is_refused
 
     @property
     def committed(self) -> int:

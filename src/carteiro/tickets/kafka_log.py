@@ -22,7 +22,7 @@ from carteiro.tickets.ticket import Record
 
 _T = TypeVar("_T")
 
-_MOST_AT_ONCE = 500
+_MOST_AT_ONCE = 1000
 _POLL_S = 0.02  # how long an errand may have to wait
 _LOOK_S = 1.0
 _ASK_S = 10.0  # how long a question to the broker may take, while partitions change hands

@@ -5,6 +5,7 @@ Pure. Whatever the bytes are, reading them ends in a ticket or in a reason why t
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, Literal, TypeAlias, TypeGuard
 
 import orjson
@@ -81,13 +82,13 @@ def read(record: Record) -> Ticket | Unreadable:
 
 def _of_fields(fields: Mapping[str, Any], record: Record) -> Ticket | Unreadable:
     id, type_ = fields.get("ticket_id"), fields.get("task_type")
+    if is_fit(id) and isinstance(type_, str) and _is_fit_type(type_):
+        return Ticket(id, type_, fields, record)
     if not is_fit(id):
         return _unreadable(
             record, f"ticket_id is {_fault(id)}", type=type_ if is_fit(type_) else NO_TYPE
         )
-    if not is_fit(type_):
-        return Unreadable(id, NO_TYPE, f"task_type is {_fault(type_)}", record)
-    return Ticket(id, type_, fields, record)
+    return Unreadable(id, NO_TYPE, f"task_type is {_fault(type_)}", record)
 
 
 def is_fit(name: object) -> TypeGuard[str]:
@@ -97,6 +98,9 @@ def is_fit(name: object) -> TypeGuard[str]:
     if name.isascii():  # most are, and this is asked twice for each ticket
         return name.isprintable() and " " not in name
     return _FIT.fullmatch(name) is not None
+
+
+_is_fit_type = lru_cache(1024)(is_fit)  # there are few of them, and each ticket has one
 
 
 def _fault(name: object) -> str:
