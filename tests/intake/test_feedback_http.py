@@ -393,11 +393,12 @@ async def test_who_is_not_configured_is_not_heard(tmp_path: Path, sns: SnsTwin) 
     assert sns.fetched == []
 
 
+@pytest.mark.parametrize("nothing", ["whsec_?", "whsec_", "   "])
 async def test_a_secret_that_is_none_is_told_at_start(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, nothing: str
 ) -> None:
     """Not when the first webhook comes."""
-    monkeypatch.setenv("A_SECRET", "whsec_?")
+    monkeypatch.setenv("A_SECRET", nothing)
     settings = {"feedback": {"resend_secret": "env:A_SECRET"}}
     async with opened(f"sqlite:///{tmp_path}/carteiro.db", **settings) as post:
         with pytest.raises(ConfigError, match="resend_secret"):
