@@ -57,7 +57,9 @@ def verdicts_page(note: str) -> str:
         "A name that is new is judged by its HTTP status.\n\n"
         f"{_table('name', resend.NAMES)}\n"
         f"{_table(f'name, with status {resend.FORBIDDEN}', resend.FORBIDDEN_NAMES)}\n"
-        f"{_table('status', _statuses())}"
+        f"{_table('status', _statuses(resend.STATUSES, resend.STATUS_CLASSES))}\n"
+        "An answer without any name is a proxy's, or comes from a wrong address, and may pass.\n\n"
+        f"{_table('status', _statuses(resend.NAMELESS_STATUSES, resend.NAMELESS_STATUS_CLASSES))}"
     )
 
 
@@ -81,9 +83,8 @@ def _details() -> str:
     return f"{_HEADING}{rows}"
 
 
-def _statuses() -> dict[str, Ruling]:
-    statuses = {str(status): ruling for status, ruling in resend.STATUSES.items()}
-    return statuses | _classes(resend.STATUS_CLASSES)
+def _statuses(known: Mapping[int, Ruling], classes: Mapping[int, Ruling]) -> dict[str, Ruling]:
+    return {str(status): ruling for status, ruling in known.items()} | _classes(classes)
 
 
 def _classes(classes: Mapping[Any, Ruling]) -> dict[str, Ruling]:

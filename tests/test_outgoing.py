@@ -1,6 +1,9 @@
 """What settings make of mail: which providers, in which order, each once."""
 
+import asyncio
 import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import pytest
 
@@ -71,6 +74,49 @@ async def test_what_goes_across_a_network_is_a_chain(provider: str) -> None:
     assert is_network
     assert kind.chain is not None
     assert kind.provider == provider.partition(",")[0]
+
+
+@asynccontextmanager
+async def _somebody(body: bytes) -> AsyncIterator[str]:
+    """Who answers everything with the same, and where."""
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n" % len(body))
+        writer.write(b"Connection: close\r\n\r\n" + body)
+        await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+
+
+@pytest.mark.parametrize(
+    ("provider", "body"),
+    [("ses", b"[]"), ("ses", b"null"), ("resend", b'{"data":5}')],
+)
+async def test_an_answer_that_nobody_understands_is_a_fault(
+    provider: str, body: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Something else is at that address; whoever asked learns of it, and of the other providers."""
+    monkeypatch.setenv("A_KEY", "made-here")
+    async with open_memory() as backend, _somebody(body) as url:
+        given = {
+            "provider": provider,
+            "ses.region": "eu-west-1",
+            "ses.endpoint_url": url,
+            "ses.access_key_id": "AKIAMADEHERE",
+            "ses.secret_access_key": "env:A_KEY",
+            "resend.url": url,
+            "resend.api_key": "env:A_KEY",
+            "resend.default_from": "loja@example.com",
+        }
+        [looked] = await look_at_providers(load(environ={}, overrides=given), backend)
+
+    [fault] = looked.faults
+    assert "nobody understands" in fault.told
+    assert f"is that {provider}?" in fault.advice
+    assert fault.is_deadly
 
 
 async def test_every_provider_is_looked_at() -> None:

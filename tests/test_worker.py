@@ -1,7 +1,7 @@
 """The path of one message through a worker: what becomes of it, and what its timeline tells."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from itertools import pairwise
@@ -17,12 +17,16 @@ from carteiro.model import (
     DeadReason,
     Deferred,
     Delivery,
+    End,
     EventType,
+    Late,
     LeasedJob,
     MessageId,
     Outcome,
     RecipientId,
     RedriveAnswer,
+    Sent,
+    Settled,
     State,
     Taken,
 )
@@ -42,6 +46,7 @@ from support.working import (
     a_kind,
     always,
     an_office,
+    logged,
 )
 
 SHORT = timedelta(seconds=1)
@@ -228,6 +233,38 @@ async def test_a_call_that_came_too_late_is_made_again_uncharged() -> None:
 
         row = await office.row(message)
         assert (row.state, row.attempts, row.charged, row.in_doubt) == (State.SENT, 2, 0, 0)
+
+
+class Stumbling(Through):
+    """A store that cannot keep a certain id, and says so in a way that nobody expects."""
+
+    async def settle(self, ends: Sequence[End]) -> list[Settled | Late]:
+        """Settle them."""
+        if any(isinstance(end.verdict, Sent) and end.verdict.provider_id == "odd" for end in ends):
+            raise TypeError("not storable")
+        return await super().settle(ends)
+
+
+@pytest.mark.parametrize("identity", [12345, {"a": 1}, True, "odd"])
+async def test_what_was_taken_is_sent_once_though_its_outcome_breaks_us(identity: Any) -> None:
+    """The mail is out: an error of ours must not leave the attempt open, or it would be made again."""
+    calls: list[int] = []
+
+    async def provider(parcel: Parcel, handover: Handover) -> Outcome:
+        handover.begin()
+        calls.append(parcel.attempt)
+        return Taken(identity)
+
+    async with an_office() as office:
+        message = await office.post()
+        pool = email_pool(office.email_kind(deliver=provider))
+
+        with logged() as lines:
+            await office.work(pool, store=Stumbling(office.backend.store))
+
+        row = await office.row(message)
+        assert (row.state, row.attempts, row.in_doubt, calls) == (State.SENT, 1, 0, [1])
+        assert [line["event"] for line in lines if line["level"] == "error"] == ["unexpected"]
 
 
 # --- validation -------------------------------------------------------------------------------

@@ -4,8 +4,9 @@ import difflib
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from carteiro.checkup import Finding, Level
-from carteiro.config import Settings, secret
+from carteiro.config import Settings
 from carteiro.errors import ConfigError
+from carteiro.intake.http.webhooks import webhooks_of
 from carteiro.model import Tenant
 from carteiro.outgoing import Looked, routes_of
 from carteiro.ports import Backend
@@ -50,16 +51,15 @@ def _from_ses(settings: Settings) -> Iterator[Finding]:
 
 
 def _from_resend(settings: Settings) -> Iterator[Finding]:
-    reference = settings.feedback.resend_secret
-    if not reference:
+    try:
+        webhooks = webhooks_of(settings.feedback)  # as the API does when it starts
+    except ConfigError as error:
+        advice = "the API does not start without: set it there"
+        yield Finding("feedback", Level.FAIL, str(error), advice)
+        return
+    if webhooks is None:
         told = "bounces and complaints of resend are not heard: feedback.resend_secret is not set"
         yield Finding("feedback", Level.WARN, told, _HOW_TO_HEAR)
-        return
-    try:
-        secret(reference)
-    except ConfigError as error:
-        told = f"feedback.resend_secret = {error}"
-        yield Finding("feedback", Level.FAIL, told, "the API does not start without: set it there")
     else:
         yield Finding("feedback", Level.OK, "resend is heard, signed with feedback.resend_secret")
 

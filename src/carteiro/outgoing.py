@@ -75,6 +75,10 @@ async def _look_at(name: str, settings: Settings, backend: Backend) -> Looked:
         return Looked(name, provider.features.is_remote)
     try:
         return Looked(name, is_remote=True, faults=tuple(await provider.check()))
+    except Exception as error:  # noqa: BLE001 - whoever is there may answer anything
+        told = f"it answered something that nobody understands ({type(error).__name__})"
+        fault = Fault(told, f"is that {provider.name}? Look at its address", is_deadly=True)
+        return Looked(name, is_remote=True, faults=(fault,))
     finally:
         await provider.close()
 

@@ -26,8 +26,11 @@ from carteiro.model import (
     LeasedJob,
     Outcome,
     Refused,
+    Sent,
     Settled,
     Start,
+    Taken,
+    Verdict,
     made_at,
     value,
 )
@@ -273,27 +276,46 @@ class Worker:
     async def _attempt(
         self, kind: Kind, job: LeasedJob, received: float, parcel: Parcel, handover: Handover
     ) -> None:
-        """Deliver, judge, settle and track."""
+        """Deliver, judge, settle and track.
+
+        What was taken is settled as sent whatever breaks here: an attempt that is left open is made again.
+        """
         self._calls[job.lease] = handover
         called = time.monotonic()
         outcome = await deliver(kind, parcel, handover)
-        self._tally.called(kind.provider, outcome, time.monotonic() - called)
-        verdict = judge(
+        try:
+            self._tally.called(kind.provider, outcome, time.monotonic() - called)
+            duration = _since(received)
+            verdict = self._verdict(kind, job, outcome, expires_in=job.expires_in - duration)
+            end = settle.ended(job, verdict, outcome, duration=duration, declared=kind.declares)
+            await self._end(kind, job, end, parcel.attempt)
+        except Exception as error:
+            if not isinstance(outcome, Taken):
+                raise
+            log.unexpected("worker", error)
+            verdict = Sent(kind.provider, "")
+            end = settle.ended(
+                job, verdict, Taken(""), duration=_since(received), declared=kind.declares
+            )
+            await self._end(kind, job, end, parcel.attempt)
+        if kind.learn is not None:
+            await kind.learn(parcel, outcome, verdict)
+
+    def _verdict(
+        self, kind: Kind, job: LeasedJob, outcome: Outcome, *, expires_in: timedelta
+    ) -> Verdict:
+        return judge(
             outcome,
             provider=kind.provider,
             charged_before=job.charged,
             in_doubt_before=doubts(job),
             delivery=job.delivery,
             policy=kind.policy(job),
-            expires_in=job.expires_in - (duration := _since(received)),
+            expires_in=expires_in,
             chance=self._chance.random(),
             replays_in=_replays_in(kind, job, last=job.provider if doubts(job) else kind.provider),
             elsewhere=_elsewhere(kind, job, outcome),
         )
-        end = settle.ended(job, verdict, outcome, duration=duration, declared=kind.declares)
-        await self._end(kind, job, end, parcel.attempt)
-        if kind.learn is not None:
-            await kind.learn(parcel, outcome, verdict)
 
     async def _begin(
         self, kind: Kind, job: LeasedJob, confirmed: Confirmed | None, received: float

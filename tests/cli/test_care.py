@@ -1,6 +1,7 @@
 """What keeps an installation in order: inbox, stats, doctor, migrate, prune, backup."""
 
 import asyncio
+import base64
 import json
 import socket
 import sqlite3
@@ -382,7 +383,6 @@ TOPIC = "arn:aws:sns:eu-west-1:123456789012:mails"
             {"provider": "resend", "feedback_resend_secret": "env:NOT_SET_ANYWHERE"},
             [("fail", "NOT_SET_ANYWHERE")],
         ),
-        ({"provider": "resend", "feedback_resend_secret": "env:HOME"}, [("ok", "resend is heard")]),
         (
             {"tenant_routes_acme": "resend, ses"},
             [("warn", "complaints of ses"), ("warn", "complaints of resend")],
@@ -400,6 +400,30 @@ def test_it_is_told_whether_bounces_are_heard(
 
     assert [each.level for each in found] == [level for level, _ in expected]
     assert all(text in each.told for each, (_, text) in zip(found, expected, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("told", "level", "text"),
+    [
+        (f"whsec_{base64.b64encode(b'made here').decode()}\n", "ok", "resend is heard"),
+        *(
+            (nothing, "fail", "feedback.resend_secret does not lead to a secret")
+            for nothing in ("", "  \n", "whsec_", "whsec_?", "not base64!!")
+        ),
+    ],
+)
+def test_a_secret_that_the_api_would_not_start_with_fails(
+    tmp_path: Path, told: str, level: str, text: str
+) -> None:
+    """An empty file or half a secret hears nobody, and doctor must not say that it does."""
+    (tmp_path / "secret").write_text(told, "utf-8")
+    place = f"file:{tmp_path}/secret"
+    environ = {"CARTEIRO_PROVIDER": "resend", "CARTEIRO_FEEDBACK_RESEND_SECRET": place}
+
+    [found] = installation.of_feedback(load(environ=environ))
+
+    assert found.level == level
+    assert text in found.told
 
 
 def test_a_route_of_nobody_is_a_warning(line: CommandLine) -> None:

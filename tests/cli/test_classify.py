@@ -67,14 +67,6 @@ VERDICTS = json.dumps([MOVING])
             "provider",
             "resend.rate_limit_exceeded",
         ),
-        (
-            ["250 Ok", "--provider", "smtp"],
-            "250",
-            "TRANSIENT_ERROR",
-            True,
-            "provider",
-            "smtp.class.2",
-        ),
         (["what?"], "UNKNOWN", "TRANSIENT_ERROR", True, "message", "unknown"),
     ],
     ids=lambda each: each[0] if isinstance(each, list) else "",
@@ -127,6 +119,15 @@ def test_people_are_told_which_rule_why_and_what_happens(
     told = line.done("classify", answer)
 
     assert [each for each in says if each not in told] == []
+
+
+@pytest.mark.parametrize("answer", ["250 OK", "250 2.0.0 Ok: queued", "HTTP/1.1 200 OK", "354 go"])
+def test_what_is_no_failure_is_not_judged(line: CommandLine, answer: str) -> None:
+    """It would be called a failure that is tried again, which sends twice."""
+    ran = line("classify", answer)
+
+    assert ran.code == ExitCode.WRONG_USE
+    assert "this is no failure" in ran.err
 
 
 def test_how_far_back_to_look_goes_with_a_dry_run(line: CommandLine) -> None:

@@ -131,6 +131,9 @@ async def test_what_is_not_ours_is_answered_and_counted(
     }
 
 
+PEM = CERTIFICATE_URL.rpartition("/")[2]
+
+
 @pytest.mark.parametrize(
     ("changes", "status"),
     [
@@ -140,16 +143,17 @@ async def test_what_is_not_ours_is_answered_and_counted(
         ({"Signature": "?"}, 401),
         ({"SignatureVersion": "1"}, 401),
         ({"Type": "Another"}, 401),
-        ({"SigningCertURL": "http://sns.sa-east-1.amazonaws.com/a.pem"}, 401),
-        ({"SigningCertURL": "https://sns.us-east-1.amazonaws.com/a.pem"}, 401),
-        ({"SigningCertURL": "https://sns.sa-east-1.amazonaws.com.attacker.example/a.pem"}, 401),
-        ({"SigningCertURL": "https://sns.sa-east-1.amazonaws.com@attacker.example/a.pem"}, 401),
-        ({"SigningCertURL": "https://sns.sa-east-1.amazonaws.com:8443/a.pem"}, 401),
+        ({"SigningCertURL": f"http://sns.sa-east-1.amazonaws.com/{PEM}"}, 401),
+        ({"SigningCertURL": f"https://sns.us-east-1.amazonaws.com/{PEM}"}, 401),
+        ({"SigningCertURL": f"https://sns.sa-east-1.amazonaws.com.attacker.example/{PEM}"}, 401),
+        ({"SigningCertURL": f"https://sns.sa-east-1.amazonaws.com@attacker.example/{PEM}"}, 401),
+        ({"SigningCertURL": f"https://sns.sa-east-1.amazonaws.com:8443/{PEM}"}, 401),
         ({"SigningCertURL": "https://sns.sa-east-1.amazonaws.com/a.txt"}, 401),
         ({"SigningCertURL": "https://sns.sa-east-1.amazonaws.com/a?b=.pem"}, 401),
-        ({"SigningCertURL": "https://[sns/a.pem"}, 401),
+        ({"SigningCertURL": f"https://[sns/{PEM}"}, 401),
         ({"SigningCertURL": "https://sns.sa-east-1.amazonaws.com/a b.pem"}, 401),
         ({"SigningCertURL": "https://sns.sa-east-1.amazonaws.com/missing.pem"}, 401),
+        ({"SigningCertURL": CERTIFICATE_URL.replace("-1.pem", "-404.pem")}, 401),
     ],
 )
 async def test_what_sns_did_not_sign_changes_nothing(
@@ -169,6 +173,20 @@ async def test_what_sns_did_not_sign_changes_nothing(
     assert await post.backend.suppressions.find(["ana@example.com"], tenant=ACME) == []
     places = {httpx.URL(each).host for each in sns.fetched}
     assert places <= {"sns.sa-east-1.amazonaws.com"}
+
+
+@pytest.mark.parametrize(
+    "name", ["a.pem", "SimpleNotificationService-.pem", "SimpleNotificationService-xyz.pem"]
+)
+async def test_a_name_that_sns_gives_no_certificate_is_not_fetched(
+    client: httpx.AsyncClient, sns: SnsTwin, message: MessageId, name: str
+) -> None:
+    """Forged names that are refused unseen take no place from others."""
+    url = CERTIFICATE_URL.replace(PEM, name)
+    answer = await told(client, sns.notification(a_ses_event(message), SigningCertURL=url))
+
+    error_in(answer, 401, "UNAUTHORIZED")
+    assert sns.fetched == []
 
 
 async def test_a_certificate_that_is_over_signs_nothing(post: Carteiro, message: MessageId) -> None:
@@ -227,12 +245,12 @@ async def test_forged_certificates_do_not_hold_up_what_sns_says(
     forged = asyncio.Event()
 
     async def fetch(url: str) -> bytes:
-        if "forged" in url:
+        if "-f0f" in url:
             await forged.wait()
         return await sns.fetch(url)
 
     def a_forged(n: int) -> dict[str, Any]:
-        url = CERTIFICATE_URL.replace("Service-1", f"Service-forged{n}")
+        url = CERTIFICATE_URL.replace("Service-1", f"Service-f0f{n:04}")
         return sns.notification(a_ses_bounce(message), SigningCertURL=url)
 
     async with a_client_of(create_api(post, fetch=fetch), key=None) as client:
@@ -254,7 +272,7 @@ async def test_forged_certificates_do_not_hold_up_what_sns_says(
     )  # at once, for SNS to say it again: there is no queue to wait in
     assert (statuses.count(401), statuses.count(503)) == (MOST_AT_ONCE, 200 - MOST_AT_ONCE)
     assert (answer_in(again)["result"], answer_in(known)["result"]) == ("noted", "known")
-    assert sum("forged" in url for url in sns.fetched) == 2 * MOST_AT_ONCE
+    assert sum("-f0f" in url for url in sns.fetched) == 2 * MOST_AT_ONCE
     assert await types(post, message) == [EventType.DELIVERED]
 
 
@@ -393,11 +411,12 @@ async def test_who_is_not_configured_is_not_heard(tmp_path: Path, sns: SnsTwin) 
     assert sns.fetched == []
 
 
+@pytest.mark.parametrize("nothing", ["whsec_?", "whsec_", "   "])
 async def test_a_secret_that_is_none_is_told_at_start(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, nothing: str
 ) -> None:
     """Not when the first webhook comes."""
-    monkeypatch.setenv("A_SECRET", "whsec_?")
+    monkeypatch.setenv("A_SECRET", nothing)
     settings = {"feedback": {"resend_secret": "env:A_SECRET"}}
     async with opened(f"sqlite:///{tmp_path}/carteiro.db", **settings) as post:
         with pytest.raises(ConfigError, match="resend_secret"):

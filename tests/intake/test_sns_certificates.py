@@ -74,6 +74,33 @@ async def test_nobody_waits_behind_others() -> None:
     assert place.most == MOST_AT_ONCE
 
 
+async def test_what_is_asked_for_again_comes_before_new_names() -> None:
+    """However many names are forged: SNS repeats itself, and finds its certificate there."""
+    sns, ended = SnsTwin(), asyncio.Semaphore(0)
+
+    async def fetch(url: str) -> bytes:
+        await ended.acquire()
+        return await sns.fetch(url)
+
+    certificates = Certificates(fetch)
+    forged = [f"{FORGED}?{n}" for n in range(2000)]
+    busy = [asyncio.create_task(certificates.get(url)) for url in forged[:MOST_AT_ONCE]]
+    await asyncio.sleep(0)
+    before, after = forged[MOST_AT_ONCE:500], forged[500:]
+    asked = [*before, CERTIFICATE_URL, CERTIFICATE_URL, *after]
+    statuses = {await refused(certificates, url) for url in asked}
+    ended.release()
+    await asyncio.wait(busy, return_when=asyncio.FIRST_COMPLETED)
+    flood = [asyncio.create_task(certificates.get(f"{FORGED}?new-{n}")) for n in range(10)]
+    genuine = asyncio.create_task(certificates.get(CERTIFICATE_URL))
+    for _ in range(MOST_AT_ONCE):
+        ended.release()
+    await asyncio.gather(*busy, *flood, return_exceptions=True)
+
+    assert statuses == {503}
+    assert (await genuine).version.name == "v3"
+
+
 async def test_what_is_not_there_is_not_asked_for_again_for_a_while() -> None:
     """Nor what is no certificate; after a while it is."""
     clock, asked = StoreClock(), []

@@ -193,6 +193,14 @@ def test_retry_after_only_lengthens(retry_after: int, seconds: int) -> None:
     assert verdict == Retry(seconds * SECOND, charged=True, failure=a_failure())
 
 
+@pytest.mark.parametrize("asked", [DAY, 2 * DAY])
+def test_whoever_asks_to_wait_beyond_the_end_is_not_obeyed(asked: timedelta) -> None:
+    """A header that is mistaken, or a proxy's, must not end a message that has all its time left."""
+    verdict = judged(Deferred(a_failure(), asked), expires_in=DAY)
+
+    assert verdict == Retry(SECOND, charged=True, failure=a_failure())
+
+
 def test_a_call_that_was_not_made_is_looked_at_again_within_a_minute() -> None:
     """However long somebody asks to wait: nothing expires because of what nobody tried."""
     verdict = judged(NotMade(a_failure(), 3650 * DAY))

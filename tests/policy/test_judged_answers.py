@@ -6,7 +6,7 @@ import pytest
 
 from carteiro.model import Category, Failure
 from carteiro.policy import classify
-from carteiro.policy.answers import judge_answer, judged_again, provider_of
+from carteiro.policy.answers import is_success, judge_answer, judged_again, provider_of
 from carteiro.policy.classify import classify_resend, classify_ses, classify_smtp
 from carteiro.policy.stage import Stage
 
@@ -52,6 +52,24 @@ R_MISSING, S_TOO_MANY = "RESEND_MISSING_REQUIRED_FIELD", "SES_TOO_MANY_REQUESTS"
         ('{"a": 1}', "UNKNOWN"),
         ("HTTP", "UNKNOWN"),
         ("{" * 5000, "UNKNOWN"),
+        ('550 5.1.1 user unknown {"code":"NoSuchUser"}', "550"),
+        ('451 4.7.1 Greylisted, {"code": "x"}', "451"),
+        ('421 4.3.2 {"status":503}', "421"),
+        ('429 {"name":"rate_limit_exceeded"}', "RESEND_RATE_LIMIT_EXCEEDED"),
+        ("Timeout: 550 5.1.1 user unknown", "550"),
+        ("(550, b'5.1.1 <ana@example.com>: user unknown')", "550"),
+        ("SMTPRecipientsRefused: {'ana@example.com': (550, b'5.1.1 user unknown')}", "550"),
+        ("smtplib.SMTPSenderRefused: (553, b'5.1.8 no', 'loja@example.com')", "553"),
+        ("ResendError: 429 rate_limit_exceeded", "RESEND_RATE_LIMIT_EXCEEDED"),
+        (
+            "{ statusCode: 429, message: 'Too many', name: 'rate_limit_exceeded' }",
+            "RESEND_RATE_LIMIT_EXCEEDED",
+        ),
+        (
+            "ResendError: {'statusCode': 429, 'name': 'rate_limit_exceeded'}",
+            "RESEND_RATE_LIMIT_EXCEEDED",
+        ),
+        ("HTTP 421", "HTTP_421"),
         ("", "UNKNOWN"),
     ],
 )
@@ -154,6 +172,37 @@ def test_a_status_and_silence_have_verdicts(
     assert (failure.category, failure.retryable) == (category, retryable)
     assert failure.rule == rule
     assert failure.reason
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        ("(550, b'5.1.1 <ana@example.com>: no such user')", "smtp.enhanced.5.1.1"),
+        (r"(550, b'5.1.1 no such\n5.1.1 user')", "smtp.enhanced.5.1.1"),
+        ("HTTP 421", "http.status.421"),
+        ('550 5.1.1 user unknown {"code":"NoSuchUser"}', "smtp.enhanced.5.1.1"),
+    ],
+)
+def test_what_wraps_an_answer_does_not_hide_it(text: str, rule: str) -> None:
+    """The reply decides, not what a library or a server puts around it."""
+    failure = judge_answer(text)
+
+    assert (failure.rule, failure.retryable) == (rule, rule.startswith("http"))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("250 OK", True),
+        ("HTTP 204", True),
+        ("250 5.1.1 no such user", False),
+        ("2500", False),
+        ("550 no", False),
+    ],
+)
+def test_what_went_well_is_known(text: str, *, expected: bool) -> None:
+    """A number that begins with a success of SMTP or HTTP."""
+    assert is_success(text) is expected
 
 
 def test_the_message_of_a_body_is_the_reason() -> None:

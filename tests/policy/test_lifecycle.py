@@ -22,6 +22,7 @@ from carteiro.model import (
     Late,
     Lease,
     MessageId,
+    NoteAnswer,
     RedriveAnswer,
     Refused,
     RefusedWhy,
@@ -43,10 +44,12 @@ from carteiro.policy.lifecycle import (
     expire,
     finish,
     is_live,
+    note,
     redrive,
     restored_ttl,
 )
 from support.builders import a_failure, dead, retry, sent
+from support.feedback import a_feedback
 
 NOW = 1_000_000
 TTL_MS = 60_000
@@ -423,6 +426,29 @@ def test_what_was_delivered_after_all_is_not_attempted_again() -> None:
     answer, change = begin(entry, start, owner=True, now=NOW)
 
     assert (answer, change) == (Refused(RefusedWhy.DELIVERED), None)
+
+
+@pytest.mark.parametrize(
+    ("last", "carriers", "teller"),
+    [
+        ("ses:eu-west-1", {"ses:eu-west-1"}, "ses:eu-west-1"),
+        ("ses:eu-west-1", {"ses:eu-west-1", "ses:us-east-1"}, "ses:eu-west-1"),
+        ("resend", {"resend", "ses:eu-west-1"}, "ses:eu-west-1"),
+        ("resend", {"resend", "ses:eu-west-1", "ses:us-east-1"}, "ses"),
+        ("smtp", {"smtp"}, "smtp"),
+    ],
+)
+def test_evidence_is_booked_under_whoever_tells_it(
+    last: str, carriers: set[str], teller: str
+) -> None:
+    """Not under whom it was tried with last: that one does not know the id."""
+    entry = an_entry(State.RETRY_SCHEDULED, provider=last, attempts=2, in_doubt=1)
+    told = a_feedback(entry.id, EventType.SENT, provider="ses")
+
+    answer, _ = note(entry, told, known=(), carriers=carriers, at=NOW, now=NOW)
+
+    assert answer is NoteAnswer.RESOLVED
+    assert (entry.state, entry.provider, entry.provider_id) == (State.SENT, teller, "ses-1")
 
 
 def test_a_success_after_late_evidence_is_its_own() -> None:

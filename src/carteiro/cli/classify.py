@@ -18,7 +18,15 @@ from carteiro.config import Settings, load
 from carteiro.model import EMAIL, Cursor, Failure, MessageFilter, Page, State, StoredMessage, value
 from carteiro.outgoing import answering_host, retry_policy
 from carteiro.policy import consequences
-from carteiro.policy.answers import RESEND, SES, SMTP, judge_answer, judged_again, provider_of
+from carteiro.policy.answers import (
+    RESEND,
+    SES,
+    SMTP,
+    is_success,
+    judge_answer,
+    judged_again,
+    provider_of,
+)
 from carteiro.policy.own_rules import overruled
 from carteiro.policy.patience import wait_after
 from carteiro.policy.stage import Stage
@@ -97,6 +105,10 @@ def classify(  # noqa: PLR0913 - one an option
         return
     if provider not in _PROVIDERS:
         raise WrongUse(f"--provider {provider!r}: should be smtp, ses or resend")
+    if is_success(answer):
+        raise WrongUse(
+            "this is no failure: it says that all went well, and there is nothing to judge"
+        )
     _explain(_judged(answer, settings, provider, stage, mx), settings, out)
 
 

@@ -110,7 +110,9 @@ def _deferred(
     failed = charged_before + charged
     if failed >= policy.max_attempts:
         return Dead(DeadReason.MAX_ATTEMPTS_EXCEEDED, outcome.failure, charged=charged)
-    wait = max(policy.delay(failed, chance), outcome.retry_after)
+    # A header may be mistaken, or a proxy's: it ends no message that has time left.
+    asked = outcome.retry_after if outcome.retry_after < expires_in else ZERO
+    wait = max(policy.delay(failed, chance), asked)
     longer = max(wait, wait_after(policy, outcome.failure, failed, chance))
     soonest = longer if longer < expires_in else wait  # patience must not be what ends a message
     return _retry(soonest, outcome.failure, charged=charged, expires_in=expires_in)

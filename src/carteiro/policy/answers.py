@@ -21,6 +21,16 @@ _TOLD = re.compile(
     r"(?P<rest>(?P<name>[A-Za-z][\w.#]*)?(?P<colon>\s*(?:[:,]|$))?.*)",
     re.DOTALL | re.IGNORECASE,
 )
+# What libraries of Python make of a reply: (550, b'5.1.1 no such user'), also among others.
+_PACKED = re.compile(
+    r"""\(\s*(?P<code>[245]\d\d),\s*b?(?P<quote>['"])(?P<words>(?:(?!(?P=quote)).)*)(?P=quote)\s*[,)]"""
+)
+_BEHIND_A_NAME = re.compile(r"\s*[A-Za-z][\w.]*:\s+(?P<rest>.+)", re.DOTALL)
+_SUCCESS = re.compile(
+    r"\s*(?:HTTP(?:/[\d.]+)?[\s:]*)?(?:2\d\d|354)(?!\w|\.\d)(?![\s-]*[45]\.\d)", re.IGNORECASE
+)
+_STATUS_ALONE = re.compile(r"\s*[1-5]\d\d[\s:,-]*")
+_PAIR = re.compile(r"""(?<![A-Za-z_$])([A-Za-z_$]{1,40})['"]?\s*:\s*(?:(['"])(.*?)\2|(\d+))""")
 _LONGEST_DOCUMENT = 10_000
 _JUDGED = (f"{SMTP}.", f"{SES}.", f"{RESEND}.", "own.", "unknown")
 _SES_NAMES = ses.NAMES | ses.COMMON_NAMES
@@ -44,19 +54,31 @@ def judge_answer(
     That may be a reply of SMTP, a name and a message, the body or the status of an answer over HTTP,
     or what a library says when there was no answer.
     """
-    told = _document(text) or _taken_apart(text)
-    if provider == SMTP or stage:
-        found = _of_relay(text, stage, mx)
-    elif provider == RESEND or (not provider and _is_resends(told)):
-        found = _of_resend(told)
-    elif provider == SES or (not provider and told.is_http and _is_sess(told.name)):
-        found = _of_ses(told, text)
-    else:
-        found = _by_its_looks(told, text, mx)
+    plain = _unpacked(text)
+    found = _decided(plain, provider, stage, mx)
+    if found.rule in _UNDECIDED and (behind := _BEHIND_A_NAME.match(plain)):
+        again = _decided(behind["rest"], provider, stage, mx)
+        found = found if again.rule in _UNDECIDED else again
     return found if found.rule not in _UNDECIDED else _of_silence(text, provider) or found
 
 
+def is_success(text: str) -> bool:
+    """Whether it says that all went well, or that one may go on: then there is nothing to judge."""
+    return _SUCCESS.match(text) is not None
+
+
 _UNDECIDED = frozenset({"unknown", "ses.unknown", "resend.unknown"})
+
+
+def _decided(text: str, provider: str, stage: Stage | None, mx: str) -> Failure:
+    told = _document(text) or _taken_apart(text)
+    if provider == SMTP or stage:
+        return _of_relay(text, stage, mx)
+    if provider == RESEND or (not provider and _is_resends(told)):
+        return _of_resend(told)
+    if provider == SES or (not provider and told.is_http and _is_sess(told.name)):
+        return _of_ses(told, text)
+    return _by_its_looks(told, text, mx)
 
 
 def _of_relay(text: str, stage: Stage | None, mx: str) -> Failure:
@@ -122,15 +144,26 @@ def _taken_apart(text: str) -> _Told:
     return _Told(message or text, name if is_name else "", status, is_http)
 
 
+def _unpacked(text: str) -> str:
+    """The reply that a library wrapped, as it was said; any other text as it is."""
+    found = _PACKED.search(text[:_LONGEST_DOCUMENT])
+    if found is None:
+        return text
+    return f"{found['code']} {found['words']}".replace("\\r", "").replace("\\n", "\n")
+
+
 def _document(text: str) -> _Told | None:
-    """The name, message and status of a JSON object that the text is, or ends in; None: there is none."""
+    """The name, message and status of an object that the text is, or ends in; None: there is none.
+
+    What stands before it must not be an answer by itself: servers of mail quote objects, too.
+    """
     start = text.find("{")
     if start < 0 or len(text) > _LONGEST_DOCUMENT:
         return None
-    try:
-        given, _ = json.JSONDecoder().raw_decode(text[start:])
-    except (ValueError, RecursionError):
+    before = text[:start]
+    if not _STATUS_ALONE.fullmatch(before) and classify_text(before).rule != "unknown":
         return None
+    given = _object(text[start:])
     parts = list(_nested(given))
     name = _first(parts, "name", "__type", "Code", "code")
     status = _first(parts, "statusCode", "httpStatusCode", "HTTPStatusCode", "status")
@@ -138,6 +171,15 @@ def _document(text: str) -> _Told | None:
     if not name and number is None:
         return None
     return _Told(_first(parts, "message", "Message") or text, name, number, is_http=True)
+
+
+def _object(text: str) -> dict[str, Any]:
+    """The JSON object that a text begins with, else the pairs of one as Python or JavaScript print it."""
+    try:
+        given, _ = json.JSONDecoder().raw_decode(text)
+    except (ValueError, RecursionError):
+        return {key: words or number for key, _, words, number in _PAIR.findall(text)}
+    return dict(given)
 
 
 def _nested(given: dict[str, Any]) -> Iterator[Mapping[str, Any]]:

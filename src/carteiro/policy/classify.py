@@ -110,7 +110,7 @@ def classify_ses(name: str, message: str) -> Failure:
 
 
 def classify_resend(name: str, message: str, status: int | None = None) -> Failure:
-    """Judge an error of Resend by its name; where that is unknown, by its HTTP status."""
+    """Judge an error of Resend by its name; where that is unknown, or there is none, by its HTTP status."""
     bare = one_line(name)
     rule, ruling = _resend_rule(bare, status)
     return _failure(
@@ -330,9 +330,15 @@ def _resend_rule(name: str, status: int | None) -> tuple[str, Ruling]:
         return f"resend.{name}.forbidden", ruling
     if ruling := resend.NAMES.get(name):
         return f"resend.{name}", ruling
-    if status is not None:
-        ruling = resend.STATUSES.get(status) or resend.STATUS_CLASSES.get(status // 100)
+    ruling = None if status is None else _resend_status(status, is_named=bool(name))
     return ("resend.unknown", UNKNOWN) if ruling is None else (f"resend.status.{status}", ruling)
+
+
+def _resend_status(status: int, *, is_named: bool) -> Ruling | None:
+    if is_named:
+        return resend.STATUSES.get(status) or resend.STATUS_CLASSES.get(status // 100)
+    known = resend.NAMELESS_STATUSES.get(status)
+    return known or resend.NAMELESS_STATUS_CLASSES.get(status // 100)
 
 
 # --- words ------------------------------------------------------------------------------------

@@ -235,7 +235,7 @@ def note(  # noqa: PLR0913 - what is told of whom, and what is known
     if told.event_id in known or (told.type in _GLANCES and len(known) >= MOST_GLANCES):
         return NoteAnswer.KNOWN, None
     was = entry.state
-    change = _by_evidence(entry, told, now)
+    change = _by_evidence(entry, told, _teller(entry, told, carriers), now)
     if told.type is not EventType.SENT:
         change = change or Change()
         change.events = (*change.events, _feedback(entry, told, min(at, now)))
@@ -444,12 +444,21 @@ def _is_about(entry: Entry, told: Feedback, carriers: Collection[str]) -> bool:
     return told.provider in types or _RELAY in types
 
 
-def _by_evidence(entry: Entry, told: Feedback, now: int) -> Change | None:
+def _teller(entry: Entry, told: Feedback, carriers: Collection[str]) -> str:
+    """Which carrier tells it: the last if it can be, as none says its region; else one of that type, or the relay."""
+    last = entry.provider or told.provider
+    fitting = [each for each in carriers if each.partition(":")[0] == told.provider]
+    if not fitting or last in fitting:
+        return last
+    return fitting[0] if len(fitting) == 1 else told.provider
+
+
+def _by_evidence(entry: Entry, told: Feedback, teller: str, now: int) -> Change | None:
     """What follows from knowing that the provider has it; None: nothing that was not known."""
     is_stale = told.revision not in {None, entry.revision}
     if is_stale or entry.state is State.SENT or _proof(entry) is not None:
         return None
-    sent = Sent(entry.provider or told.provider, told.provider_id)
+    sent = Sent(teller, told.provider_id)
     end = End(Lease(entry.id, _BY_FEEDBACK), sent, revision=told.revision)
     _, change = _unclaimed(entry, end, now)
     return change

@@ -38,12 +38,16 @@ async def test_every_documented_error_has_its_verdict(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "expected"), [(418, Rejected), (404, Rejected), (302, Deferred), (599, Unknown)]
+    ("status", "expected"),
+    [
+        *((status, Deferred) for status in (302, 400, 401, 403, 404, 405, 407, 413, 418, 429, 451)),
+        *((status, Unknown) for status in (408, 500, 599)),
+    ],
 )
-async def test_an_answer_without_a_name_is_judged_by_its_status(
+async def test_an_answer_without_a_name_ends_no_message(
     status: int, expected: type[Outcome]
 ) -> None:
-    """A proxy in between speaks no JSON."""
+    """A proxy in between speaks no JSON, nor does what is at a wrong address."""
     async with an_account(SayRaw(status, b"<h1>No</h1>")) as (_, provider):
         outcome = await sent(provider)
 

@@ -1,5 +1,6 @@
 """What SES answers, and what is made of it: taken, refused, or in doubt."""
 
+import json
 from datetime import timedelta
 
 import pytest
@@ -112,6 +113,17 @@ async def test_an_answer_that_is_not_of_ses_proves_nothing(text: bytes) -> None:
 
     assert isinstance(outcome, Unknown)
     assert len(twin.mails) == 1
+
+
+@pytest.mark.parametrize("told", [12345, {"a": 1}, ["x"], True])
+async def test_an_id_that_is_no_text_is_one_all_the_same(told: object) -> None:
+    """The mail was taken; whatever its id looks like, it can be stored."""
+    body = json.dumps({"MessageId": told}).encode()
+    taken = Say(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body))
+    async with an_account(taken) as (_, provider):
+        outcome = await sent(provider)
+
+    assert id_of(outcome) == str(told)
 
 
 async def test_after_a_refusal_the_connection_carries_the_next_mail() -> None:

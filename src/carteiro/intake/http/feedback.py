@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from starlette.requests import Request
 from starlette.responses import Response
 
-from carteiro.config import FeedbackSettings, secret
+from carteiro.config import FeedbackSettings
 from carteiro.email import plainly
 from carteiro.errors import ConfigError
 from carteiro.intake.http.body import read_raw
@@ -19,7 +19,7 @@ from carteiro.intake.http.endpoint import Endpoint
 from carteiro.intake.http.fetching import Fetch
 from carteiro.intake.http.refusal import Refusal
 from carteiro.intake.http.sns_message import SnsMessage
-from carteiro.intake.http.webhooks import Webhooks
+from carteiro.intake.http.webhooks import webhooks_of
 from carteiro.model import Feedback, NoteAnswer
 from carteiro.path.track import hear
 from carteiro.policy.feedback import RESEND, SES, from_resend, from_ses
@@ -58,8 +58,7 @@ class FeedbackDesk:
     ) -> None:
         topics = settings.ses_topics.split()
         self._sns = _sns(topics, settings.sns_url, fetch) if topics else None
-        secrets = _secret(settings)
-        self._webhooks = Webhooks(secrets) if secrets else None
+        self._webhooks = webhooks_of(settings)
         self._tracking = tracking
         self._tally = tally
 
@@ -140,10 +139,3 @@ def _parsed(text: str) -> object:
         return orjson.loads(text)
     except orjson.JSONDecodeError:
         return None
-
-
-def _secret(settings: FeedbackSettings) -> str:
-    try:
-        return secret(settings.resend_secret)
-    except ConfigError as error:
-        raise ConfigError(f"feedback.resend_secret = {error}") from None

@@ -21,7 +21,7 @@ from carteiro.intake.http.refusal import Refusal
 from carteiro.intake.http.sns_certificates import Certificates
 from carteiro.intake.http.sns_message import SnsMessage
 
-_CERTIFICATE = re.compile(r"/[A-Za-z0-9._-]{1,200}\.pem", re.ASCII)
+_CERTIFICATE = re.compile(r"/SimpleNotificationService-[0-9a-f]{1,64}\.pem", re.ASCII)
 _HOST = re.compile(r"sns\.([a-z0-9-]{3,})\.amazonaws\.com(\.cn)?", re.ASCII)
 _SIGNED = {
     "Notification": ("Message", "MessageId", "Subject", "Timestamp", "TopicArn", "Type"),

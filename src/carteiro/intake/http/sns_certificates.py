@@ -2,6 +2,8 @@
 
 Anybody can post a message that names a certificate, so names that are none must cost little and hold up nobody: one
 fetch a name, few names at once and nobody in a queue behind them, and what is not there is not asked for again.
+Whoever is turned away is to come again: SNS does so with the same name, forgers need new ones, so that what was asked
+for most comes next.
 """
 
 import asyncio
@@ -20,6 +22,7 @@ MOST_AT_ONCE = 4  # names that are being fetched
 MOST_WAITERS = 100  # messages that wait for one of them
 _MOST_KEPT = 16
 _MOST_MISSING = 1000
+_MOST_WANTED = 1000
 _MISSING_FOR_S = 600.0
 
 _AGAIN = "The certificate of SNS cannot be had: try again"
@@ -36,6 +39,7 @@ class Certificates:
         self._missing: OrderedDict[str, float] = OrderedDict()  # until when it is not asked for
         self._fetching: dict[str, asyncio.Task[x509.Certificate]] = {}
         self._waiters: dict[str, int] = {}
+        self._wanted: dict[str, int] = {}  # how often one was turned away who asked for it
 
     async def get(self, url: str) -> x509.Certificate:
         """The certificate; a `Refusal` if there is none, or it cannot be had now."""
@@ -53,12 +57,11 @@ class Certificates:
     async def _fetched(self, url: str) -> x509.Certificate:
         task = self._fetching.get(url)
         if task is None and len(self._fetching) >= MOST_AT_ONCE:
+            self._want(url)
             raise Refusal(503, _AGAIN)
         if self._waiters.get(url, 0) >= MOST_WAITERS:
             raise Refusal(503, _AGAIN)
-        if task is None:
-            task = self._fetching[url] = asyncio.ensure_future(self._read(url))
-            task.add_done_callback(lambda done: self._ended(url, done))
+        task = task or self._start(url)
         self._waiters[url] = self._waiters.get(url, 0) + 1
         try:
             return await asyncio.shield(task)  # whoever goes away leaves it to the others
@@ -70,6 +73,17 @@ class Certificates:
             self._waiters[url] -= 1
             if not self._waiters[url]:
                 del self._waiters[url]
+
+    def _want(self, url: str) -> None:
+        self._wanted[url] = self._wanted.get(url, 0) + 1
+        if len(self._wanted) > _MOST_WANTED:
+            del self._wanted[min(self._wanted, key=self._wanted.__getitem__)]
+
+    def _start(self, url: str) -> "asyncio.Task[x509.Certificate]":
+        self._wanted.pop(url, None)
+        task = self._fetching[url] = asyncio.ensure_future(self._read(url))
+        task.add_done_callback(lambda done: self._ended(url, done))
+        return task
 
     async def _read(self, url: str) -> x509.Certificate:
         try:
@@ -88,6 +102,14 @@ class Certificates:
         elif error is None and not done.cancelled():
             self._kept[url] = done.result()
             _keep_few(self._kept, _MOST_KEPT)
+        if not done.cancelled():  # else everything is about to end
+            self._start_most_wanted()
+
+    def _start_most_wanted(self) -> None:
+        """Fetch what was asked for most; once is what anybody asks for anything."""
+        most = max(self._wanted, key=self._wanted.__getitem__, default="")
+        if self._wanted.get(most, 0) > 1:
+            self._start(most)
 
 
 def _keep_few(found: OrderedDict[str, Any], most: int) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from hashlib import sha256
 
+from carteiro.config import FeedbackSettings, secret
 from carteiro.errors import ConfigError
 from carteiro.intake.http.refusal import Refusal
 
@@ -15,12 +16,23 @@ _PREFIX = "whsec_"
 _VERSION = "v1"
 
 
+def webhooks_of(settings: FeedbackSettings) -> "Webhooks | None":
+    """Who judges what Resend posts; None: nothing is taken from it. `ConfigError` if its secret is set and is none."""
+    if not settings.resend_secret:
+        return None
+    try:
+        told = secret(settings.resend_secret)
+    except ConfigError as error:
+        raise ConfigError(f"feedback.resend_secret = {error}") from None
+    return Webhooks(told)
+
+
 class Webhooks:
     """Judges the signatures of one sender; during a change of secrets there are two."""
 
     def __init__(self, secrets: str) -> None:
         """``secrets``: one or more, parted by spaces; `ConfigError` if they are none."""
-        self._secrets = [_secret(each) for each in secrets.split()]
+        self._secrets = [_secret(each) for each in secrets.split() or [""]]
 
     def verified_id(self, headers: Mapping[str, str], body: bytes, *, now: float) -> str:
         """The id of what was sent; a `Refusal` if it is not signed, or not by whom it should be.

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from carteiro.model import Category, Scope
 from carteiro.policy.rules.ruling import (
     BAD_MESSAGE,
     INVALID_MESSAGE,
@@ -12,6 +13,7 @@ from carteiro.policy.rules.ruling import (
     THROTTLED,
     UNAVAILABLE,
     Ruling,
+    later,
 )
 
 NAMES: Mapping[str, Ruling] = {
@@ -60,3 +62,15 @@ STATUSES: Mapping[int, Ruling] = {
     429: THROTTLED,
 }
 STATUS_CLASSES: Mapping[int, Ruling] = {4: BAD_MESSAGE, 5: UNAVAILABLE}
+
+# Without any name it is not Resend that speaks, but a proxy, or whoever is at a wrong address: it may pass with them.
+_SHUT_OUT = later(Scope.PROVIDER, Category.CONFIGURATION_ERROR)
+NAMELESS_STATUSES: Mapping[int, Ruling] = {
+    401: _SHUT_OUT,
+    403: _SHUT_OUT,
+    407: _SHUT_OUT,
+    408: later(Scope.PROVIDER, Category.TIMEOUT_ERROR),
+    413: MESSAGE_LATER,  # too large for somebody in between: others still get through
+    429: THROTTLED,
+}
+NAMELESS_STATUS_CLASSES: Mapping[int, Ruling] = {4: UNAVAILABLE, 5: UNAVAILABLE}

@@ -107,7 +107,7 @@ class SesProvider:
         finally:
             handing_over.reset(token)
         taken = answer.get("MessageId")
-        return Taken(taken) if taken else Unknown(NO_MESSAGE_ID)
+        return Taken(str(taken)) if taken else Unknown(NO_MESSAGE_ID)
 
     def _request(self, parcel: Parcel, email: Email, sender: str) -> dict[str, Any] | None:
         """The send call's arguments, each recipient once; None: an address is not one for SES."""
