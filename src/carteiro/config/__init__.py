@@ -12,10 +12,7 @@ from carteiro.config.sections import (
     FeedbackSettings,
     Given,
     MetricsSettings,
-    ResendSettings,
-    SesSettings,
     Settings,
-    SmtpSettings,
 )
 from carteiro.config.values import PROVIDERS, is_reference, provider_names, without_password
 
@@ -28,10 +25,7 @@ __all__ = [
     "FeedbackSettings",
     "Given",
     "MetricsSettings",
-    "ResendSettings",
-    "SesSettings",
     "Settings",
-    "SmtpSettings",
     "default_text",
     "env_name",
     "is_reference",
