@@ -45,11 +45,22 @@ def make_provider(name: str, settings: Settings, backend: Backend) -> Provider:
 
 def limits_of(provider: Provider, settings: Settings) -> Limits | None:
     """How fast a provider may be called; None: there is nothing that could be too fast."""
-    asked = getattr(settings, provider.name, None)
-    if not isinstance(asked, _Paced):
+    asked = _pace_of(provider.name, settings)
+    if asked is None:
         return None
     quota = provider.quota if isinstance(provider, QuotaProvider) else None
     return Limits(asked.rate_per_second, asked.concurrency, quota)
+
+
+def is_paced(name: str, settings: Settings) -> bool:
+    """Whether the provider of a name could be called too fast."""
+    return _pace_of(name.partition(":")[0], settings) is not None
+
+
+def _pace_of(type_: str, settings: Settings) -> _Paced | None:
+    """The section of a type of provider, if it has a pace."""
+    section = getattr(settings, type_, None)
+    return section if isinstance(section, _Paced) else None
 
 
 def _secret(settings: Settings, key: str, reference: str) -> str:
