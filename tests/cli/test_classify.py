@@ -308,3 +308,17 @@ def test_a_dry_run_leaves_doubts_alone(line: CommandLine) -> None:
     changes = line.listed("classify", "--dry-run", CARTEIRO_VERDICTS=json.dumps([TIMED_OUT]))
 
     assert changes == []
+
+
+def test_a_dry_run_knows_what_was_found_out_without_an_answer(line: CommandLine) -> None:
+    """There are no words of a provider that could be judged again; a rule may still be about it."""
+    relay = {"CARTEIRO_PROVIDER": "smtp"}
+    rule = MOVING | {"code": "SENDER_MISSING", "text": ""}
+    line.sent("ana@example.com")
+    line.worked_off(**relay)
+
+    as_it_was = line.listed("classify", "--dry-run", **relay)
+    [ruled] = line.listed("classify", "--dry-run", **relay, CARTEIRO_VERDICTS=json.dumps([rule]))
+
+    assert as_it_was == []
+    assert (ruled["code"], ruled["rule"]) == ("SENDER_MISSING", "own.moving")

@@ -301,13 +301,15 @@ def _provider_of(message: StoredMessage, failure: Failure) -> str:
 def _again(failure: Failure, provider: str, mx: str) -> Failure | None:
     """As it is judged today without rules of one's own; None: no provider was asked.
 
-    Silence is what it was.
+    Silence is what it was, and so is what was found out without an answer, as that a sender is missing.
     """
     if failure.code == classified.timeout(provider).code and failure.rule != "ses.RequestTimeout":
         return replace(classified.timeout(provider), reason=failure.reason)
     if failure.code == _UNREACHED:
         return classified.network(failure.reason)
-    return judged_again(failure, mx=mx)
+    again = judged_again(failure, mx=mx)
+    is_found_out = again is not None and again.code != failure.code
+    return failure if is_found_out and not failure.rule.startswith("own.") else again
 
 
 def _verdict(failure: Failure) -> tuple[str, bool, str]:
