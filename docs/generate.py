@@ -345,6 +345,18 @@ def _set_ups() -> Sequence[Any]:
 # --- metrics ------------------------------------------------------------------------------------
 
 
+_OF_ONE_PROCESS = (
+    definitions.RETRY_SUCCESS_RATE,
+    definitions.PROVIDER_OPEN,
+    definitions.PROVIDER_TROUBLE,
+    definitions.PROVIDER_RATE,
+)
+
+
+def _own_gauges() -> str:
+    return ", ".join(f"`{each.full_name}`" for each in _OF_ONE_PROCESS)
+
+
 def metrics_page() -> str:
     """Every metric with its type, its labels and what it tells."""
     rows = "".join(_metric_row(each) for each in definitions.METRICS.values())
@@ -356,9 +368,11 @@ def metrics_page() -> str:
         "(`Authorization: Bearer TOKEN`), and without a token on an address of its own when the setting\n"
         "`metrics.host` names one, for `carteiro up`, `carteiro api` and `carteiro worker` alike.\n\n"
         "Counters and histograms are what this process did since it started: sum them over processes.\n"
-        f"Gauges, but for `{definitions.RETRY_SUCCESS_RATE.name}`, are what the store shows, the same in each\n"
-        "process: take the maximum. They are at most a few seconds old, cost the same however much waits,\n"
-        f"and are left out while the store is away: `{definitions.STORE_UP.full_name}` then is 0.\n\n"
+        "Some gauges are what one process found out, and may differ between them:\n"
+        f"{_own_gauges()}.\n"
+        "The others are what the store shows, the same in each process: take the maximum. They are at most\n"
+        "a few seconds old, cost the same however much waits, and are left out while the store is\n"
+        f"away: `{definitions.STORE_UP.full_name}` then is 0.\n\n"
         "| metric | type | labels | what it tells |\n| --- | --- | --- | --- |\n"
         f"{rows}\n"
         "Labels stay few. `tenant`: the `metrics.top_tenants` with most jobs by name, all others\n"

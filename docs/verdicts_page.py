@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from carteiro.policy import classify
+from carteiro.policy.doubt import may_leave_doubt
 from carteiro.policy.rules import codes, resend, ses, systems, words
 from carteiro.policy.rules.ruling import OUR_ACCOUNT, Ruling
 from carteiro.policy.rules.words import TextRule
@@ -14,6 +15,13 @@ _HEADING = (
     "| rule | words such as | category | tried again | whose fault | suppress |\n"
     "| --- | --- | --- | --- | --- | --- |\n"
 )
+_DOUBT = """\
+Where *tried again* says *in doubt*, its *yes* holds before the hand-over alone. After it such an answer does not
+say what became of the message, nor does silence: it is [in doubt](../explanation/in-doubt.md), sent again only as
+its `delivery` or a replay allows, and never through another provider. Whatever SES or Resend say with a status of
+the 500s, or with 408, counts so, but for names by which SES itself says that it did not do it, as
+`ServiceUnavailable`. A reply of SMTP is always an answer.
+"""
 _MOST_PHRASES = 6  # a rule is known by a few of its words; the code has them all
 
 
@@ -26,6 +34,7 @@ def verdicts_page(note: str) -> str:
         "says about writing to the recipient again: `hard` where nobody is there, `soft` where it only counts.\n"
         "A breaker may open only on what is the `provider`'s; `QUOTA_ERROR` of a `provider` or a `destination` slows\n"
         "the shared send rate. [How to add rules of your own](../how-to/judge-answers-yourself.md).\n\n"
+        f"## In doubt\n\n{_DOUBT}\n"
         f"## The order of decision\n\n{_order()}\n"
         "A reply that begins with 4, or whose enhanced code does, is always tried again: words only tell whose fault\n"
         "it is. Where code and enhanced code disagree, the enhanced one is believed. At `auth` every refusal is our\n"
@@ -45,9 +54,9 @@ def verdicts_page(note: str) -> str:
         f"`{OUR_ACCOUNT.category}`, {OUR_ACCOUNT.scope}.\n\n"
         "## SES\n\nA code is `SES_` and the name in capitals, but for "
         f"{', '.join(f'`{name}`: `{code}`' for name, code in ses.CODES.items())}.\n\n"
-        f"{_table('name', ses.NAMES | ses.COMMON_NAMES)}\n"
+        f"{_table('name', ses.NAMES | ses.COMMON_NAMES, 'ses.')}\n"
         "An answer without a name, as a proxy gives it, has its HTTP status for one; others may pass.\n\n"
-        f"{_table('status', ses.STATUSES | _classes(ses.STATUS_CLASSES))}\n"
+        f"{_table('status', ses.STATUSES | _classes(ses.STATUS_CLASSES), 'ses.status.')}\n"
         "The words of some errors say more than their names. The category of an error stays the name's where programs\n"
         "go by it: a `MessageRejected` is a `PERMANENT_ERROR`, whatever it says. By SMTP, where SES gives no name, an\n"
         "address that is not verified is the `CONFIGURATION_ERROR` that it is with every relay; the fault is the\n"
@@ -55,11 +64,13 @@ def verdicts_page(note: str) -> str:
         f"{_details()}\n"
         "## Resend\n\nA code is `RESEND_` and the name in capitals. "
         "A name that is new is judged by its HTTP status.\n\n"
-        f"{_table('name', resend.NAMES)}\n"
+        f"{_table('name', resend.NAMES, 'resend.')}\n"
         f"{_table(f'name, with status {resend.FORBIDDEN}', resend.FORBIDDEN_NAMES)}\n"
-        f"{_table('status', _statuses(resend.STATUSES, resend.STATUS_CLASSES))}\n"
+        f"{_table('status', _statuses(resend.STATUSES, resend.STATUS_CLASSES), 'resend.status.')}\n"
         "An answer without any name is a proxy's, or comes from a wrong address, and may pass.\n\n"
-        f"{_table('status', _statuses(resend.NAMELESS_STATUSES, resend.NAMELESS_STATUS_CLASSES))}"
+        f"{_table('status', _statuses(resend.NAMELESS_STATUSES, resend.NAMELESS_STATUS_CLASSES), 'resend.status.')}\n"
+        "## No answer\n\nWhoever was asked: nobody was reached, the connection broke, or the time ran out.\n\n"
+        f"{_table('rule', _silence())}"
     )
 
 
@@ -109,14 +120,31 @@ def _some(phrases: tuple[str, ...]) -> str:
     return f"{told}, …" if len(phrases) > _MOST_PHRASES else told
 
 
-def _table(heading: str, table: Mapping[str, Ruling]) -> str:
-    rows = "".join(f"| `{name}` | {_cells(ruling)} |\n" for name, ruling in table.items())
+def _silence() -> dict[str, Ruling]:
+    failures = (classify.timeout("smtp"), classify.network("Connection lost"))
+    return {
+        each.rule: Ruling(each.category, retryable=each.retryable, scope=each.scope)
+        for each in failures
+    }
+
+
+def _table(heading: str, table: Mapping[str, Ruling], rules: str = "") -> str:
+    """Their rules begin so, where that tells whether one leaves a doubt."""
+    rows = "".join(
+        f"| `{name}` | {_cells(ruling, _rule(rules, name))} |\n" for name, ruling in table.items()
+    )
     return (
         f"| {heading} | category | tried again | whose fault | suppress |\n"
         f"| --- | --- | --- | --- | --- |\n{rows}"
     )
 
 
-def _cells(ruling: Ruling) -> str:
+def _rule(rules: str, name: str) -> str:
+    """A whole class of statuses is as the first of it."""
+    return f"{rules}{name.removeprefix('other ').replace('xx', '00')}"
+
+
+def _cells(ruling: Ruling, rule: str = "") -> str:
     again = "yes" if ruling.retryable else "no"
+    again = f"{again}; [in doubt](#in-doubt)" if may_leave_doubt(rule) else again
     return f"`{ruling.category}` | {again} | {ruling.scope} | {ruling.suppress}"

@@ -88,7 +88,12 @@ def test_a_variable_holds_them_as_json() -> None:
         ),
         (f'name = "a"\nenhanced = "5.7"\n{MEANING}', "verdicts[1].enhanced = '5.7'"),
         (f'name = "a"\ncode = "550"\nwhen = "now"\n{MEANING}', "verdicts[1].when = 'now'"),
+        (f'name = "a"\ncode = "550"\nwhen = "now"\n{MEANING}', "it has name, provider, stage, mx"),
+        (f'name = "A b"\ncode = "550"\n{MEANING}', "should be 1 to 40 small letters, digits"),
+        (f'name = "a"\nenhanced = "5.7"\n{MEANING}', "should be an enhanced code such as 5.7.1"),
+        (f'name = "a"\nprovider = "noop"\n{MEANING}', "one of sandbox, smtp, ses, resend"),
         ('name = "a"\ncode = "550"\nretryable = true\nscope = "message"', "verdicts[1].category"),
+        ('name = "a"\ncode = "550"\nretryable = true\nscope = "message"', ": is missing"),
         (
             'name = "a"\ncode = "1"\ncategory = "BAD"\nretryable = "x"\nscope = "y"',
             "'PERMANENT_ERROR'",
@@ -113,3 +118,9 @@ def test_what_is_no_list_of_tables_is_refused(tmp_path: Path, text: str) -> None
     """It says how they are written."""
     with pytest.raises(ConfigError, match=r"should be \[\[verdicts\]\] tables"):
         own_rules(tmp_path, text)
+
+
+def test_one_bracket_too_few_is_told(tmp_path: Path) -> None:
+    """Else its keys would be settings that nobody knows."""
+    with pytest.raises(ConfigError, match=r"write \[\[verdicts\]\], in two brackets"):
+        own_rules(tmp_path, f'[verdicts]\nname = "a"\ncode = "550"\n{MEANING}')

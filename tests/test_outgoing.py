@@ -7,7 +7,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from carteiro.config import load
+from carteiro.carriers import limits_of, make_provider
+from carteiro.config import PROVIDERS, Settings, load
 from carteiro.errors import ConfigError
 from carteiro.outgoing import email_kind, look_at_providers, routes_of
 from carteiro.stores.memory import open_memory
@@ -131,3 +132,33 @@ async def test_every_provider_is_looked_at() -> None:
     assert (relay.name, relay.is_remote) == ("smtp", True)
     assert [fault.is_deadly for fault in relay.faults] == [False]
     assert (nothing.name, nothing.is_remote, nothing.faults) == ("noop", False, ())
+
+
+def _with_provider(name: str) -> Settings:
+    """Settings as they are once a name is allowed, and nobody has made its provider yet."""
+    return load(environ={}).model_copy(update={"provider": name})
+
+
+async def test_a_provider_that_nobody_can_make_is_refused() -> None:
+    """It must not take mail and drop it: that would be SENT, and nobody would notice."""
+    async with open_memory() as backend:
+        with pytest.raises(ConfigError, match="pigeon: there is no such provider"):
+            email_kind(_with_provider("pigeon"), backend)
+        [looked] = await look_at_providers(_with_provider("pigeon"), backend)
+
+    assert [fault.is_deadly for fault in looked.faults] == [True]
+
+
+@pytest.mark.parametrize("name", PROVIDERS)
+async def test_every_name_of_the_settings_is_made(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Under its own name, and with a pace if it is called across a network."""
+    monkeypatch.setenv("KEY_OF_THE_TEST", "re_made_up")
+    environ = {"CARTEIRO_RESEND_API_KEY": "env:KEY_OF_THE_TEST", REGION: "eu-west-1"}
+    settings = load(environ=environ)
+    async with open_memory() as backend:
+        provider = make_provider(name, settings, backend)
+
+    assert provider.name == name
+    assert (limits_of(provider, settings) is None) == (not provider.features.is_remote)

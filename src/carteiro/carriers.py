@@ -1,8 +1,9 @@
 """Who takes mail over: the providers that settings name, made as they say."""
 
 from importlib import import_module
+from typing import Protocol, runtime_checkable
 
-from carteiro.config import ResendSettings, SesSettings, Settings, SmtpSettings, secret
+from carteiro.config import Settings, secret
 from carteiro.errors import ConfigError
 from carteiro.pacer import Limits
 from carteiro.ports import Backend, Provider
@@ -13,6 +14,14 @@ from carteiro.providers.smtp import SmtpOptions, SmtpProvider, Tls
 
 _THIS_MACHINE = frozenset({"localhost", "127.0.0.1", "::1"})
 _PACE = {"rate_per_second", "concurrency"}  # what a provider itself knows nothing of
+
+
+@runtime_checkable
+class _Paced(Protocol):
+    """The section of a provider that can be called too fast."""
+
+    rate_per_second: float
+    concurrency: int
 
 
 def make_provider(name: str, settings: Settings, backend: Backend) -> Provider:
@@ -27,23 +36,31 @@ def make_provider(name: str, settings: Settings, backend: Backend) -> Provider:
             return _ses(settings, region)
         case "resend":
             return _resend(settings)
-        case _:
+        case "noop":
             return NoopProvider()
+        case _:  # to take its mail and drop it would look like success
+            text = f"{name}: there is no such provider to be made: carriers.py does not know it"
+            raise ConfigError(text)
 
 
 def limits_of(provider: Provider, settings: Settings) -> Limits | None:
     """How fast a provider may be called; None: there is nothing that could be too fast."""
-    match provider.name:
-        case "smtp":
-            asked: SmtpSettings | SesSettings | ResendSettings = settings.smtp
-        case "ses":
-            asked = settings.ses
-        case "resend":
-            asked = settings.resend
-        case _:
-            return None
+    asked = _pace_of(provider.name, settings)
+    if asked is None:
+        return None
     quota = provider.quota if isinstance(provider, QuotaProvider) else None
     return Limits(asked.rate_per_second, asked.concurrency, quota)
+
+
+def is_paced(name: str, settings: Settings) -> bool:
+    """Whether the provider of a name could be called too fast."""
+    return _pace_of(name.partition(":")[0], settings) is not None
+
+
+def _pace_of(type_: str, settings: Settings) -> _Paced | None:
+    """The section of a type of provider, if it has a pace."""
+    section = getattr(settings, type_, None)
+    return section if isinstance(section, _Paced) else None
 
 
 def _secret(settings: Settings, key: str, reference: str) -> str:

@@ -13,6 +13,7 @@ from carteiro.ports.provider import Handover, Parcel
 
 Confirm: TypeAlias = Callable[[LeasedJob], Confirmation]
 Deliver: TypeAlias = Callable[[Parcel, Handover], Awaitable[Outcome]]
+Overrule: TypeAlias = Callable[[Outcome], Outcome]
 Learn: TypeAlias = Callable[[Parcel, Outcome, Verdict], Awaitable[None]]
 
 
@@ -72,6 +73,7 @@ class Kind:
     ``confirm`` None: nothing is judged before the attempt. ``render`` is for what it finds
     unrendered. ``declares`` False: an attempt is not declared, a redelivery just runs again.
     ``call_limit`` None: it may take as long as it likes.
+    ``overrule`` makes of an outcome what the operator's own rules want.
     ``replays_for``: so long its provider knows a call again (`Features`).
     ``chain``: before each attempt it says which kind is meant, one that has a ``link``.
     ``learn`` is told what came of each attempt once that is settled.
@@ -86,6 +88,7 @@ class Kind:
     declares: bool
     call_limit: timedelta | None
     render: Render | None = None
+    overrule: Overrule | None = None
     replays_for: timedelta | None = None
     learn: Learn | None = None
     close: Callable[[], Awaitable[None]] | None = None

@@ -10,8 +10,8 @@ from carteiro.chain import Chain
 from carteiro.config import Settings, provider_names
 from carteiro.email import max_retries_of
 from carteiro.errors import ConfigError
-from carteiro.kinds import Deliver, Kind, Learn
-from carteiro.model import EMAIL, LeasedJob, Outcome, TenantId, value
+from carteiro.kinds import Kind, Learn, Overrule
+from carteiro.model import EMAIL, LeasedJob, TenantId, value
 from carteiro.pacer import Pacer
 from carteiro.path.confirm import confirm
 from carteiro.path.track import learn_refusals
@@ -19,7 +19,7 @@ from carteiro.policy.own_rules import overruled_outcome
 from carteiro.policy.retry import PRESETS, RetryPolicy
 from carteiro.policy.routing import Routes
 from carteiro.ports import Backend
-from carteiro.ports.provider import Fault, Handover, Parcel, Provider, RemoteProvider
+from carteiro.ports.provider import Fault, Provider, RemoteProvider
 from carteiro.rendering import render_email
 
 
@@ -89,7 +89,8 @@ def _kind(name: str, provider: Provider, settings: Settings, backend: Backend) -
         provider=name,
         confirm=confirm,
         render=partial(render_email, templates=backend.templates),
-        deliver=_as_ruled(name, provider, settings),
+        deliver=provider.deliver,
+        overrule=_overrule(name, settings),
         policy=email_policy(settings),
         declares=True,
         call_limit=settings.delivery.call_limit,
@@ -104,18 +105,15 @@ def _learn(backend: Backend) -> Learn:
     return partial(learn_refusals, suppressions=backend.suppressions)
 
 
-def _as_ruled(name: str, provider: Provider, settings: Settings) -> Deliver:
-    """The provider's call, its answers judged by the operator's rules first."""
-    rules, mx = settings.own_rules, answering_host(name, settings)
-    type_ = name.partition(":")[0]
+def _overrule(name: str, settings: Settings) -> Overrule | None:
+    """What the operator's rules make of an outcome; None: there are no rules."""
+    rules = settings.own_rules
     if not rules:
-        return provider.deliver
-
-    async def deliver(parcel: Parcel, handover: Handover) -> Outcome:
-        outcome = await provider.deliver(parcel, handover)
-        return overruled_outcome(outcome, rules, provider=type_, mx=mx)
-
-    return deliver
+        return None
+    type_ = name.partition(":")[0]
+    return partial(
+        overruled_outcome, rules=rules, provider=type_, mx=answering_host(type_, settings)
+    )
 
 
 def answering_host(provider: str, settings: Settings) -> str:

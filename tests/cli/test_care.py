@@ -127,16 +127,22 @@ def test_stats_tell_how_providers_fare(line: CommandLine) -> None:
         async with Carteiro.open(f"sqlite:///{line.file}") as post:
             why = "NETWORK_ERROR: the relay is away"
             await post.backend.rates.report("smtp", why=why, wait=timedelta(minutes=1))
-            await post.backend.rates.report("ses:eu-west-1", why=None)
+            stay = timedelta(seconds=5)
+            rates = post.backend.rates
+            await rates.draw("ses:eu-west-1", 1, process="one", stay=stay, ceiling=100 / 7)
 
     asyncio.run(report())
+    route = "ses:eu-west-1, resend, smtp"
 
-    ses, smtp = line.asked("stats")["providers"]
-    text = line.done("stats")
+    resend, ses, smtp = line.asked("stats", CARTEIRO_PROVIDER=route)["providers"]
+    text = line.done("stats", CARTEIRO_PROVIDER=route)
     assert (smtp["isOpen"], smtp["trouble"]) == (True, "NETWORK_ERROR: the relay is away")
     assert (ses["isOpen"], ses["trouble"], ses["troubleAt"]) == (False, None, None)
+    assert (resend["provider"], resend["rate"], resend["processes"]) == ("resend", None, 0)
     assert "left alone" in text
-    assert "well" in text
+    assert "not called now" in text
+    assert " 14.29 " in text
+    assert "14.285" not in text
 
 
 def test_it_is_explained_why_a_message_waits(line: CommandLine) -> None:

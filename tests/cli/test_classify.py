@@ -140,6 +140,32 @@ def test_how_far_back_to_look_goes_with_a_dry_run(line: CommandLine) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("arguments", "is_doubt"),
+    [
+        (["InternalFailure: broken", "--provider", "ses"], True),
+        (["HTTP 500", "--provider", "ses"], True),
+        (["ServiceUnavailable", "--provider", "ses"], False),
+        (["timed out"], True),
+        (["timed out", "--stage", "dot"], True),
+        (["timed out", "--stage", "rcpt"], False),
+        (["ReadTimeout", "--provider", "resend"], True),
+        (["500 application_error: broken", "--provider", "resend"], True),
+        (["429 rate_limit_exceeded: slow", "--provider", "resend"], False),
+        (["451 4.7.1 Greylisted", "--stage", "dot"], False),
+    ],
+    ids=str,
+)
+def test_what_leaves_a_doubt_after_the_hand_over_is_told(
+    line: CommandLine, arguments: list[str], is_doubt: bool
+) -> None:
+    """Then it is not just tried again."""
+    told = line.done("classify", *arguments)
+
+    assert ("if handed over" in told) is is_doubt
+    assert ("never failed over" in " ".join(told.split())) is is_doubt
+
+
 def test_what_is_not_charged_is_tried_until_it_expires(line: CommandLine) -> None:
     """The settings in force decide."""
     told = line.done("classify", "421 Busy", CARTEIRO_RETRY_CHARGE="message")
@@ -173,6 +199,15 @@ def test_a_rule_of_ones_own_decides_first(line: CommandLine) -> None:
         ["550 no", "--provider", "pigeon"],
         ["550 no", "--since", "7d"],
         ["--since", "7d"],
+        [""],
+        ["  "],
+        ["550 5.1.1 no", "--provider", "resend"],
+        ["550 no", "--provider", "ses"],
+        ["Throttling", "--provider", "ses", "--stage", "rcpt"],
+        ["application_error", "--provider", "resend", "--mx", "mx.example.com"],
+        ["--dry-run", "--stage", "rcpt"],
+        ["--dry-run", "--provider", "smtp"],
+        ["--dry-run", "--mx", "mx.example.com"],
     ],
 )
 def test_a_question_that_makes_no_sense_is_refused(line: CommandLine, arguments: list[str]) -> None:
@@ -223,3 +258,68 @@ def test_without_rules_of_ones_own_the_past_is_judged_as_it_was(line: CommandLin
     assert ran.out == ""
     assert "1 failures looked at, 0 would" in ran.err
     assert "0 failures looked at" in later.err
+
+
+TIMED_OUT = {
+    "name": "late",
+    "provider": "sandbox",
+    "code": "SANDBOX_TIMEOUT",
+    "category": "PERMANENT_ERROR",
+    "retryable": False,
+    "scope": "destination",
+}
+SHORT = {"CARTEIRO_DELIVERY_CALL_LIMIT_MS": "50"}
+
+
+@pytest.mark.parametrize(
+    ("to", "conditions"),
+    [
+        ("bounce-550@sandbox.test", {"code": "550"}),
+        ("reject@sandbox.test", {"code": "SES_MESSAGE_REJECTED"}),
+        ("timeout@sandbox.test", {"code": "SANDBOX_TIMEOUT"}),
+    ],
+)
+@pytest.mark.parametrize("provider", ["sandbox", "smtp"])
+def test_a_dry_run_and_the_worker_agree(
+    line: CommandLine, to: str, conditions: dict[str, str], provider: str
+) -> None:
+    """A rule is about whom the message went to, whatever the answer looks like."""
+    turned = {"category": "QUOTA_ERROR", "retryable": "timeout" not in to, "scope": "tenant"}
+    rule = {"name": "turned", "provider": provider, **conditions, **turned}
+    if provider != "sandbox":
+        del rule["code"]
+    rules = {"CARTEIRO_VERDICTS": json.dumps([rule])}
+    line.sent(to)
+    line.worked_off(**SHORT)
+
+    would_change = line.listed("classify", "--dry-run", **rules)
+    again = line.sent(to)
+    line.worked_off(**SHORT, **rules)
+
+    by_worker = line.asked("show", again)["errorCategory"] == "QUOTA_ERROR"
+    assert [each["rule"] for each in would_change] == (["own.turned"] if by_worker else [])
+    assert by_worker is (provider == "sandbox")
+
+
+def test_a_dry_run_leaves_doubts_alone(line: CommandLine) -> None:
+    """A worker would not ask a rule about silence after the hand-over."""
+    line.sent("lost-reply@sandbox.test")
+    line.worked_off(**SHORT)
+
+    changes = line.listed("classify", "--dry-run", CARTEIRO_VERDICTS=json.dumps([TIMED_OUT]))
+
+    assert changes == []
+
+
+def test_a_dry_run_knows_what_was_found_out_without_an_answer(line: CommandLine) -> None:
+    """There are no words of a provider that could be judged again; a rule may still be about it."""
+    relay = {"CARTEIRO_PROVIDER": "smtp"}
+    rule = MOVING | {"code": "SENDER_MISSING", "text": ""}
+    line.sent("ana@example.com")
+    line.worked_off(**relay)
+
+    as_it_was = line.listed("classify", "--dry-run", **relay)
+    [ruled] = line.listed("classify", "--dry-run", **relay, CARTEIRO_VERDICTS=json.dumps([rule]))
+
+    assert as_it_was == []
+    assert (ruled["code"], ruled["rule"]) == ("SENDER_MISSING", "own.moving")

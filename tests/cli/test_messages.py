@@ -248,3 +248,14 @@ def test_what_is_finished_cannot_be_cancelled(line: CommandLine) -> None:
 
     assert ran.code == ExitCode.REFUSED
     assert [each["answer"] for each in ran.documents] == ["cancelled", "finished"]
+
+
+def test_how_many_doubts_a_message_has_is_shown(line: CommandLine) -> None:
+    """For programs always, for people where there are any."""
+    lost, well = line.sent("lost-reply@sandbox.test"), line.sent()
+    line.worked_off(CARTEIRO_DELIVERY_CALL_LIMIT_MS="50")
+
+    assert line.asked("show", lost)["inDoubt"] == 1
+    assert "in doubt" in line.done("show", lost)
+    assert line.asked("show", well)["inDoubt"] == 0
+    assert "in doubt" not in line.done("show", well)

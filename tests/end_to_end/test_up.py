@@ -139,6 +139,17 @@ async def test_what_it_announces_holds_no_password_and_no_flag_that_is_not_there
     assert "carteiro key add --tenant default" in second.announced
 
 
+async def test_with_a_real_provider_the_printed_line_names_nobody(tmp_path: Path) -> None:
+    """Pasted as it is, it must not send a mail into the world that bounces there."""
+    relay = {"CARTEIRO_PROVIDER": "smtp", "CARTEIRO_SMTP_PORT": str(free_port())}
+    async with up(tmp_path, **relay) as running:
+        await running.ended(signal.SIGTERM)
+
+    assert "it is a real one" in running.announced
+    assert "YOUR_ADDRESS" in " ".join(running.curl)
+    assert "sandbox.test" not in running.announced
+
+
 def all_bytes_in(folder: Path) -> bytes:
     """Whatever was written to disk."""
     return b"".join(path.read_bytes() for path in folder.iterdir())

@@ -1,6 +1,7 @@
 """Whatever a provider does, an outcome comes back."""
 
 import asyncio
+from dataclasses import replace
 from datetime import timedelta
 from typing import NoReturn
 
@@ -166,3 +167,23 @@ async def test_being_cancelled_ourselves_is_no_outcome() -> None:
 
     with pytest.raises(asyncio.CancelledError):
         await call
+
+
+def given_up(outcome: Outcome) -> Outcome:
+    """What rules of an operator's own may make of a failure that proves something."""
+    return Rejected(outcome.failure) if isinstance(outcome, Deferred) else outcome
+
+
+async def test_rules_of_ones_own_decide_on_silence_that_proves_something() -> None:
+    """A time-out before the hand-over is theirs; after it, what is in doubt stays so."""
+    proven, in_doubt = [
+        await deliver(
+            replace(a_kind(silent(begun=begun), call_limit=A_MOMENT), overrule=given_up),
+            a_parcel(),
+            Handover(A_MOMENT),
+        )
+        for begun in (False, True)
+    ]
+
+    assert isinstance(proven, Rejected)
+    assert isinstance(in_doubt, Unknown)

@@ -166,6 +166,11 @@ def test_a_pattern_that_could_take_long_is_refused(text: str, says: str) -> None
         ("550", ""),
         ("421", "smtp"),
         ("550", "sandbox"),
+        ("SANDBOX_TIMEOUT", "sandbox"),
+        ("SES_THROTTLING", "sandbox"),
+        ("SES_MESSAGE_REJECTED", "sandbox"),
+        ("RESEND_TIMEOUT", "resend"),
+        ("WHATEVER", "a_new_one"),  # nothing is known of it
         ("SES_THROTTLING", ""),
         ("SES_THROTTLING", "ses"),
         ("SES_TIMEOUT", "ses"),

@@ -15,6 +15,7 @@ from carteiro.model import (
     StoredMessage,
     Tenant,
 )
+from carteiro.policy.suppression import SUPPRESSED
 from carteiro.policy.waiting import Waiting, Why, explain, explain_without_queue
 from support.builders import ACME, a_failure, a_tenant
 
@@ -91,6 +92,16 @@ def test_what_was_not_delivered_says_why_and_what_can_be_done(state: State) -> N
 
     assert f"({a_failure().code}: {a_failure().reason})" in text
     assert "carteiro dead redrive m " in text
+
+
+def test_what_was_suppressed_says_how_that_ends_first() -> None:
+    """A redrive alone would be suppressed again."""
+    failed = _a_message(State.FAILED, failure=SUPPRESSED, content="{}")
+
+    text = _explained(failed, None).text
+
+    remove = f"carteiro suppression rm ana@example.com --tenant {ACME}"
+    assert text.index(remove) < text.index("carteiro dead redrive m ")
 
 
 def test_what_has_no_content_any_more_is_not_said_to_be_redrivable() -> None:

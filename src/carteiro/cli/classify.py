@@ -1,7 +1,9 @@
 """``carteiro classify``: what an answer of a provider means, and what your own rules would have changed."""
 
 import asyncio
+import re
 from collections import Counter
+from dataclasses import replace
 from datetime import datetime
 from typing import Annotated, Any, TypeAlias
 
@@ -17,6 +19,7 @@ from carteiro.cli.progress import Count, count_done
 from carteiro.config import Settings, load
 from carteiro.model import EMAIL, Cursor, Failure, MessageFilter, Page, State, StoredMessage, value
 from carteiro.outgoing import answering_host, retry_policy
+from carteiro.policy import classify as classified
 from carteiro.policy import consequences
 from carteiro.policy.answers import (
     RESEND,
@@ -27,12 +30,15 @@ from carteiro.policy.answers import (
     judged_again,
     provider_of,
 )
+from carteiro.policy.doubt import may_leave_doubt
 from carteiro.policy.own_rules import overruled
 from carteiro.policy.patience import wait_after
 from carteiro.policy.stage import Stage
 from carteiro.ports import Backend
 
 _PROVIDERS = ("", SMTP, SES, RESEND)
+_OF_SMTP = re.compile(r"\s*(?:[45]\d\d[ -]+[45]\.\d{1,3}\.\d{1,3}\b|55\d\b)", re.ASCII)
+_UNREACHED = "NETWORK_ERROR"
 _MIDDLE = 0.5  # of the dice
 _FAILING = (State.FAILED, State.RETRY_SCHEDULED, State.EXPIRED)
 
@@ -101,28 +107,52 @@ def classify(  # noqa: PLR0913 - one an option
     if since is not None and not dry_run:
         raise WrongUse("--since goes with --dry-run: it says how far back to look")
     if answer is None:
+        if stage or provider or mx:
+            raise WrongUse(
+                "--stage, --provider and --mx go with an answer: the store knows its own"
+            )
         asyncio.run(_tried(settings, out, since))
         return
-    if provider not in _PROVIDERS:
-        raise WrongUse(f"--provider {provider!r}: should be smtp, ses or resend")
     if is_success(answer):
         raise WrongUse(
             "this is no failure: it says that all went well, and there is nothing to judge"
         )
-    _explain(_judged(answer, settings, provider, stage, mx), settings, out)
+    asked = _Asked(answer, provider, stage, mx)
+    _refuse_contradiction(asked)
+    _explain(asked, settings, out)
 
 
 # --- one answer -------------------------------------------------------------------------------
 
 
-def _judged(
-    answer: str, settings: Settings, provider: str, stage: Stage | None, mx: str
-) -> Failure:
-    failure = judge_answer(answer, provider=provider, stage=stage, mx=mx)
-    return overruled(failure, settings.own_rules, provider=provider or provider_of(failure), mx=mx)
+@value
+class _Asked:
+    """An answer, and what is told of it."""
+
+    answer: str
+    provider: str
+    stage: Stage | None
+    mx: str
 
 
-def _explain(failure: Failure, settings: Settings, out: Printer) -> None:
+def _refuse_contradiction(asked: _Asked) -> None:
+    """What cannot be meant would be judged as something else, and nobody would notice."""
+    if not asked.answer.strip():
+        raise WrongUse("the answer is empty: give what was said, as a log has it")
+    if asked.provider not in _PROVIDERS:
+        raise WrongUse(f"--provider {asked.provider!r}: should be smtp, ses or resend")
+    if asked.provider in {"", SMTP}:
+        return
+    if asked.stage or asked.mx:
+        raise WrongUse(f"--stage and --mx are SMTP's: answers of {asked.provider} have neither")
+    if _OF_SMTP.match(asked.answer):
+        raise WrongUse(f"this is a reply of SMTP: --provider {asked.provider} never says so")
+
+
+def _explain(asked: _Asked, settings: Settings, out: Printer) -> None:
+    judged = judge_answer(asked.answer, provider=asked.provider, stage=asked.stage, mx=asked.mx)
+    provider = asked.provider or provider_of(judged)
+    failure = overruled(judged, settings.own_rules, provider=provider, mx=asked.mx)
     facts = {
         "code": failure.code,
         "said": failure.original_code,
@@ -131,6 +161,7 @@ def _explain(failure: Failure, settings: Settings, out: Printer) -> None:
         "rule": failure.rule,
         "because": _why(failure.rule),
         "what happens": _what_happens(failure, settings),
+        "if handed over": _if_handed_over(judged, asked.stage, provider, settings),
         "recipient": f"suppression: {consequences.suppression(failure)}",
         "send rate": "falls, for all workers" if consequences.throttles(failure) else None,
         "breaker": "may open" if consequences.may_open_breaker(failure) else "is not touched",
@@ -169,6 +200,25 @@ def _what_happens(failure: Failure, settings: Settings) -> str:
     return (
         f"tried again, first after about {first}; "
         f"after {policy.max_attempts} failures a dead letter, max_attempts_exceeded"
+    )
+
+
+def _if_handed_over(
+    judged: Failure, stage: Stage | None, provider: str, settings: Settings
+) -> str | None:
+    """What happens instead if the message may have been taken before; None: that cannot be.
+
+    No rule of the operator's own is asked about it.
+    """
+    is_before = stage not in {None, Stage.DOT}
+    if is_before or not may_leave_doubt(consequences.rule_name(judged)):
+        return None
+    if provider == RESEND:
+        return "in doubt: asked again under the same key, by which it is delivered once; never failed over"
+    most = settings.delivery.max_in_doubt_resends
+    return (
+        f"in doubt: sent again at most {most} times if at_least_once, then, or at once if"
+        " at_most_once, a dead letter, in_doubt; never failed over"
     )
 
 
@@ -219,10 +269,12 @@ class _Trial:
 
     def _judge(self, message: StoredMessage) -> None:
         before = message.failure
-        provider = provider_of(before) if before else ""
+        if before is None or (message.in_doubt and may_leave_doubt(before.rule)):
+            return  # rules do not settle a doubt
+        provider = _provider_of(message, before)
         mx = answering_host(provider, self._settings)
-        after = judged_again(before, mx=mx) if before else None
-        if before is None or after is None:
+        after = _again(before, provider, mx)
+        if after is None:
             return
         after = overruled(after, self._settings.own_rules, provider=provider, mx=mx)
         if _verdict(before) != _verdict(after):
@@ -251,6 +303,25 @@ async def _tried(settings: Settings, out: Printer, since: datetime | None) -> No
     note(
         f"{trial.looked:,} failures looked at, {changed:,} would be judged otherwise; nothing was changed."
     )
+
+
+def _provider_of(message: StoredMessage, failure: Failure) -> str:
+    """Whom the attempt went to, without a region; the looks of an answer tell it where nothing is stored."""
+    return message.provider.partition(":")[0] if message.provider else provider_of(failure)
+
+
+def _again(failure: Failure, provider: str, mx: str) -> Failure | None:
+    """As it is judged today without rules of one's own; None: no provider was asked.
+
+    Silence is what it was, and so is what was found out without an answer, as that a sender is missing.
+    """
+    if failure.code == classified.timeout(provider).code and failure.rule != "ses.RequestTimeout":
+        return replace(classified.timeout(provider), reason=failure.reason)
+    if failure.code == _UNREACHED:
+        return classified.network(failure.reason)
+    again = judged_again(failure, mx=mx)
+    is_found_out = again is not None and again.code != failure.code
+    return failure if is_found_out and not failure.rule.startswith("own.") else again
 
 
 def _verdict(failure: Failure) -> tuple[str, bool, str]:

@@ -60,6 +60,7 @@ def facts_of(message: StoredMessage) -> dict[str, object]:
         "expires": message.expires_at,
         "finished": message.finished_at,
         "attempts": message.attempts,
+        "in doubt": message.in_doubt or None,
         "round": message.round,
         "revision": message.revision,
         "provider": message.provider,

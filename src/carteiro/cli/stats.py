@@ -1,11 +1,13 @@
 """``carteiro stats``: how much there is, and where it stands."""
 
+from carteiro.carriers import is_paced
 from carteiro.cli.desk import Desk, at_a_desk
 from carteiro.cli.documents import plain
 from carteiro.cli.options import OfTenant
 from carteiro.cli.printing import Column, note
 from carteiro.errors import QueueAway
 from carteiro.model import DeadFilter, DeadGroup, Depth, ProviderRate
+from carteiro.outgoing import routes_of
 
 _MOST_NAMED = 5
 _DEPTHS: tuple[Column[Depth], ...] = (
@@ -20,12 +22,24 @@ _GROUPS: tuple[Column[DeadGroup], ...] = (
     Column("oldest", lambda row: row.oldest, is_whole=True),
     Column("newest", lambda row: row.newest, is_whole=True),
 )
+
+
+def _health(row: ProviderRate) -> str:
+    if row.is_open:
+        return "left alone"
+    return "well" if row.processes else "not called now"
+
+
+def _rounded(rate: float | None) -> str | None:
+    return None if rate is None else f"{round(rate, 2):g}"
+
+
 _RATES: tuple[Column[ProviderRate], ...] = (
     Column("provider", lambda row: row.provider, is_whole=True),
-    Column("a second", lambda row: row.rate),
-    Column("at most", lambda row: row.ceiling),
+    Column("a second", lambda row: _rounded(row.rate)),
+    Column("at most", lambda row: _rounded(row.ceiling)),
     Column("processes", lambda row: row.processes),
-    Column("health", lambda row: "left alone" if row.is_open else "well"),
+    Column("health", _health),
     Column("last trouble", lambda row: row.trouble),
     Column("at", lambda row: row.trouble_at, is_whole=True),
 )
@@ -38,7 +52,7 @@ async def stats(desk: Desk, *, tenant: OfTenant = None) -> None:
     states = dict(await desk.backend.reading.states(tenant=restricted))
     depths = await _depths(desk) if restricted is None else []
     groups = await desk.backend.dead_letters.group("reason", DeadFilter(tenant=restricted))
-    rates = await desk.backend.rates.show() if restricted is None else []
+    rates = await _providers(desk) if restricted is None else []
     total, fullest = (
         await desk.backend.dead_letters.sizes(top=_MOST_NAMED)
         if restricted is None
@@ -62,6 +76,17 @@ async def stats(desk: Desk, *, tenant: OfTenant = None) -> None:
     desk.out.beside("Queue", depths or [], _DEPTHS)
     desk.out.beside("Dead letters", groups, _GROUPS)
     desk.out.beside("Providers", rates, _RATES)
+
+
+async def _providers(desk: Desk) -> list[ProviderRate]:
+    """Every provider across a network that mail may go to, or went to, whether it was called or not."""
+    shown = {each.provider: each for each in await desk.backend.rates.show()}
+    unheard = {
+        name: ProviderRate(name, None, None, 0)
+        for name in routes_of(desk.settings).names
+        if name not in shown and is_paced(name, desk.settings)
+    }
+    return sorted((shown | unheard).values(), key=lambda each: each.provider)
 
 
 async def _depths(desk: Desk) -> list[Depth] | None:

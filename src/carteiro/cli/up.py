@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from carteiro.carriers import is_paced
 from carteiro.cli import process
 from carteiro.cli.admin_token import first_admin_token
 from carteiro.cli.desk import told
@@ -21,11 +22,11 @@ from carteiro.cli.worker import worker_part
 from carteiro.config import Settings, load, without_password
 from carteiro.keys import make_key
 from carteiro.model import Tenant, TenantId, value
+from carteiro.outgoing import routes_of
 from carteiro.ports import Backend
 from carteiro.post import Carteiro
 
 FIRST_TENANT = TenantId("default")
-_FIRST_EMAIL = {"to": "ok@sandbox.test", "subject": "Hello", "text": "It works."}
 
 
 @value
@@ -119,8 +120,8 @@ def _announce(settings: Settings, address: str, secrets: Secrets, *, works: bool
         console.print("The admin token was shown when it was made.")
         console.print("For another: carteiro admin-token rotate. It ends the old ones.\n")
     if secrets.key is not None:
-        console.print("Send a first e-mail:")
-        console.print(f"  {_curl(address, secrets.key)}\n")
+        console.print(_invitation(settings))
+        console.print(f"  {_curl(address, secrets.key, to=_first_recipient(settings))}\n")
     else:
         console.print(f"The API key of tenant {FIRST_TENANT!r} was shown when it was made.")
         console.print(f"For another one{_way_to_a_key(works=works)}. Older keys stay valid.\n")
@@ -140,7 +141,23 @@ def _way_to_a_key(*, works: bool) -> str:
     )
 
 
-def _curl(address: str, key: str) -> str:
+def _is_played(settings: Settings) -> bool:
+    """Whether no mail of this tenant leaves the machine."""
+    names = routes_of(settings).of(FIRST_TENANT, None)
+    return not any(is_paced(name, settings) for name in names)
+
+
+def _invitation(settings: Settings) -> str:
+    if _is_played(settings):
+        return "Send a first e-mail:"
+    return "Send a first e-mail; it is a real one, so put an address of your own for YOUR_ADDRESS:"
+
+
+def _first_recipient(settings: Settings) -> str:
+    return "ok@sandbox.test" if _is_played(settings) else "YOUR_ADDRESS"
+
+
+def _curl(address: str, key: str, *, to: str) -> str:
     return shlex.join(
         [
             "curl",
@@ -150,6 +167,6 @@ def _curl(address: str, key: str) -> str:
             "-H",
             "Content-Type: application/json",
             "-d",
-            json.dumps(_FIRST_EMAIL),
+            json.dumps({"to": to, "subject": "Hello", "text": "It works."}),
         ]
     )

@@ -12,10 +12,7 @@ from carteiro.config.sections import (
     FeedbackSettings,
     Given,
     MetricsSettings,
-    ResendSettings,
-    SesSettings,
     Settings,
-    SmtpSettings,
 )
 from carteiro.config.tickets import TicketSettings
 from carteiro.config.values import PROVIDERS, is_reference, provider_names, without_password
@@ -29,10 +26,7 @@ __all__ = [
     "FeedbackSettings",
     "Given",
     "MetricsSettings",
-    "ResendSettings",
-    "SesSettings",
     "Settings",
-    "SmtpSettings",
     "TicketSettings",
     "default_text",
     "env_name",

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 from pydantic import ValidationError
 
-from carteiro.config.sections import FREE_TABLES, KEYS, Given, Settings
+from carteiro.config.sections import FREE_TABLES, KEYS, Given, Settings, VerdictSettings
 from carteiro.config.values import provider_names, without_password
 from carteiro.errors import ConfigError
 
@@ -32,6 +32,14 @@ _SERVICE_LINK_VALUES = ("tcp://", "udp://")
 _SECRETS = frozenset(
     {"smtp.password", "resend.api_key", "ses.secret_access_key", "feedback.resend_secret"}
 )  # whoever wrote the secret itself must not see it in a log
+
+_LIST = "verdicts"  # the one setting that is tables in a row
+
+# What the library says of these is true and helps nobody.
+_ALLOWED = {
+    "missing": "is missing",
+    "extra_forbidden": f"a rule has no such key: it has {', '.join(VerdictSettings.model_fields)}",
+}
 
 
 def load(
@@ -139,6 +147,9 @@ def _from_flags(overrides: Mapping[str, object]) -> Iterator[Given]:
 
 def _known(key: str, origin: str) -> str:
     table, _, own = key.partition(".")
+    if table == _LIST and own:
+        text = f"[{_LIST}] (from {origin}): write [[{_LIST}]], in two brackets, above each rule"
+        raise ConfigError(text)
     if key not in KEYS and (table not in FREE_TABLES or not own or "." in own):
         _refuse_unknown(key, origin, KEYS)
     return key
@@ -197,7 +208,8 @@ def _complaints(error: ValidationError, given: Mapping[str, Given]) -> Iterator[
     """One line per setting: which, what was written, where, and what is allowed."""
     for each in error.errors():
         wrong, inside = _found(given, [str(part) for part in each["loc"]], each["input"])
-        allowed = each["msg"].removeprefix("Value error, ").removeprefix("Input ")
+        said = each["msg"].removeprefix("Value error, ").removeprefix("Input ")
+        allowed = _ALLOWED.get(each["type"], said)
         written = "(not shown)" if wrong.key in _SECRETS else repr(without_password(wrong.raw))
         yield f"{wrong.key}{inside} = {written} (from {wrong.origin}): {allowed}"
 

@@ -23,6 +23,7 @@ from pydantic import (
 from carteiro.config.tickets import TicketSettings
 from carteiro.config.values import (
     AddressOrNone,
+    AnsweringProvider,
     ApiUrl,
     Count,
     Duration,
@@ -44,6 +45,7 @@ from carteiro.config.values import (
     Topics,
     UrlOrNone,
     Weight,
+    shaped,
 )
 from carteiro.model import ApiLimits, Category, Fairness, Scope, SendLimit, value
 from carteiro.policy.own_codes import RESEND, SES, refuse_unfit
@@ -187,7 +189,9 @@ class SmtpSettings(Section):
     username: str
     password: SecretReference
     default_from: AddressOrNone
-    hello_name: Annotated[str, Field(pattern=r"^[A-Za-z0-9.:\[\]-]*$")]
+    hello_name: Annotated[
+        str, shaped(r"[A-Za-z0-9.:\[\]-]*", "a host name, an address in brackets, or empty")
+    ]
     connections: SomeCount
     messages_per_connection: SomeCount
     idle: SomeDuration = Field(alias="idle_ms")
@@ -212,12 +216,18 @@ class ResendSettings(Section):
 class SesSettings(Section):
     """The account and region of SES that takes e-mail over; empty texts mean: none, or as AWS' tools find it."""
 
-    region: Annotated[str, Field(pattern=r"^[a-z0-9-]*$")]
-    configuration_set: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{0,64}$")]
+    region: Annotated[str, shaped(r"[a-z0-9-]*", "a region such as eu-west-1, or empty")]
+    configuration_set: Annotated[
+        str, shaped(r"[A-Za-z0-9_-]{0,64}", "at most 64 letters, digits, - and _, or empty")
+    ]
     default_from: AddressOrNone
-    access_key_id: Annotated[str, Field(pattern=r"^[A-Za-z0-9_]*$")]
+    access_key_id: Annotated[
+        str, shaped(r"[A-Za-z0-9_]*", "the id of a key, as AWS shows it, or empty")
+    ]
     secret_access_key: SecretReference
-    endpoint_url: Annotated[str, Field(pattern=r"^(https?://[^/?#@\s]+/?)?$")]
+    endpoint_url: Annotated[
+        str, shaped(r"(https?://[^/?#@\s]+/?)?", "https://HOST without a path, or empty")
+    ]
     connections: SomeCount
     connect_limit: SomeDuration = Field(alias="connect_limit_ms")
     rate_per_second: RatePerSecond
@@ -245,12 +255,14 @@ def _bounded(raw: str) -> str:
 class VerdictSettings(Section):
     """A rule of the operator's own: what must hold of an answer, and what it then means."""
 
-    name: Annotated[str, Field(pattern=r"^[a-z0-9_-]{1,40}$")]
-    provider: Literal["", "smtp", "ses", "resend", "sandbox"] = ""
+    name: Annotated[str, shaped(r"[a-z0-9_-]{1,40}", "1 to 40 small letters, digits, - and _")]
+    provider: AnsweringProvider = ""
     stage: Stage | None = None
     mx: str = ""
     code: str = ""
-    enhanced: Annotated[str, Field(pattern=r"^([245]\.\d{1,3}\.\d{1,3})?$")] = ""
+    enhanced: Annotated[
+        str, shaped(r"([245]\.\d{1,3}\.\d{1,3})?", "an enhanced code such as 5.7.1")
+    ] = ""
     text: Annotated[str, AfterValidator(_bounded)] = ""
     category: Category
     retryable: Annotated[bool, Field(strict=True)]

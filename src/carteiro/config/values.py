@@ -12,6 +12,7 @@ from carteiro.policy.addresses import judge_address
 from carteiro.policy.lifecycle import LONGEST_HOLD
 
 PROVIDERS = ("sandbox", "smtp", "ses", "resend", "noop")
+_SILENT = "noop"  # nothing it says could be judged
 
 LogLevel: TypeAlias = Literal["debug", "info", "warn", "error"]
 
@@ -89,6 +90,26 @@ def _route(raw: str) -> str:
     return ", ".join(names)
 
 
+def _answering(raw: str) -> str:
+    """Whose answers a rule can be about; empty: anybody's."""
+    answering = [name for name in PROVIDERS if name != _SILENT]
+    if raw and raw not in answering:
+        raise ValueError(f"should be one of {', '.join(answering)}, without a region")
+    return raw
+
+
+def shaped(pattern: str, should_be: str) -> AfterValidator:
+    """A check of a text's whole shape that says what is allowed, in words and not as a pattern."""
+    shape = re.compile(pattern, re.ASCII)
+
+    def check(raw: str) -> str:
+        if not shape.fullmatch(raw):
+            raise ValueError(f"should be {should_be}")
+        return raw
+
+    return AfterValidator(check)
+
+
 def without_password(raw: object) -> object:
     """A setting as it may be shown: an address may have a password in it."""
     return _PASSWORD.sub(r"\1\2***", raw) if isinstance(raw, str) else raw
@@ -154,6 +175,7 @@ Limit: TypeAlias = Annotated[int, Field(ge=0, le=1_000_000_000)]
 SomeCount: TypeAlias = Annotated[int, Field(ge=1)]
 SecretReference: TypeAlias = Annotated[str, BeforeValidator(_secret_reference)]
 Route: TypeAlias = Annotated[str, AfterValidator(_route)]
+AnsweringProvider: TypeAlias = Annotated[str, AfterValidator(_answering)]
 AddressOrNone: TypeAlias = Annotated[str, BeforeValidator(_address_or_none)]
 ApiUrl: TypeAlias = Annotated[str, AfterValidator(_api_url)]
 UrlOrNone: TypeAlias = Annotated[str, AfterValidator(lambda raw: raw and _api_url(raw))]

@@ -40,7 +40,7 @@ class NotMade:
 
 @value
 class Unknown:
-    """Handed over, and the answer never came."""
+    """Handed over, and no answer came that says what became of it."""
 
     failure: Failure
 

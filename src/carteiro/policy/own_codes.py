@@ -21,9 +21,10 @@ _CODES = {
     SES: _FOUND_OUT
     | {"CREDENTIALS_MISSING", "REGION_MISSING", "SMTPUTF8_MISSING", "TLS_ERROR"}
     | frozenset(_SES_CODES.values()),
-    RESEND: _FOUND_OUT | {"RESEND_UNKNOWN"} | frozenset(_RESEND_CODES.values()),
-    SANDBOX: frozenset({"UNKNOWN"}),
+    RESEND: _FOUND_OUT | {"RESEND_TIMEOUT", "RESEND_UNKNOWN"} | frozenset(_RESEND_CODES.values()),
+    SANDBOX: frozenset({"SANDBOX_TIMEOUT", "SES_MESSAGE_REJECTED", "SES_THROTTLING", "UNKNOWN"}),
 }
+_ALL = frozenset().union(*_CODES.values())
 _NUMBERED = frozenset({"", SMTP, SANDBOX})
 _ALIKE = 0.75  # a name that is nearer to a known one is a slip, and no new error
 
@@ -31,9 +32,12 @@ _ALIKE = 0.75  # a name that is nearer to a known one is a slip, and no new erro
 def refuse_unfit(code: str, provider: str = "") -> None:
     """`ValueError` if no answer of the provider, or of any, can have the code.
 
-    A name that is like no other may be new: providers add errors before we learn of them.
+    A name that is like no other may be new: providers add errors before we learn of them. Of a provider
+    without a list nothing is known.
     """
-    known = _CODES[provider] if provider else frozenset().union(*_CODES.values())
+    if provider and provider not in _CODES:
+        return
+    known = _CODES[provider] if provider else _ALL
     if code in known or (_REPLY.fullmatch(code) and provider in _NUMBERED):
         return
     meant = _meant(code, known)

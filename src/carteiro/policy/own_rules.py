@@ -1,7 +1,7 @@
 """Rules that an operator writes: they decide before those that come with Carteiro.
 
-They are asked about what a provider answered, never about silence after the hand-over: what is in
-doubt stays so.
+They are asked about what a provider answered and about silence that proves that nothing was handed over,
+never about silence after the hand-over: what is in doubt stays so.
 """
 
 import re

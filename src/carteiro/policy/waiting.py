@@ -7,10 +7,11 @@ from datetime import datetime
 from enum import StrEnum
 
 from carteiro.model import FINISHED, QueuePlace, State, StoredMessage, Tenant, value
+from carteiro.policy.suppression import SUPPRESSED
 
 _UNDELIVERED = frozenset({State.FAILED, State.EXPIRED})
 _MAY_BE_DELIVERED = (
-    "It may have been delivered: an attempt handed it over and its answer never came. "
+    "It may have been delivered: an attempt handed it over, and no answer came that says what became of it. "
     "Look for it at the provider, or ask the recipient."
 )
 _TO_KEEP_IT_ONCE = "If it arrived, cancel it."
@@ -82,6 +83,9 @@ def _ended(message: StoredMessage) -> str:
         gone = "Its content is gone: it cannot be sent again."
         return f"It ended as {message.state}{why}.{doubt} {gone}"
     redrive = f"carteiro dead redrive {message.id} sends it again"
+    if failure is not None and failure.code == SUPPRESSED.code:
+        remove = f"carteiro suppression rm {message.to or 'ADDRESS'} --tenant {message.tenant}"
+        redrive = f"first {remove}, if it may be written to again; then {redrive}"
     if doubt:
         return f"It ended as {message.state}{why}.{doubt} Only if it did not arrive, {redrive}."
     return f"It ended as {message.state}{why} and waits for you: {redrive}."

@@ -113,7 +113,10 @@ class EventView(Document):
 
 
 class EmailSummary(Document):
-    """Where an e-mail stands."""
+    """Where an e-mail stands.
+
+    ``inDoubt``: how many attempts, since it was accepted or last redriven, may have delivered it and nobody knows.
+    """
 
     outbox_id: str
     job_id: str
@@ -129,6 +132,7 @@ class EmailSummary(Document):
     status: State
     priority: int
     attempts: int
+    in_doubt: int
     revision: int
     provider: str | None
     ses_message_id: str | None
@@ -205,6 +209,7 @@ def _fields(message: StoredMessage) -> dict[str, Any]:
         "status": message.state,
         "priority": message.priority,
         "attempts": message.attempts,
+        "in_doubt": message.in_doubt,
         "revision": message.revision,
         "provider": message.provider,
         "ses_message_id": message.provider_id,

@@ -1,6 +1,7 @@
 """The endpoints of suppressions: a tenant's own under ``/v1``, any tenant's under ``/admin/v1``."""
 
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from typing import Annotated
 
 from pydantic import Field, StringConstraints
@@ -57,7 +58,9 @@ class NewSuppressions(Question):
     """Addresses that are not to be written to; without a time, for good."""
 
     emails: tuple[_Address, ...] = Field(min_length=1, max_length=MOST_AT_ONCE)
-    expires_at: Time | None = Field(default=None, description="ISO 8601 with a time zone.")
+    expires_at: Time | None = Field(
+        default=None, description="ISO 8601 with a time zone, in the future."
+    )
 
 
 class SuppressionCount(Document):
@@ -139,6 +142,8 @@ class SuppressionDesk:
 
 
 def _refuse_bad(asked: NewSuppressions) -> None:
+    if asked.expires_at is not None and asked.expires_at <= datetime.now(UTC):
+        raise bad_value("expiresAt", "is over: it would suppress nobody; DELETE ends a suppression")
     if asked.expires_at is not None and asked.expires_at > LATEST:
         raise bad_value("expiresAt", f"must not be after {LATEST:%Y-%m-%d}")
     faults = [
