@@ -396,3 +396,24 @@ def test_a_password_in_an_address_is_not_shown() -> None:
 def test_an_address_of_a_queue_is_taken_as_it_is(url: str) -> None:
     """With and without what can be left out."""
     assert load(environ={"CARTEIRO_QUEUE": url}).queue == url
+
+
+def test_dead_tickets_have_a_topic_of_their_own() -> None:
+    """They would be read again, and die again, for ever."""
+    with pytest.raises(
+        ConfigError, match=r"tickets\.dlq_topic.*should not be the topic of the tickets"
+    ):
+        load(environ={"KAFKA_DLQ_TOPIC": "execution.tickets"})
+
+
+def test_types_of_tickets_keep_their_case_and_their_dots(tmp_path: Path) -> None:
+    """They are names of others."""
+    file = tmp_path / "carteiro.toml"
+    file.write_text('[ticket_urls]\n"DEPLOY.v2" = "http://127.0.0.1/deploy"\n', "utf-8")
+
+    settings = load(file=file, environ={"CARTEIRO_TICKET_URLS_BUILD": "http://127.0.0.1/build"})
+
+    assert settings.ticket_urls == {
+        "DEPLOY.v2": "http://127.0.0.1/deploy",
+        "BUILD": "http://127.0.0.1/build",
+    }

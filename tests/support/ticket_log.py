@@ -66,7 +66,8 @@ class MemoryLog:
         for part in parts:
             commit = self.commits.get(part)
             self._places[part] = commit.offset if commit else 0
-            given.append(Given(part, read_notes(commit.notes) if commit else None))
+            noted = read_notes(commit.notes) if commit else None
+            given.append(Given(part, noted, commit.offset if commit else None))
         await self._keeper.assigned(given)
         self._news.set()
 

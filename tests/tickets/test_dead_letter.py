@@ -389,3 +389,14 @@ def test_headers_of_nonsense_are_passed_over() -> None:
 
     assert (dead.id, dead.type, dead.source) == ("a", "B", "execution.tickets.dlq|1|9")
     assert dead.dlq_id == dlq_id_of(dead.source)
+
+
+def test_a_ticket_that_can_be_read_but_not_written_is_kept_by_its_bytes() -> None:
+    """Nested deeper than a writer goes, with a field that would have to be taken out first."""
+    nested = b"[" * 300 + b"]" * 300
+    body = b'{"ticket_id":"deep","task_type":"BUILD","dlq_metadata":1,"a":%b}' % nested
+    death = a_death(a_record(body))
+
+    [made, *_] = forms(death, published_at_ms=NOW_MS, group="worker-agents")
+
+    assert made.value == body

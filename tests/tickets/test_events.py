@@ -49,6 +49,7 @@ def write_all() -> None:
     events.partitions_assigned([("execution.tickets", 0)])
     events.partitions_revoked([("execution.tickets", 0)])
     events.partitions_lost([("execution.tickets", 0)])
+    events.partition_began_again([("execution.tickets", 0)])
 
 
 def lines(level: str) -> list[dict[str, Any]]:

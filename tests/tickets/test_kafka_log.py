@@ -207,6 +207,24 @@ async def test_members_share_partitions_and_only_what_moves_is_revoked(broker: B
     assert len(read) == len(set(read))
 
 
+async def test_a_partition_that_was_paused_when_it_went_is_not_when_it_comes_back(
+    broker: Broker,
+) -> None:
+    """Whoever pauses it is gone with it: nobody would ever resume it."""
+    topic = TicketTopic(broker, partitions=2)
+    async with a_member(topic) as member:
+        heard = member.listener
+        await until(lambda: len(heard.parts) == 2)
+        member.log.pause([(topic.name, 0), (topic.name, 1)])
+        async with a_member(topic) as other:
+            await until(lambda: (len(heard.parts), len(other.listener.parts)) == (1, 1))
+        await until(lambda: len(heard.parts) == 2)
+        [moved] = heard.revoked_parts
+
+        topic.put(*tickets(3), partition=moved[1])
+        await until(lambda: heard.offsets_of(moved[1]) == [0, 1, 2])
+
+
 async def test_a_partition_goes_when_its_work_has_ended_and_its_notes_go_with_it(
     broker: Broker,
 ) -> None:
@@ -231,7 +249,7 @@ async def test_a_partition_goes_when_its_work_has_ended_and_its_notes_go_with_it
             first.may_leave.set()
             await until(lambda: len(second.records) == 4)
 
-    assert second.given == [Given(part, noted)]
+    assert second.given == [Given(part, noted, 1)]
     assert second.offsets == [1, 2, 3, 4]
 
 
@@ -272,7 +290,7 @@ async def test_an_offset_that_an_operator_moved_makes_the_notes_void(broker: Bro
     async with a_member(topic) as member:
         await until(lambda: len(member.listener.records) == 4)
 
-    assert member.listener.given == [Given(part, None)]
+    assert member.listener.given == [Given(part, None, 1)]
     assert member.listener.offsets == [1, 2, 3, 4]
 
 
@@ -288,7 +306,7 @@ async def test_notes_of_others_are_no_notes(broker: Broker) -> None:
     async with a_member(topic) as member:
         await until(lambda: member.listener.offsets == [1])
 
-    assert member.listener.given == [Given(part, None)]
+    assert member.listener.given == [Given(part, None, 1)]
 
 
 # --- partitions that are lost -----------------------------------------------------------------

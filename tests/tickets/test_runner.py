@@ -481,7 +481,88 @@ async def test_a_dead_letter_that_could_not_be_kept_whole_is_counted_as_oversize
     assert line in lane.metrics.page().splitlines()
 
 
-@pytest.mark.parametrize("error", [SystemExit, asyncio.CancelledError, TimeoutError, GeneratorExit])
+async def test_a_topic_that_was_made_anew_is_run_from_its_beginning() -> None:
+    """What was known is of records that are gone: nothing is taken for done that never ran."""
+    lane = Lane()
+    for id in ids("old", 50):
+        lane.log.put(id)
+    async with lane.working():
+        await lane.until(lambda: lane.log.committed == 50)
+        lane.log.records[TOPIC, 0].clear()
+        lane.log._places[TOPIC, 0] = 0
+        for id in ids("new", 60):
+            lane.log.put(id)
+        await lane.until(lambda: lane.log.committed == 60)
+    assert sorted(lane.done[50:]) == sorted(ids("new", 60))
+
+
+async def test_before_the_first_record_the_lag_is_what_is_not_committed() -> None:
+    """A worker that starts on a topic where all is done has nothing to do, and says so."""
+    lane = Lane()
+    for id in ids("t", 30):
+        lane.log.put(id)
+    async with lane.working():
+        await lane.until(lambda: lane.log.committed == 30)
+    async with lane.working() as runner:
+        await lane.until(lambda: bool(runner._partitions))
+        assert runner.lag == 0
+
+
+async def test_errors_of_a_program_over_what_it_was_given_are_no_outage() -> None:
+    """A batch of malformed tickets on a quiet type is dead after three tries each, not paused for ever."""
+    lane = Lane()
+    for id in ids("bad", 2 * FEWEST_FAILED):
+        lane.log.put(id)
+    tickets = Tickets()
+
+    @tickets.handler("BUILD", retry=AT_ONCE)
+    async def _(ticket: Ticket) -> None:
+        raise KeyError(ticket.fields["ticket_id"])
+
+    runner = Runner(
+        _settings(),
+        tickets,
+        log=lane.log,
+        counter=lane.counter,
+        graves=lane.graves,
+        watch=Watch(lane.metrics),
+    )
+    running = asyncio.create_task(runner.run())
+    await lane.until(lambda: lane.log.committed == 2 * FEWEST_FAILED)
+    runner.stop()
+    await running
+    assert len(lane.graves.deaths) == 2 * FEWEST_FAILED
+
+
+async def test_a_bug_of_ours_on_the_way_to_the_grave_is_seen_and_tried_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its key stays held, its partition is not stuck in silence."""
+    monkeypatch.setattr("carteiro.tickets.burying._FIRST_PAUSE_S", 0.001)
+    lane = Lane()
+    bugs = [TypeError("a bug"), TypeError("a bug")]
+
+    def raise_one(_: object) -> None:
+        if bugs:
+            raise bugs.pop()
+
+    lane.graves.before = raise_one
+    lane.log.put("t", permanent=True)
+    async with lane.working():
+        await lane.until(lambda: lane.log.committed == 1)
+    assert lane.graves.reasons == {"t": "permanent_error"}
+    assert (
+        b'worker_agent_dlq_publish_errors_total{error_type="TypeError"} 2.0' in lane.metrics.page()
+    )
+
+
+class Panic(BaseException):
+    """As libraries in other languages raise them."""
+
+
+@pytest.mark.parametrize(
+    "error", [SystemExit, asyncio.CancelledError, TimeoutError, GeneratorExit, Panic]
+)
 async def test_whatever_a_handler_raises_is_a_failure_of_its_ticket_alone(
     error: type[BaseException],
 ) -> None:

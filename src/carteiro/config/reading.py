@@ -25,6 +25,10 @@ KNOWN_VARIABLES = {
     "KAFKA_MAX_RETRIES_BEFORE_DLQ": "tickets.max_retries_before_dlq",
 }
 
+_TYPES_OF_TICKETS = (
+    "ticket_urls"  # its keys are no names of ours: they keep their case, and may have dots
+)
+
 # A service called "carteiro" makes Kubernetes set variables of these shapes in every pod.
 _SERVICE_LINK = re.compile(r"_SERVICE_(HOST|PORT)|_PORT_\d+_(TCP|UDP)")
 _SERVICE_LINK_VALUES = ("tcp://", "udp://")
@@ -135,7 +139,7 @@ def _free_key(name: str) -> str | None:
     for table in FREE_TABLES:
         own = name.removeprefix(env_name(f"{table}."))
         if own not in {name, ""}:
-            return f"{table}.{own.lower()}"
+            return f"{table}.{own if table == _TYPES_OF_TICKETS else own.lower()}"
     return None
 
 
@@ -150,9 +154,13 @@ def _known(key: str, origin: str) -> str:
     if table == _LIST and own:
         text = f"[{_LIST}] (from {origin}): write [[{_LIST}]], in two brackets, above each rule"
         raise ConfigError(text)
-    if key not in KEYS and (table not in FREE_TABLES or not own or "." in own):
+    if key not in KEYS and (table not in FREE_TABLES or not own or _is_deep(table, own)):
         _refuse_unknown(key, origin, KEYS)
     return key
+
+
+def _is_deep(table: str, own: str) -> bool:
+    return "." in own and table != _TYPES_OF_TICKETS
 
 
 def _refuse_unknown(name: str, origin: str, known: Iterable[str]) -> NoReturn:
@@ -199,7 +207,8 @@ def _routes(settings: Settings) -> dict[str, str]:
 def _nested(given: Mapping[str, Given]) -> dict[str, Any]:
     tree: dict[str, Any] = {}
     for each in given.values():
-        section, _, name = each.key.rpartition(".")
+        section, dot, name = each.key.partition(".")
+        section, name = (section, name) if dot else ("", section)
         (tree.setdefault(section, {}) if section else tree)[name] = each.raw
     return tree
 

@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import Field, ValidationInfo, field_validator
 
 from carteiro.config.values import (
     MongoUrl,
@@ -48,6 +48,15 @@ class TicketSettings(Section):
     alertmanager: PageUrlOrNone
     metrics_host: Text
     metrics_port: Annotated[int, Field(ge=0, le=65535)]
+
+    @field_validator("dlq_topic")
+    @classmethod
+    def _is_another_topic(cls, name: str, info: ValidationInfo) -> str:
+        if name == info.data.get("topic"):
+            raise ValueError(
+                "should not be the topic of the tickets: the dead would be read again, and die again"
+            )
+        return name
 
     @property
     def page_address(self) -> PageAddress:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection
 from datetime import timedelta
 
 from carteiro.config import TicketSettings
+from carteiro.telemetry import log
 from carteiro.tickets.dead_letter import Death
 from carteiro.tickets.lanes import Partition, Work
 from carteiro.tickets.ports import DeadLetterTopic, FailureCounter
@@ -72,6 +73,9 @@ class Burying:
             try:
                 return await self._graves.publish(death)
             except PublishFailed as error:
-                self._watch.publish_failed(error)
+                self._watch.publish_failed(error.error_type)
+            except Exception as error:  # noqa: BLE001 - a bug of ours must be seen, and must not leave it half dead
+                log.unexpected("burying", error)
+                self._watch.publish_failed(type(error).__name__)
             await asyncio.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE_S)

@@ -16,6 +16,23 @@ class OutOfTime(CarteiroError, TimeoutError):
     """A handler took longer than its type may."""
 
 
+# What a program raises over what it was given: it says nothing of servers that others need, too.
+_OF_THE_TICKET = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    NameError,
+    TypeError,
+    ValueError,
+)
+
+
+def may_be_an_outage(error: BaseException) -> bool:
+    """Whether the error may well be that of a server that all tickets of its type need."""
+    return isinstance(outcome_of(error), Deferred) and not isinstance(error, _OF_THE_TICKET)
+
+
 def outcome_of(error: BaseException) -> Outcome:
     """What a handler's error says about another try."""
     if isinstance(error, DeliveryFailed):

@@ -193,6 +193,12 @@ def partitions_lost(parts: Sequence[tuple[str, int]]) -> None:
     event(Level.WARN, said, "partitions_lost", {"partitions": [*map(_part, parts)]})
 
 
+def partition_began_again(parts: Sequence[tuple[str, int]]) -> None:
+    """Tell that a partition's offsets went back, and that all of it is run."""
+    said = "Offsets went back: the topic was made anew, or its end was lost; all that comes is run"
+    event(Level.ERROR, said, "partition_began_again", {"partitions": [*map(_part, parts)]})
+
+
 # --- fields -----------------------------------------------------------------------------------
 
 

@@ -165,7 +165,9 @@ async def _error_of(
     hand.is_running = True
     try:
         await line.function(ticket)
-    except (Exception, SystemExit, GeneratorExit, asyncio.CancelledError) as raised:  # noqa: BLE001 - it may fail in any way
+    except KeyboardInterrupt:
+        raise
+    except BaseException as raised:  # noqa: BLE001 - it may fail in any way: libraries panic with errors of their own
         hand.is_running = False
         return _without_interruptions(hand, raised, line)
     hand.is_running = False  # from here on it must not be interrupted

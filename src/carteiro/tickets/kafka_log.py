@@ -227,9 +227,16 @@ class _Member:
     def _assigned(self, _: Consumer, parts: list[TopicPartition]) -> None:
         self._waits("")
         given = self._with_notes(parts)
-        self._tell(self._keeper.assigned([Given(_part(each), _noted(each)) for each in given]))
+        self._tell(
+            self._keeper.assigned(
+                [Given(_part(each), _noted(each), _committed(each)) for each in given]
+            )
+        )
         from_there = [TopicPartition(each.topic, each.partition, each.offset) for each in given]
         self._consumer.incremental_assign(from_there)
+        self._consumer.resume(
+            from_there
+        )  # the client remembers a pause, though they were others' meanwhile
 
     def _with_notes(self, parts: list[TopicPartition]) -> list[TopicPartition]:
         """The same with what was committed of them; without it, if the broker does not say: then more runs again."""
@@ -260,16 +267,24 @@ class _Member:
 def record_of(message: Message) -> Record:
     """What a message of the client is, as the lane has it."""
     topic, partition, offset = message.topic(), message.partition(), message.offset()
-    headers: Any = message.headers() or ()
     return Record(
         topic or "",
         -1 if partition is None else partition,
         -1 if offset is None else offset,
         message.key(),
         message.value(),
-        tuple(headers),
+        _headers(message),
         max(0, message.timestamp()[1]),
     )
+
+
+def _headers(message: Message) -> tuple[tuple[str, bytes | None], ...]:
+    """Those of a message; none, if the client cannot read their names: a ticket does not live by them."""
+    try:
+        headers: Any = message.headers()
+    except (SystemError, UnicodeError):
+        return ()
+    return tuple(headers) if headers else ()
 
 
 def _are_ours(consumer: Consumer, commits: Iterable[Commit]) -> bool:
@@ -296,6 +311,10 @@ def _steer(how: Callable[[list[TopicPartition]], None], parts: Sequence[Part]) -
 
 def _part(each: TopicPartition) -> Part:
     return each.topic, each.partition
+
+
+def _committed(each: TopicPartition) -> int | None:
+    return each.offset if each.offset >= 0 else None
 
 
 def _noted(each: TopicPartition) -> Noted | None:

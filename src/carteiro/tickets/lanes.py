@@ -44,8 +44,9 @@ class Line:
 class Partition:
     """A partition while it is ours; what belongs to one that is not any more leaves no trace."""
 
-    def __init__(self, part: Part, offsets: Offsets) -> None:
+    def __init__(self, part: Part, offsets: Offsets, start: int | None = None) -> None:
         self.part = part
+        self.start = start  # where its last owner ended, if that is known
         self.offsets = offsets
         self.lanes: dict[
             bytes, deque[Work] | None
@@ -88,7 +89,9 @@ class Work:
         self.partition = partition
         self.line = line
         self.key = record.key or ticket.id.encode()
-        self.size = len(record.body or b"")
+        self.size = len(record.body or b"") + len(self.key)
+        if record.headers:
+            self.size += sum(len(name) + len(said or b"") for name, said in record.headers)
         self.failures = failures
         self.death: Death | None = None
         self.began: Round = 0

@@ -23,10 +23,11 @@ class Commit:
 
 @value
 class Given:
-    """A partition that is ours from now on, and what its last commit noted."""
+    """A partition that is ours from now on, what its last commit noted, and where that was, if there was one."""
 
     part: Part
     noted: Noted | None
+    committed: int | None = None
 
 
 class Keeper(Protocol):

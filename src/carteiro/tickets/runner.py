@@ -12,12 +12,12 @@ from dataclasses import replace
 from datetime import timedelta
 
 from carteiro.config import TicketSettings
-from carteiro.model import Dead, Deferred, Delivery, Outcome, Retry
+from carteiro.model import Dead, Delivery, Outcome, Retry
 from carteiro.path.judge import judge
 from carteiro.policy.retry import PRESETS, RetryPolicy
 from carteiro.tickets.burying import Burying
 from carteiro.tickets.committing import Committing, commits_of
-from carteiro.tickets.ends import death_at_once, death_of, outcome_of
+from carteiro.tickets.ends import death_at_once, death_of, may_be_an_outage, outcome_of
 from carteiro.tickets.handlers import Tickets
 from carteiro.tickets.hands import Hands
 from carteiro.tickets.lanes import Lanes, Line, Partition, Work
@@ -107,8 +107,7 @@ class Runner:
     def lag(self) -> int:
         """How many records its partitions have that are not done, as far as is known."""
         ends = self._log.ends([*self._partitions])
-        done = {part: each.offsets.committable for part, each in self._partitions.items()}
-        return sum(max(0, end - (done[part] or 0)) for part, end in ends.items())
+        return sum(max(0, end - _begin(self._partitions[part], end)) for part, end in ends.items())
 
     @property
     def backlog(self) -> int:
@@ -125,7 +124,7 @@ class Runner:
     async def assigned(self, given: Sequence[Given]) -> None:
         """Begin where the last owner ended."""
         for each in given:
-            self._partitions[each.part] = Partition(each.part, Offsets(each.noted))
+            self._partitions[each.part] = Partition(each.part, Offsets(each.noted), each.committed)
         self._watch.assigned([each.part for each in given])
 
     async def revoked(self, parts: Sequence[Part]) -> Sequence[Commit]:
@@ -165,6 +164,8 @@ class Runner:
         partition = self._partitions.get((record.topic, record.partition))
         if partition is None:
             return None
+        if partition.offsets.end is not None and record.offset < partition.offsets.end:
+            partition = self._begin_again(partition)
         failures = partition.offsets.take(record.offset)
         if failures is None:
             self._committing.changed(partition)
@@ -174,6 +175,13 @@ class Runner:
         work = Work(ticket, partition, line, failures)
         partition.bytes += work.size
         return work
+
+    def _begin_again(self, partition: Partition) -> Partition:
+        """Offsets went back: the topic was made anew, or lost its end. What was known is of records that are gone."""
+        self._watch.began_again(partition.part)
+        self._abandon(partition)
+        new = self._partitions[partition.part] = Partition(partition.part, Offsets())
+        return new
 
     def _take_in(self, work: Work, standing: Standing) -> None:
         if standing.ended_at and standing.ended_at == work.ticket.record.place:
@@ -205,8 +213,7 @@ class Runner:
         self._ended(work)
 
     async def _failed(self, work: Work, line: Line, error: BaseException) -> None:
-        outcome = outcome_of(error)
-        if self._is_outage(work, line, outcome):
+        if self._is_outage(work, line, error):
             self._lanes.ready(
                 work
             )  # behind the others; it is not charged, and waits for the outage to end
@@ -217,12 +224,12 @@ class Runner:
         work.failures = failures
         work.partition.offsets.failed(work.ticket.record.offset, failures)
         self._committing.changed(work.partition)
-        self._judge(work, line, outcome, error)
+        self._judge(work, line, outcome_of(error), error)
 
-    def _is_outage(self, work: Work, line: Line, outcome: Outcome) -> bool:
-        """Whether it failed with all the others; a failure for good says nothing about others."""
+    def _is_outage(self, work: Work, line: Line, error: BaseException) -> bool:
+        """Whether it failed with all the others; a failure of its own says nothing about others."""
         now = time.monotonic()
-        if not isinstance(outcome, Deferred):
+        if not may_be_an_outage(error):
             line.health.unused(now)
             return False
         if line.health.failed(work.began, now, self._chance(), id=work.ticket.id):
@@ -297,6 +304,14 @@ class Runner:
                 work.timer.cancel()
         self._hands.interrupt(partition)
         self._burying.interrupt(partition)
+
+
+def _begin(partition: Partition, end: int) -> int:
+    """The first record of it that is not done, as far as is known."""
+    lowest = partition.offsets.committable
+    if lowest is not None:
+        return lowest
+    return end if partition.start is None else partition.start
 
 
 def _uncommitted(partition: Partition) -> int:

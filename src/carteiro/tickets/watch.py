@@ -9,7 +9,6 @@ from carteiro.tickets.ends import error_type
 from carteiro.tickets.lanes import Work
 from carteiro.tickets.metrics import TicketMetrics
 from carteiro.tickets.ports import Part
-from carteiro.tickets.publisher import PublishFailed
 from carteiro.tickets.ticket import Reason, TaskType
 
 Alert = Callable[[Death], None]
@@ -49,6 +48,10 @@ class Watch:
         self.parts -= set(parts)
         (events.partitions_lost if lost else events.partitions_revoked)(parts)
 
+    def began_again(self, part: Part) -> None:
+        """The log of a partition is another one than it was."""
+        events.partition_began_again([part])
+
     def done(self, work: Work) -> None:
         """A ticket is done."""
         self._metrics.done(work.ticket.type, failures=work.failures)
@@ -75,9 +78,9 @@ class Watch:
         events.ticket_held(death)
         self._alert(death)
 
-    def publish_failed(self, error: PublishFailed) -> None:
+    def publish_failed(self, error_type: str) -> None:
         """The broker did not take a dead letter; it is tried again."""
-        self._metrics.publish_failed(error.error_type)
+        self._metrics.publish_failed(error_type)
 
     def outage_began(self, type: TaskType) -> None:
         """Most tickets of a type fail: no more are started for a while."""
