@@ -102,6 +102,35 @@ def test_a_module_without_handlers_is_refused(
         load_app(app)
 
 
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (
+            "mine = Tickets()\n@mine.handler('BUILD')\nasync def build(ticket): ...",
+            "did you mean {}:mine",
+        ),
+        (
+            "mine = Tickets()\n@mine.handler('BUILD', retry='nope')\nasync def build(ticket): ...",
+            "or one of gateway",
+        ),
+        (
+            "mine = Tickets()\n@mine.handler('BUILD')\ndef build(ticket): ...",
+            "must be an async function",
+        ),
+    ],
+)
+def test_a_beginners_mistake_is_told_in_a_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, why: str
+) -> None:
+    """Not as a traceback."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    name = f"mistake_{abs(hash(text))}"
+    a_module(tmp_path, name, f"from carteiro.tickets import Tickets\n{text}\n")
+    with pytest.raises(ConfigError, match=why.format(name)):
+        load_app(name)
+
+
 def test_an_error_inside_the_module_is_shown_as_it_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -52,9 +52,9 @@ class Tickets:
         (a policy, or the name of a preset). It may be called more than once with the same ticket, at
         times by two workers: ``ticket.id`` and ``ticket.attempt`` help to tell.
         """
+        policy = _policy(type, retry)
 
         def add(function: _F) -> _F:
-            policy = PRESETS[retry] if isinstance(retry, str) else retry
             self.add(Handler(type, function, time_limit, concurrency, policy))
             return function
 
@@ -83,6 +83,14 @@ class Tickets:
         return len(self._handlers)
 
 
+def _policy(type: TaskType, retry: RetryPolicy | PresetName | None) -> RetryPolicy | None:
+    if not isinstance(retry, str):
+        return retry
+    if retry not in PRESETS:
+        raise ValueError(f"retry of {type} should be a policy, or one of {', '.join(PRESETS)}")
+    return PRESETS[retry]
+
+
 DEFAULT = Tickets()
 handler = DEFAULT.handler
 
@@ -94,6 +102,8 @@ def load_app(name: str) -> Tickets:
         sys.path.insert(0, here)
     try:
         module = importlib.import_module(module_name)
+    except ValueError as error:  # what a handler must not be
+        raise ConfigError(f"--app {name}: {error}") from error
     except ModuleNotFoundError as error:
         if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
             raise
@@ -102,8 +112,13 @@ def load_app(name: str) -> Tickets:
     if not isinstance(found, Tickets):
         raise ConfigError(f"--app {name}: {variable} is no carteiro.tickets.Tickets")
     if not len(found):
-        raise ConfigError(f'--app {name}: no handler is there; write @tickets.handler("TYPE")')
+        raise ConfigError(f"--app {name}: no handler is there; {_hint(module_name, vars(module))}")
     return found
+
+
+def _hint(module: str, variables: Mapping[str, object]) -> str:
+    own = [name for name, each in variables.items() if isinstance(each, Tickets)]
+    return f"did you mean {module}:{own[0]}?" if own else 'write @tickets.handler("TYPE")'
 
 
 def with_urls(

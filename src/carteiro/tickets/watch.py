@@ -1,5 +1,6 @@
 """What is told of the lane: figures for Prometheus, lines for the log, and an alert where nobody else would tell."""
 
+import time
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 
@@ -13,13 +14,22 @@ from carteiro.tickets.ticket import Reason, TaskType
 
 Alert = Callable[[Death], None]
 
+_SAY_EVERY_S = 30.0  # a client complains of one trouble in several ways, again and again
+
 
 class Watch:
     """Hears what happens in one worker, and tells it; ``alert`` is told of tickets that are held for people."""
 
-    def __init__(self, metrics: TicketMetrics, alert: Alert = lambda _: None) -> None:
+    def __init__(
+        self,
+        metrics: TicketMetrics,
+        alert: Alert = lambda _: None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._metrics = metrics
         self._alert = alert
+        self._clock = clock
+        self._say_again = 0.0
         self._waits_for = ""
         self.parts: set[Part] = set()
 
@@ -30,13 +40,12 @@ class Watch:
 
     def waits(self, what: str) -> None:
         """It cannot go on without this; "": it goes on."""
-        if what == self._waits_for:
-            return
-        if what:
+        waited_for, self._waits_for = self._waits_for, what
+        if waited_for and not what:
+            events.tickets_going_on(waited_for)
+        elif what and (not waited_for or self._clock() >= self._say_again):
+            self._say_again = self._clock() + _SAY_EVERY_S
             events.tickets_waiting(what)
-        elif self._waits_for:
-            events.tickets_going_on(self._waits_for)
-        self._waits_for = what
 
     def assigned(self, parts: Sequence[Part]) -> None:
         """These partitions are ours."""

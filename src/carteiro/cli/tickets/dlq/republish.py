@@ -30,7 +30,7 @@ _TOLD: dict[Answer, str] = {
     "again": "of these perhaps for the second time: an earlier run ended while it sent them",
     "elsewhere": "another run has them, or had them until a minute ago: ask again if it was killed",
     "quarantined": "quarantined, and left alone",
-    "undecodable": "no ticket, now quarantined: --raw sends the bytes of released ones as they were",
+    "undecodable": "no ticket: such are quarantined; --raw sends the bytes of released ones as they were",
     "nothing_kept": "their payload is not in the archive: look for it where dlq show says they were",
     "too_often": "went round too often: mend what is wrong first; --force sends them anyway",
     "failed": "not taken by Kafka: dead as before",
