@@ -17,6 +17,12 @@ def a_ticket(id: str = "T-1", type: str = "BUILD", **fields: Any) -> dict[str, A
     return {"ticket_id": id, "task_type": type, "status": "RUNNING", "priority": 5} | fields
 
 
+def a_deep_ticket(id: str = "T-1") -> bytes:
+    """A ticket that can be read, but is nested too deeply to be written again."""
+    ticket = orjson.dumps(a_ticket(id))
+    return b'%b,"a":%b%b}' % (ticket[:-1], b"[" * 300, b"]" * 300)
+
+
 def a_letter(
     ticket: Mapping[str, Any] | bytes | None = None,
     *,

@@ -31,6 +31,7 @@ def write_all() -> None:
     events.dlq_consumer_waiting("MongoDB: password=hunter22", records=2)
     events.dlq_consumer_going_on("MongoDB")
     events.dlq_archived(3, new=2)
+    events.dlq_not_understood(death.ticket.record, "TypeError")
     events.dlq_consumer_stopped()
     events.alertmanager_away("http://127.0.0.1:9093", "token=hunter22")
     events.alertmanager_back("http://127.0.0.1:9093")

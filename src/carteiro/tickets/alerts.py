@@ -106,7 +106,8 @@ class Alerts:
         """Send what is told and send it again while it is active, until cancelled."""
         if not self._url:
             return
-        async with httpx.AsyncClient() as client:
+        # Proxies of the environment are for the world outside.
+        async with httpx.AsyncClient(trust_env=False) as client:
             try:
                 while True:
                     await self._wait_for_news()

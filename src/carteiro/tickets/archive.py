@@ -7,6 +7,7 @@ known by its place. While MongoDB is away nothing is read, nothing is committed,
 import asyncio
 import random
 import time
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from carteiro.config import TicketSettings
@@ -14,7 +15,7 @@ from carteiro.tickets import events
 from carteiro.tickets.alerts import Alerts
 from carteiro.tickets.archive_metrics import ArchiveMetrics
 from carteiro.tickets.archived import ArchiveAway
-from carteiro.tickets.dead_letter import opened
+from carteiro.tickets.dead_letter import DeadTicket, opened
 from carteiro.tickets.dlq_log import DeadLetterLog
 from carteiro.tickets.kafka_client import have_dlq_topic
 from carteiro.tickets.mongo_archive import MongoArchive
@@ -91,7 +92,7 @@ class Archivist:
             self._is_prepared = True
 
     async def _keep(self, records: list[Record]) -> None:
-        fresh = await self._archive.keep([opened(each) for each in records], now=datetime.now(UTC))
+        fresh = await self._archive.keep([_opened(each) for each in records], now=datetime.now(UTC))
         for each in fresh:
             self._alerts.died(each)
         self._metrics.archived.inc(len(fresh))
@@ -124,6 +125,16 @@ class Archivist:
         else:
             events.dlq_consumer_waiting(f"Kafka: {trouble}")
         self._waits_for["Kafka"] = f"Kafka: {trouble}" if trouble else ""
+
+
+def _opened(record: Record) -> DeadTicket:
+    """What a dead letter says; of one that cannot be opened its bytes, named by its place."""
+    try:
+        return opened(record)
+    except Exception as error:  # noqa: BLE001 - it would be met again at every start, and hold up all others
+        events.dlq_not_understood(record, type(error).__name__)
+        unnamed = replace(record, key=None, headers=())
+        return replace(opened(replace(unnamed, body=None)), raw=record.body, record=unnamed)
 
 
 def _age_s(records: list[Record]) -> float:

@@ -7,6 +7,7 @@ fields it holds as bytes, and what it cannot hold at all it points to.
 
 import hashlib
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -14,7 +15,8 @@ import orjson
 
 from carteiro.errors import CarteiroError
 from carteiro.model import value
-from carteiro.tickets.dead_letter import DeadTicket, Headers, carried
+from carteiro.tickets.dead_letter import METADATA, DeadTicket, Headers, carried
+from carteiro.tickets.members import is_exact, with_members
 from carteiro.tickets.ticket import TaskType, TicketId
 
 State: TypeAlias = Literal["dead", "redriving", "redriven", "quarantined"]
@@ -69,7 +71,10 @@ class Step:
 
 @value
 class Archived:
-    """A dead ticket as the archive has it; ``version`` is None in what something else put there."""
+    """A dead ticket as the archive has it; ``version`` is None in what something else put there.
+
+    With ``fields`` there are ``raw`` bytes only where the fields alone do not say all of its numbers.
+    """
 
     id: TicketId
     type: TaskType
@@ -124,12 +129,33 @@ def documents(before: Mapping[str, Any], dead: DeadTicket, *, now: datetime) -> 
     ours = _ours(before.get(OURS, {}), dead, now)
     names = {"ticket_id": dead.id, "task_type": dead.type}
     ends = {"dlq_metadata": dict(dead.metadata), "processed_at": now}
-    raw = dead.raw if dead.fields is None else orjson.dumps(dead.fields)
-    if dead.fields is not None and RESERVED.isdisjoint(dead.fields):
-        yield {**dead.fields} | names | ends | {OURS: ours | {"kept": "fields"}}
+    raw = _as_it_came(dead)
+    if dead.fields is not None and RESERVED.isdisjoint(dead.fields) and dumped(dead.fields):
+        beside = {} if raw is None or is_exact(raw) else {"raw": raw}
+        yield {**dead.fields} | names | ends | {OURS: ours | {"kept": "fields"} | beside}
     if raw is not None:
         yield names | ends | {OURS: ours | {"kept": "bytes", "raw": raw}}
     yield names | ends | {OURS: ours | _pointer(raw)}
+
+
+def bare(dead: DeadTicket) -> DeadTicket:
+    """The same with nothing understood of its payload: the bytes of its dead letter are what there is."""
+    return replace(dead, fields=None, raw=dead.record.body)
+
+
+def dumped(fields: Mapping[str, Any]) -> bytes | None:
+    """Fields as JSON; None where they are nested deeper than can be written, though they could be read."""
+    try:
+        return orjson.dumps(dict(fields), default=str)
+    except orjson.JSONEncodeError:
+        return None
+
+
+def _as_it_came(dead: DeadTicket) -> bytes | None:
+    """The ticket's own bytes: fields that are written again may have lost digits."""
+    if dead.fields is None or dead.record.body is None:
+        return dead.raw
+    return with_members(dead.record.body, {}, without=METADATA)
 
 
 def _ours(before: Mapping[str, Any], dead: DeadTicket, now: datetime) -> Document:
@@ -174,7 +200,10 @@ def _pointer(raw: bytes | None) -> Document:
 def _published(dead: DeadTicket, now: datetime) -> datetime:
     """When it was dead-lettered, as a date: numbers are not found by a date, nor expire."""
     at_ms = dead.metadata["dlq_published_at"]
-    return _EPOCH + timedelta(milliseconds=at_ms) if at_ms else now
+    try:
+        return _EPOCH + timedelta(milliseconds=at_ms) if at_ms else now
+    except OverflowError:  # others may write any time on a record
+        return now
 
 
 def _whole(number: object) -> int:

@@ -8,12 +8,13 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from carteiro.config import TicketSettings
 from carteiro.tickets.kafka_client import client_options
+from carteiro.tickets.kafka_log import record_of
 from carteiro.tickets.ports import Part
 from carteiro.tickets.ticket import Record
 
@@ -119,7 +120,7 @@ class DeadLetterLog:
         if (error := message.error()) is not None:
             self._tell(error.str())
             return None
-        record = _record(message)
+        record = record_of(message)
         self._in_hand.append(record)
         return record
 
@@ -176,17 +177,3 @@ class DeadLetterLog:
         if trouble != self._trouble:
             self._trouble = trouble
             self._on_trouble(trouble)
-
-
-def _record(message: Message) -> Record:
-    _, time_ms = message.timestamp()
-    headers: Any = message.headers()  # bytes, always: the library's types allow for more
-    return Record(
-        topic=message.topic() or "",
-        partition=message.partition() or 0,
-        offset=message.offset() or 0,
-        key=message.key(),
-        body=message.value(),
-        headers=tuple(headers) if headers else (),
-        time_ms=max(0, time_ms),
-    )

@@ -6,7 +6,7 @@ from datetime import timedelta
 from carteiro.telemetry.log import Level, event
 from carteiro.tickets.dead_letter import Death
 from carteiro.tickets.scrubbing import scrubbed_start
-from carteiro.tickets.ticket import TaskType, Ticket, Unreadable
+from carteiro.tickets.ticket import Record, TaskType, Ticket, Unreadable
 
 _LONGEST_REASON = 1024  # bytes
 
@@ -67,6 +67,13 @@ def dlq_archived(records: int, *, new: int) -> None:
     """Tell how many dead letters are in the archive now, and how many of them were not before."""
     fields = {"records": records, "new": new}
     event(Level.INFO, "Dead letters archived", "dlq_archived", fields)
+
+
+def dlq_not_understood(record: Record, error_type: str) -> None:
+    """Tell that a dead letter is not archived as a ticket, and where it is."""
+    said = "Dead letter is not understood: it is archived as bytes, or by its place if they are too many"
+    fields = {"dlqPlace": record.place, "errorType": error_type}
+    event(Level.ERROR, said, "dlq_not_understood", fields)
 
 
 def alertmanager_away(url: str, why: str) -> None:

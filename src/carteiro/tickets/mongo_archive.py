@@ -22,13 +22,13 @@ from pymongo.errors import (
     DuplicateKeyError,
     OperationFailure,
     PyMongoError,
-    WriteError,
 )
 from pymongo.write_concern import WriteConcern
 
 from carteiro.config import TicketSettings
 from carteiro.errors import ConfigError
 from carteiro.model import Cursor, DeadGroup, Page
+from carteiro.tickets import events
 from carteiro.tickets.archived import (
     OURS,
     ArchiveAway,
@@ -39,6 +39,7 @@ from carteiro.tickets.archived import (
     State,
     Step,
     Wanted,
+    bare,
     documents,
     is_noted,
     restored,
@@ -59,28 +60,12 @@ _NEVER = 0  # the version of no document
 _MILLISECOND = timedelta(milliseconds=1)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
-# Of the server, not of the document: it is not primary, is shutting down, lost a connection or has no room.
-_SERVER_CODES = frozenset(
+# About the document, for good. All else may pass: then it is waited, and no payload is thrown away.
+_DOCUMENT_CODES = frozenset(
     {
-        6,
-        7,
-        13,
-        18,
-        50,
-        64,
-        89,
-        91,
-        100,
-        189,
-        262,
-        9001,
-        10107,
-        11600,
-        11602,
-        13388,
-        13435,
-        13436,
-        14031,
+        *(2, 9, 15, 22),  # a bad value, not understood, nested too deeply, no BSON
+        *(52, 53, 54, 55, 56, 57),  # names of fields
+        *(10334, 17280, 17419, 17420),  # too large, itself or as a key
     }
 )
 _PATHS: dict[GroupBy, str] = {
@@ -183,6 +168,10 @@ class MongoArchive:
             except BulkWriteError as error:
                 self._refuse_unacknowledged(error)
                 return False
+            except (OperationFailure, BSONError) as error:
+                if not _is_of_the_document(error):
+                    raise
+                return False
             except KeyError:  # what the driver makes of an error of FerretDB 1
                 return False
         return True
@@ -200,8 +189,8 @@ class MongoArchive:
                     await self._tickets.replace_one(plan.was, plan.document, upsert=True)
                 except DuplicateKeyError:  # somebody else wrote it meanwhile
                     is_done = False
-                except WriteError as error:
-                    if error.code in _SERVER_CODES:
+                except (OperationFailure, BSONError) as error:
+                    if not _is_of_the_document(error):
                         raise
                     poorer[plan.id] += 1
                     is_done = False
@@ -312,9 +301,18 @@ class _Plan:
         self.deaths: list[DeadTicket] = []
 
     def add(self, dead: DeadTicket, *, poorer: int, now: datetime) -> None:
-        """Note one more death; ``poorer`` is how many forms were refused."""
-        forms = list(documents(self.document, dead, now=now))
-        self.document = _fitting(forms[min(poorer, len(forms) - 1) :])
+        """Note a death that is not noted yet; ``poorer`` is how many forms were refused.
+
+        Whatever is wrong with one dead letter, or with what others left in its document, ends here: it would
+        be met again at every start.
+        """
+        try:
+            if is_noted(self.document, dead):
+                return
+            self.document = _poorer(self.document, dead, poorer, now)
+        except Exception as error:  # noqa: BLE001 - one letter must not hold up all others
+            events.dlq_not_understood(dead.record, type(error).__name__)
+            self.document = _poorer({}, bare(dead), poorer, now)
         self.deaths.append(dead)
 
     def as_write(self) -> ReplaceOne[Document]:
@@ -331,10 +329,13 @@ def _plans(
     """What to write: one document for each ticket that has a death which is not noted yet."""
     plans = {each.id: _Plan(each.id, known.get(each.id)) for each in dead}
     for each in dead:
-        plan = plans[each.id]
-        if not is_noted(plan.document, each):
-            plan.add(each, poorer=poorer.get(each.id, 0), now=now)
+        plans[each.id].add(each, poorer=poorer.get(each.id, 0), now=now)
     return [plan for plan in plans.values() if plan.deaths]
+
+
+def _poorer(before: Document, dead: DeadTicket, poorer: int, now: datetime) -> Document:
+    forms = list(documents(before, dead, now=now))
+    return _fitting(forms[min(poorer, len(forms) - 1) :])
 
 
 def _fitting(forms: Sequence[Document]) -> Document:
@@ -348,6 +349,10 @@ def _fits(document: Document) -> bool:
         return len(bson.encode(document)) <= LARGEST_DOCUMENT and not _has_odd_names(document)
     except (BSONError, OverflowError, ValueError, TypeError, RecursionError):
         return False
+
+
+def _is_of_the_document(error: OperationFailure | BSONError) -> bool:
+    return isinstance(error, BSONError) or error.code in _DOCUMENT_CODES
 
 
 def _has_odd_names(found: object) -> bool:

@@ -12,12 +12,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, Protocol, TypeAlias
 from uuid import uuid4
 
-import orjson
-
 from carteiro.errors import CarteiroError
 from carteiro.model import Cursor, Page, value
-from carteiro.tickets.archived import Archived, State, Step, Wanted
-from carteiro.tickets.dead_letter import REDRIVES, Envelope
+from carteiro.tickets.archived import Archived, State, Step, Wanted, dumped
+from carteiro.tickets.dead_letter import METADATA, REDRIVES, Envelope
+from carteiro.tickets.members import with_members
 from carteiro.tickets.ports import CountsAway
 from carteiro.tickets.ticket import Record, Ticket, TicketId, read
 
@@ -255,9 +254,9 @@ def judge(ticket: Archived, terms: Terms, *, now: datetime) -> Envelope | Answer
         return "elsewhere"
     if ticket.redrives >= terms.most_redrives and not terms.is_forced:
         return "too_often"
-    fields = fields_of(ticket)
-    if fields is not None:
-        return _envelope(ticket, orjson.dumps(fields | {"status": "PENDING"}, default=str))
+    body = _pending(ticket)
+    if body is not None:
+        return _envelope(ticket, body)
     if ticket.raw is None:
         return "nothing_kept"
     return _envelope(ticket, ticket.raw) if terms.is_raw else "undecodable"
@@ -267,8 +266,27 @@ def fields_of(ticket: Archived) -> dict[str, Any] | None:
     """What the ticket says; None if that is not kept, or is no ticket."""
     if ticket.fields is not None:
         return dict(ticket.fields)
-    found = read(Record("", 0, 0, None, ticket.raw)) if ticket.raw else None
-    return dict(found.fields) if isinstance(found, Ticket) else None
+    return _read(ticket.raw)
+
+
+def _pending(ticket: Archived) -> bytes | None:
+    """The ticket as it goes round again, from its own bytes if they are there; None if it is no ticket.
+
+    People may have mended the fields: then these are meant.
+    """
+    read_again = _read(ticket.raw)
+    if ticket.fields is None or read_again == ticket.fields:
+        if ticket.raw is None or read_again is None:
+            return None
+        return with_members(ticket.raw, {"status": b'"PENDING"'}, without=METADATA)
+    return dumped({**ticket.fields, "status": "PENDING"})
+
+
+def _read(raw: bytes | None) -> dict[str, Any] | None:
+    found = read(Record("", 0, 0, None, raw))
+    if not isinstance(found, Ticket):
+        return None
+    return {name: each for name, each in found.fields.items() if name != METADATA}
 
 
 def _envelope(ticket: Archived, body: bytes) -> Envelope:

@@ -73,6 +73,20 @@ async def test_all_that_are_alike_are_one_alert(
     assert alert["annotations"]["description"] == "no route to host"
 
 
+async def test_proxies_of_the_environment_are_not_for_alerts(
+    alertmanager: AlertmanagerServer, type_: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The Alertmanager is where its address says."""
+    for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(name, f"http://{HOST}:{free_port()}")
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+
+    async with _alerting(alertmanager.url) as alerts:
+        alerts.died(a_dead_ticket(a_ticket(type=type_)))
+        await until(lambda: len(_of(alertmanager, type_)) == 1)
+
+
 async def test_other_errors_are_other_alerts(alertmanager: AlertmanagerServer, type_: str) -> None:
     """Who is responsible for one need not be woken for the other."""
     async with _alerting(alertmanager.url) as alerts:

@@ -16,10 +16,11 @@ from confluent_kafka import Consumer, TopicPartition
 from carteiro.config import TicketSettings
 from carteiro.tickets.archive import Archivist
 from carteiro.tickets.archived import OURS
-from carteiro.tickets.dead_letter import Envelope
+from carteiro.tickets.dead_letter import DeadTicket, Envelope, opened
 from carteiro.tickets.publisher import Publisher
+from carteiro.tickets.ticket import Record
 from support.archiving import kept_in, tickets_settings, until
-from support.dead_tickets import a_letter, a_ticket
+from support.dead_tickets import a_deep_ticket, a_letter, a_ticket
 from support.kafka_server import Broker, a_kafka
 from support.mongo_server import MongoServer
 from support.services import HOST, free_port
@@ -119,6 +120,43 @@ async def test_whatever_lies_on_the_topic_stops_nothing(
     ids = [each["ticket_id"] for each in kept_in(mongo, database)]
     assert len(ids) == 4
     assert sum(each.startswith(f"poison:{settings.dlq_topic}:") for each in ids) == 3
+
+
+async def test_what_can_be_read_but_not_written_stops_nothing(
+    lane: dict[str, str], mongo: MongoServer, database: str
+) -> None:
+    """It would be met again at every start."""
+    settings = tickets_settings(**lane)
+
+    async with _archiving(settings):
+        await _published(settings, [a_letter(a_deep_ticket("deep"), at=1), *_letters(2)])
+        await until(lambda: committed(settings) == 2)
+
+    plain, deep = kept_in(mongo, database)
+    assert (plain["ticket_id"], deep["ticket_id"]) == ("T-002", "deep")
+    assert deep[OURS]["raw"] == a_deep_ticket("deep")
+
+
+async def test_a_letter_that_cannot_be_opened_is_kept_as_bytes(
+    lane: dict[str, str], mongo: MongoServer, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the reason, which nobody foresaw: all others go on."""
+    settings = tickets_settings(**lane)
+
+    def unforeseen(record: Record) -> DeadTicket:
+        if record.body == b"odd":
+            raise RecursionError
+        return opened(record)
+
+    monkeypatch.setattr("carteiro.tickets.archive.opened", unforeseen)
+    async with _archiving(settings):
+        await _published(settings, [Envelope(b"k", b"odd", (("h", b"1"),)), *_letters(1)])
+        await until(lambda: committed(settings) == 2)
+
+    plain, odd = kept_in(mongo, database)
+    assert plain["ticket_id"] == "T-001"
+    assert odd["ticket_id"].startswith(f"poison:{settings.dlq_topic}:")
+    assert odd[OURS]["raw"] == b"odd"
 
 
 async def test_a_topic_that_is_missing_is_made(

@@ -1,5 +1,6 @@
 """One document for each ticket, whatever it says and however often it dies."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -15,7 +16,7 @@ from carteiro.tickets.archived import (
     restored,
 )
 from carteiro.tickets.dead_letter import DeadTicket
-from support.dead_tickets import DIED_MS, a_dead_ticket, a_ticket
+from support.dead_tickets import DIED_MS, a_dead_ticket, a_deep_ticket, a_ticket
 
 NOW = datetime(2026, 10, 1, 12, tzinfo=UTC)
 
@@ -120,6 +121,39 @@ def test_what_is_no_ticket_is_kept_as_bytes() -> None:
 
     assert (found.fields, found.raw) == (None, b"\xff\xfe not JSON")
     assert (found.id, found.reason) == ("poison:execution.tickets:0:0", "undecodable")
+
+
+def test_a_ticket_that_cannot_be_written_again_is_kept_as_it_came() -> None:
+    """What is nested deeply can be read and not be written."""
+    found = restored(_archived(a_dead_ticket(a_deep_ticket())))
+
+    assert (found.id, found.fields, found.raw) == ("T-1", None, a_deep_ticket())
+
+
+@pytest.mark.parametrize("number", [b"123456789012345678901234", b"0.12345678901234567890"])
+def test_numbers_that_fields_cannot_say_are_kept_beside_them(number: bytes) -> None:
+    """People look for fields; what goes round again must not be another number."""
+    body = b'{"ticket_id": "T-1", "task_type": "BUILD", "n": %b}' % number
+
+    found = restored(_archived(a_dead_ticket(body)))
+
+    assert found.fields is not None
+    assert found.fields["n"] == float(number)
+    assert number in (found.raw or b"")
+    assert b"dlq_metadata" not in (found.raw or b"")
+
+
+def test_fields_that_say_all_are_enough() -> None:
+    """A payload is not kept twice."""
+    assert restored(_archived(a_dead_ticket(a_ticket(rate=0.1, big=2**63 - 1)))).raw is None
+
+
+def test_a_time_that_is_no_date_stops_nothing() -> None:
+    """Others may write any time on their records."""
+    dead = a_dead_ticket()
+    odd = replace(dead, metadata={**dead.metadata, "dlq_published_at": 2**63 - 1})
+
+    assert restored(_archived(odd)).published_at == NOW
 
 
 def test_the_poorest_form_says_what_is_missing() -> None:

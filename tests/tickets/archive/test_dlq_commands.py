@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from base64 import b64decode
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -19,7 +20,7 @@ from carteiro.tickets.dead_letter import DeadTicket
 from carteiro.tickets.mongo_archive import MongoArchive
 from support.archiving import COLLECTION, kept_in, tickets_settings
 from support.command_line import CommandLine, Ran
-from support.dead_tickets import a_dead_ticket, a_ticket
+from support.dead_tickets import a_dead_ticket, a_deep_ticket, a_ticket
 from support.mongo_server import MongoServer
 from support.redis_server import RedisServer
 from support.services import HOST, free_port
@@ -124,6 +125,16 @@ def test_the_dead_are_listed_by_what_they_have_in_common(
     dlq.keep(*_three())
 
     assert "".join(each["ticketId"] for each in dlq.listed("ls", *options)) == found
+
+
+def test_what_is_nested_too_deeply_is_shown_as_bytes(dlq: Dlq) -> None:
+    """Or nobody could look at it."""
+    dlq.keep(a_dead_ticket(a_deep_ticket()))
+
+    shown = dlq.asked("show", "T-1")
+
+    assert (shown["ticket"], b64decode(shown["raw"])) == (None, a_deep_ticket())
+    assert "nested too deeply" in dlq("show", "T-1").out
 
 
 def test_a_list_is_a_table_for_people(dlq: Dlq) -> None:

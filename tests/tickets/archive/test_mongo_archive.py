@@ -5,7 +5,10 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import orjson
 import pytest
+from pymongo.asynchronous.collection import AsyncCollection
+from pymongo.errors import BulkWriteError, DocumentTooLarge, OperationFailure, WriteError
 
 from carteiro.errors import ConfigError
 from carteiro.tickets.archived import OURS, ArchiveAway, ArchiveUnfit, Step, Wanted
@@ -116,7 +119,8 @@ async def test_a_ticket_that_is_too_large_as_a_document_is_kept_as_bytes(
     archive: MongoArchive,
 ) -> None:
     """Two bytes of JSON become twelve: what a topic takes may be more than a document can be."""
-    large = replace(a_dead_ticket(), fields=a_ticket(numbers=[1] * 1_500_000))
+    fields, dead = a_ticket(numbers=[1] * 1_500_000), a_dead_ticket()
+    large = replace(dead, fields=fields, record=replace(dead.record, body=orjson.dumps(fields)))
 
     await archive.keep([large], now=NOW)
 
@@ -136,6 +140,81 @@ async def test_what_is_too_large_for_anything_leaves_a_pointer(
     pointer = next(each for each in kept_in(mongo, database) if each["ticket_id"] == monster.id)
     assert pointer[OURS]["payload_bytes"] == LARGEST_DOCUMENT + 1
     assert pointer[OURS]["source"] == "execution.tickets|0|0"
+
+
+@pytest.mark.parametrize("code", [24, 46, 112, 202, 11601, 16500, None])
+async def test_a_refusal_that_may_pass_costs_no_payload(
+    archive: MongoArchive, monkeypatch: pytest.MonkeyPatch, code: int | None
+) -> None:
+    """Only what is said of a document makes it poorer; all else is waited for."""
+    with monkeypatch.context() as refusing:
+        _refuse(refusing, WriteError("Request rate is large", code))
+        with pytest.raises(ArchiveAway, match="Request rate is large"):
+            await archive.keep([a_dead_ticket()], now=NOW)
+
+    assert await archive.show("T-1") is None
+    await archive.keep([a_dead_ticket()], now=NOW)
+    kept = await archive.show("T-1")
+    assert kept is not None
+    assert kept.fields == a_ticket()
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        WriteError("nested too deeply", 15),
+        OperationFailure("object to insert too large", 10334),
+        DocumentTooLarge("BSON document too large"),
+    ],
+    ids=str,
+)
+async def test_a_document_that_is_refused_for_good_is_kept_poorer(
+    archive: MongoArchive, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    """By the server or by the driver: as bytes, and the archive goes on."""
+    _refuse(monkeypatch, error, times=1)
+
+    await archive.keep([a_dead_ticket()], now=NOW)
+
+    kept = await archive.show("T-1")
+    assert kept is not None
+    assert (kept.fields, kept.raw) == (None, orjson.dumps(a_ticket()))
+
+
+def _refuse(monkeypatch: pytest.MonkeyPatch, error: Exception, *, times: int = 1_000) -> None:
+    """Have the server refuse whatever is written, so often."""
+    written, left = AsyncCollection.replace_one, [times]
+
+    async def together(*_: object, **__: object) -> None:
+        if not isinstance(error, WriteError):
+            raise error
+        details = {"code": error.code, "errmsg": str(error)}
+        raise BulkWriteError({"writeErrors": [details], "writeConcernErrors": []})
+
+    async def alone(*given: Any, **named: Any) -> object:
+        left[0] -= 1
+        if left[0] >= 0:
+            raise error
+        return await written(*given, **named)
+
+    monkeypatch.setattr(AsyncCollection, "bulk_write", together)
+    monkeypatch.setattr(AsyncCollection, "replace_one", alone)
+
+
+async def test_what_others_left_in_a_document_of_ours_stops_nothing(
+    archive: MongoArchive, mongo: MongoServer, database: str
+) -> None:
+    """It would be met again at each start."""
+    with mongo.client() as client:
+        odd = {"ticket_id": "T-1", OURS: {"occurrences": 5, "history": 7}}
+        client[database][COLLECTION].insert_one(odd)
+
+    await archive.keep([a_dead_ticket(), a_dead_ticket(a_ticket("T-2"), at=1)], now=NOW)
+
+    kept = await archive.show("T-1")
+    assert kept is not None
+    assert (kept.deaths, b'"ticket_id":"T-1"' in (kept.raw or b"")) == (1, True)
+    assert await archive.show("T-2") is not None
 
 
 async def test_several_that_write_at_once_do_not_fail(

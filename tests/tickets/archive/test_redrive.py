@@ -30,7 +30,7 @@ from carteiro.tickets.redrive import (
     judge,
 )
 from support.archiving import tickets_settings
-from support.dead_tickets import a_dead_ticket, a_ticket
+from support.dead_tickets import a_dead_ticket, a_deep_ticket, a_ticket
 from support.kafka_server import Broker
 from support.mongo_server import MongoServer
 from support.redis_server import RedisServer
@@ -308,6 +308,41 @@ async def test_a_ticket_kept_as_bytes_goes_back_as_a_ticket(kit: Kit) -> None:
 
     [message] = kit.produced()
     assert orjson.loads(message.value() or b"") == odd | {"status": "PENDING"}
+
+
+async def test_numbers_go_back_digit_for_digit(kit: Kit) -> None:
+    """Read and written again they would be other numbers."""
+    body = (
+        b'{"ticket_id":"T-1","task_type":"BUILD","amount":12345678901234567890123,'
+        b'"status":"RUNNING","rate":0.12345678901234567890}'
+    )
+    await kit.keep(a_dead_ticket(body))
+
+    assert await kit.ran() == {"T-1": "redriven"}
+
+    [message] = kit.produced()
+    assert message.value() == body.replace(b"RUNNING", b"PENDING")
+
+
+async def test_a_deeply_nested_ticket_goes_back(kit: Kit) -> None:
+    """It was read once, so it can be read again."""
+    await kit.keep(a_dead_ticket(a_deep_ticket()))
+
+    assert await kit.ran() == {"T-1": "redriven"}
+
+    [message] = kit.produced()
+    assert message.value() == a_deep_ticket().replace(b"RUNNING", b"PENDING")
+
+
+def test_fields_that_people_mended_are_meant() -> None:
+    """Not the bytes beside them, which say what was wrong."""
+    fields = a_ticket(rate=0.5)
+    raw = b'{"ticket_id":"T-1","task_type":"BUILD","rate":0.12345678901234567890}'
+
+    sent = judge(_archived(fields=fields, raw=raw), TERMS, now=NOW)
+
+    assert isinstance(sent, Envelope)
+    assert orjson.loads(sent.value) == fields | {"status": "PENDING"}
 
 
 async def test_what_goes_round_and_round_is_stopped(kit: Kit) -> None:

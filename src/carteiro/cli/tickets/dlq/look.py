@@ -13,7 +13,7 @@ from carteiro.cli.paging import print_pages
 from carteiro.cli.printing import Column
 from carteiro.cli.tickets.dlq.desk import Choice, Desk, at_the_archive
 from carteiro.model import DeadGroup
-from carteiro.tickets.archived import Archived, GroupBy, State
+from carteiro.tickets.archived import Archived, GroupBy, State, dumped
 from carteiro.tickets.redrive import fields_of
 
 COLUMNS: tuple[Column[Archived], ...] = (
@@ -123,7 +123,8 @@ def _whole(ticket: Archived) -> dict[str, Any]:
 
 def _readable(fields: Mapping[str, Any] | None) -> Any:  # noqa: ANN401 - whatever a ticket says
     """What JSON can say of it: what others put into a document may be more."""
-    return orjson.loads(orjson.dumps(None if fields is None else dict(fields), default=str))
+    told = None if fields is None else dumped(fields)
+    return None if told is None else orjson.loads(told)
 
 
 def _facts(ticket: Archived) -> dict[str, object]:
@@ -146,5 +147,6 @@ def _facts(ticket: Archived) -> dict[str, object]:
 def _shown(ticket: Archived) -> str:
     fields = fields_of(ticket)
     if fields is not None:
-        return orjson.dumps(fields, default=str).decode()
+        told = dumped(fields)
+        return "nested too deeply to be shown" if told is None else told.decode()
     return "not kept" if ticket.raw is None else f"{len(ticket.raw)} bytes that are no ticket"
