@@ -5,6 +5,8 @@ Time-to-live indexes, updates by pipeline and transactions it refuses. Where it 
 lack the field.
 """
 
+import gc
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -65,3 +67,10 @@ def a_mongo() -> Iterator[MongoServer]:
             yield server
         finally:
             server.stop()
+
+
+def forget_sockets() -> None:
+    """The driver forgets a socket when it is closed while it connects: found here, not in some other test later."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        gc.collect()

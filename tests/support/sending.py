@@ -12,7 +12,9 @@ from carteiro.ports import Handover, Parcel, Provider
 from support.working import GATEWAY, LONG, a_parcel, always
 
 SENDER = "loja@example.com"
-SOON = timedelta(milliseconds=250)  # for a server that will never answer; ample for one that does
+SOON = timedelta(
+    seconds=1
+)  # for a server that will never answer; ample for one that does, on a busy machine, too
 
 
 def a_mail(to: str = "ana@example.com", **fields: Any) -> Parcel:

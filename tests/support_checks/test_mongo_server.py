@@ -8,7 +8,7 @@ import pytest
 from pymongo.collection import Collection
 from pymongo.errors import DuplicateKeyError
 
-from support.mongo_server import MongoServer, a_mongo
+from support.mongo_server import MongoServer, a_mongo, forget_sockets
 
 AT = datetime(2026, 1, 31, 12, 30, tzinfo=UTC)
 
@@ -18,6 +18,7 @@ def own() -> Iterator[MongoServer]:
     """A server that a test may stop and kill."""
     with a_mongo() as server:
         yield server
+    forget_sockets()
 
 
 @pytest.fixture

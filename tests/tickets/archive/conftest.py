@@ -1,7 +1,6 @@
 """Real servers, with a database, topics and a group of its own for each test."""
 
 import asyncio
-import gc
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from uuid import uuid4
 
@@ -13,7 +12,7 @@ from carteiro.tickets.mongo_archive import MongoArchive
 from support.alertmanager_server import AlertmanagerServer
 from support.archiving import tickets_settings
 from support.kafka_server import Broker
-from support.mongo_server import MongoServer, a_mongo
+from support.mongo_server import MongoServer, a_mongo, forget_sockets
 from support.redis_server import RedisServer
 from support.shared_servers import shared_alertmanager, shared_kafka, shared_mongo, shared_redis
 
@@ -32,13 +31,14 @@ def own_mongo() -> Iterator[MongoServer]:
     """One that may be killed."""
     with a_mongo() as server:
         yield server
+    forget_sockets()
 
 
 @pytest.fixture
 def collected() -> Iterator[None]:
-    """The driver forgets a socket when it is closed while it connects: found here, not in another test."""
+    """For a test whose server is away."""
     yield
-    gc.collect()
+    forget_sockets()
 
 
 @pytest.fixture
