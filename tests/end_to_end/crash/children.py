@@ -169,9 +169,9 @@ def sent_tasks(place: Place, names: Sequence[str]) -> list[MessageId]:
     return accepted
 
 
-def bring_to_rest(place: Place) -> None:
-    """Let a worker that nothing happens to run until no job is left."""
-    asyncio.run(_rest(place))
+def bring_to_rest(place: Place, *, as_usual: bool = False) -> None:
+    """Let a worker that nothing happens to run until no job is left; ``as_usual``: however slow the machine is."""
+    asyncio.run(_rest(place, as_usual=as_usual))
 
 
 def wait_for_rest(place: Place, patience_s: float = PATIENCE_S) -> None:
@@ -183,8 +183,8 @@ def wait_for_rest(place: Place, patience_s: float = PATIENCE_S) -> None:
         time.sleep(_POLL_S)
 
 
-async def _rest(place: Place) -> None:
-    async with opened(place) as post:
+async def _rest(place: Place, *, as_usual: bool) -> None:
+    async with opened(place, as_usual=as_usual) as post:
         working = asyncio.create_task(post.run_worker())
         deadline = time.monotonic() + PATIENCE_S
         await asyncio.sleep(_POLL_S)  # a worker that has not begun cannot be stopped
