@@ -302,12 +302,13 @@ async def test_an_archive_that_is_killed_loses_nothing(
         await asyncio.to_thread(process.wait)
 
     last = _process(lane)
-    await until(lambda: committed(settings) == 40)
+    await _published(settings, _letters(40))  # that it commits this one shows that it runs
+    await until(lambda: committed(settings) == 41)
     last.send_signal(signal.SIGTERM)
 
     assert await asyncio.to_thread(last.wait, 30) == 0
     kept = kept_in(mongo, database)
-    assert len(kept) == 40
+    assert len(kept) == 41
     assert all(len(each[OURS]["occurrences"]) == 1 for each in kept)
 
 
