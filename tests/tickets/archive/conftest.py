@@ -21,6 +21,13 @@ def pytest_asyncio_loop_factories() -> Mapping[str, Callable[[], asyncio.Abstrac
     return {"uvloop": uvloop.new_event_loop}
 
 
+@pytest.fixture(autouse=True)
+def _no_sockets_left() -> Iterator[None]:
+    """Set up first, so that it is over last: when the loop of the test is closed, too."""
+    yield
+    forget_sockets()
+
+
 @pytest.fixture
 def mongo() -> MongoServer:
     return shared_mongo()
