@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Iterator
+from http.client import HTTPResponse
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
@@ -64,3 +65,18 @@ async def test_what_is_not_there_is_told_apart(
         await fetch(f"{server[0]}{path}")
 
     assert isinstance(error.value, NotThere) is is_not_there
+
+
+@pytest.mark.parametrize("path", ["/missing", "/redirect"])
+async def test_an_answer_that_is_an_error_gives_its_connection_back(
+    server: tuple[str, list[str]], path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At once, not when somebody happens to collect it."""
+    answers: list[HTTPResponse] = []
+    begin = HTTPResponse.begin
+    monkeypatch.setattr(HTTPResponse, "begin", lambda self: (answers.append(self), begin(self)))
+
+    with pytest.raises(OSError):
+        await fetch(f"{server[0]}{path}")
+
+    assert [answer.isclosed() for answer in answers] == [True]

@@ -41,6 +41,7 @@ def _fetch(url: str) -> bytes:
         with _OPENER.open(url, timeout=PATIENCE_S) as response:
             body: bytes = response.read(MOST_BYTES + 1)
     except HTTPError as error:
+        error.close()  # it is an answer, too, and holds its connection
         if error.code in _NOT_THERE:
             raise NotThere(str(error)) from None
         raise
