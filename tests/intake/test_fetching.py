@@ -74,7 +74,12 @@ async def test_an_answer_that_is_an_error_gives_its_connection_back(
     """At once, not when somebody happens to collect it."""
     answers: list[HTTPResponse] = []
     begin = HTTPResponse.begin
-    monkeypatch.setattr(HTTPResponse, "begin", lambda self: (answers.append(self), begin(self)))
+
+    def begin_and_note(answer: HTTPResponse) -> None:
+        answers.append(answer)
+        begin(answer)
+
+    monkeypatch.setattr(HTTPResponse, "begin", begin_and_note)
 
     with pytest.raises(OSError):
         await fetch(f"{server[0]}{path}")
