@@ -14,10 +14,12 @@ import pytest
 import yaml  # type: ignore[import-untyped]
 from typer.main import get_command
 
+import generate
 from carteiro.cli import app
-from carteiro.config import Settings, load
+from carteiro.config import Settings, TicketSettings, load
 from carteiro.stores.postgres.migrating import _OLDEST_SERVER
 from carteiro.stores.redis.examine import _OLDEST_SERVER as _OLDEST_REDIS
+from carteiro.tickets.handlers import load_app
 from support.pages import REPOSITORY
 
 DEPLOY = REPOSITORY / "deploy"
@@ -25,7 +27,9 @@ UNITS = sorted((DEPLOY / "systemd").glob("*.service"))
 SERVICES: dict[str, dict[str, Any]] = yaml.safe_load((DEPLOY / "compose.yaml").read_text())[
     "services"
 ]
-OURS = sorted(name for name, service in SERVICES.items() if "build" in service)
+BUILT = {name: service for name, service in SERVICES.items() if "build" in service}
+OURS = sorted(name for name, service in BUILT.items() if "profiles" not in service)
+OF_TICKETS = sorted(set(BUILT) - set(OURS))
 PROGRAM = "/opt/carteiro/bin/carteiro"
 SANDBOXING = re.compile(
     r"^(?:Protect|Private|Restrict|SystemCall|NoNew|Lock|Memory|Capability)\w*="
@@ -209,11 +213,66 @@ def test_composed_servers_are_new_enough() -> None:
 
 
 def test_the_ticket_lane_is_asked_for() -> None:
-    """Whoever only sends e-mail starts none of its servers."""
+    """Whoever only sends e-mail starts none of its processes and servers."""
     asked_for = sorted(name for name, service in SERVICES.items() if "profiles" in service)
 
-    assert asked_for == ["alertmanager", "kafka", "mongo"]
+    assert asked_for == ["alertmanager", "kafka", "mongo", *OF_TICKETS]
     assert all(SERVICES[name]["profiles"] == ["tickets"] for name in asked_for)
+
+
+def composed_tickets(name: str) -> TicketSettings:
+    """What a process of the ticket lane reads when it starts: from its environment alone."""
+    return load(environ=SERVICES[name]["environment"]).tickets
+
+
+def test_the_composed_lane_has_a_worker_and_an_archive() -> None:
+    """Commands that there are, with options that they know."""
+    commands = {leaf.name: leaf.command for leaf in generate.leaves()}
+    begun = {}
+    for name in OF_TICKETS:
+        group, command, *options = SERVICES[name]["command"]
+        context = commands[f"carteiro {group} {command}"].make_context(command, [*options])
+        begun[command] = context.params.get("app")
+
+    assert begun == {"run": "handlers:tickets", "archive": None}
+
+
+def test_the_composed_worker_finds_its_handlers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are mounted where the image works, and can be loaded from there."""
+    [mounted] = SERVICES["tickets-worker"]["volumes"]
+    source, target, _ = mounted.split(":")
+    workdir = re.findall(r"^WORKDIR (.*)$", (DEPLOY / "Dockerfile").read_text(), re.MULTILINE)[-1]
+    monkeypatch.syspath_prepend(DEPLOY)
+    monkeypatch.chdir(DEPLOY)
+
+    assert target == f"{workdir}/handlers.py"
+    assert (DEPLOY / source).name == "handlers.py"
+    assert [each.type for each in load_app("handlers:tickets")] == ["BUILD"]
+
+
+@pytest.mark.parametrize("name", OF_TICKETS)
+def test_the_composed_lane_finds_its_servers(name: str) -> None:
+    """All are services of the same file, which it waits for; in Redis it has a database of its own."""
+    settings = composed_tickets(name)
+    urls = (settings.redis, settings.mongo, settings.alertmanager)
+    hosts = {urlsplit(each).hostname for each in (*urls, f"//{settings.bootstrap_servers}")}
+
+    assert hosts == set(SERVICES[name]["depends_on"])
+    assert (
+        f"//{settings.bootstrap_servers}"
+        in (SERVICES["kafka"]["environment"]["KAFKA_ADVERTISED_LISTENERS"])
+    )
+    assert urlsplit(settings.redis).path != urlsplit(composed("worker").queue).path
+
+
+@pytest.mark.parametrize("name", OF_TICKETS)
+def test_the_composed_lane_is_asked_where_it_answers_and_has_time_to_end(name: str) -> None:
+    """On the port of its figures; and nothing is killed that would have ended by itself."""
+    settings, service = composed_tickets(name), SERVICES[name]
+    patience = timedelta(seconds=int(service["stop_grace_period"].removesuffix("s")))
+
+    assert f":{settings.metrics_port}/health/ready" in service["healthcheck"]["test"][-1]
+    assert patience > settings.drain + timedelta(seconds=10)
 
 
 def test_the_composed_broker_is_the_tested_one() -> None:
@@ -248,6 +307,6 @@ def test_the_image_has_what_it_needs() -> None:
     assert [name for name in copied if not (REPOSITORY / name).exists()] == []
     assert {"constraints.txt", "src"} <= set(copied)
     assert ".[feedback,postgres,redis,resend,ses,tickets]" in text
-    for name in OURS:
-        context = (DEPLOY / SERVICES[name]["build"]["context"]).resolve()
-        assert context / SERVICES[name]["build"]["dockerfile"] == DEPLOY / "Dockerfile"
+    for service in BUILT.values():
+        context = (DEPLOY / service["build"]["context"]).resolve()
+        assert context / service["build"]["dockerfile"] == DEPLOY / "Dockerfile"

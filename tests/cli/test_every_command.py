@@ -32,7 +32,7 @@ SERVERS = {"up", "api", "worker", "tickets run", "tickets archive"}  # they prin
 DESTRUCTIVE = {
     *("tenant erase", "recipient delete", "recipient erase", "erase", "key revoke"),
     *("template delete", "dead purge", "prune", "dead redrive", "admin-token rotate"),
-    *("tickets dlq republish", "tickets dlq purge"),
+    *("tickets dlq republish", "tickets dlq purge", "tickets dlq quarantine"),
 }
 SOME_ID = "0190a0a0-0000-7000-8000-000000000000"
 

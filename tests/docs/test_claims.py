@@ -26,8 +26,10 @@ from carteiro.telemetry.metrics.definitions import METRICS
 from carteiro.tickets import archive_metrics, health, kafka_client, notes
 from carteiro.tickets import metrics as ticket_metrics
 from carteiro.tickets.counter import TIME_TO_LIVE_S
-from carteiro.tickets.http_handler import _WORTH_ANOTHER_TRY
+from carteiro.tickets.dead_letter import TOPIC_LIMIT
+from carteiro.tickets.http_handler import _WORTH_ANOTHER_TRY, _as_ascii
 from carteiro.tickets.redrive import MOST_REDRIVES
+from carteiro.tickets.ticket import LONGEST_ID
 from support.lane import HOW_TO as TICKETS
 from support.lane import RECOVER
 from support.pages import REPOSITORY, pages, text_of
@@ -89,6 +91,9 @@ def lasting(policy: RetryPolicy) -> timedelta:
             TICKETS,
             f"{kafka_client.PARTITIONS} partitions, up to {kafka_client.REPLICAS} replicas, 30 days",
         ),
+        (TICKETS, f"1 to {LONGEST_ID} characters"),
+        (TICKETS, f"`é` is `{_as_ascii('é')}`"),
+        (TICKETS, f"into its topic, {TOPIC_LIMIT // MIB} MiB"),
         (TICKETS, f"with {SETTINGS.tickets.max_retries_before_dlq}, the third failure"),
         (TICKETS, f"waits {PRESETS['tickets'].base.seconds} s after the first failure"),
         (TICKETS, f"at most {PRESETS['tickets'].cap.seconds} s, all spread by a quarter"),

@@ -122,6 +122,9 @@ def test_a_masked_address_keeps_two_letters_and_the_ending(address: str, masked:
         ("ana@[127.0.0.1] refused", "a***@*** refused"),
         ('"ana maria"@example.com', "***@e***.com"),
         ("eva@x.org!ana@example.com", "e***@e***.com"),
+        ("redis://***@cache.example:6379/0 is away", "redis://***@cache.example:6379/0 is away"),
+        ("at http://***@x.example/?to=ana@example.com", "at http:***@e***.com"),
+        ("***@example.com", "***@e***.com"),
     ],
 )
 def test_every_address_in_a_text_is_masked(text: str, masked: str) -> None:

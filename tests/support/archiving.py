@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from datetime import datetime
 from typing import Any
 
 from carteiro.config import TicketSettings, load
@@ -14,6 +15,11 @@ def tickets_settings(**given: str) -> TicketSettings:
     """The settings of the lane, with these changed: by their names in the environment."""
     environ = {f"CARTEIRO_TICKETS_{name}": each for name, each in given.items()}
     return load(environ=environ).tickets
+
+
+def clock_at(moment: datetime) -> Callable[[], datetime]:
+    """A clock that stands."""
+    return lambda: moment
 
 
 def kept_in(mongo: MongoServer, database: str) -> list[dict[str, Any]]:

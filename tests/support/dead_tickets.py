@@ -41,6 +41,14 @@ def a_letter(
     return envelope(death, published_at_ms=died_ms, group="worker-agents")
 
 
+def an_oversized_ticket(body: bytes, *, topic: str = TOPIC, at: int = 0) -> DeadTicket:
+    """One whose dead letter has only the place where the ticket is."""
+    ticket = read(Record(topic, 0, at, None, body, (), DIED_MS))
+    death = Death(ticket, "max_retries_exceeded", "ConnectionError", "away", 3, DIED_MS)
+    letter = envelope(death, published_at_ms=DIED_MS, group="worker-agents", limit=0)
+    return opened(Record(DLQ_TOPIC, 0, at, letter.key, letter.value, letter.headers, DIED_MS))
+
+
 def a_dead_ticket(
     ticket: Mapping[str, Any] | bytes | None = None, *, at: int = 0, **facts: Any
 ) -> DeadTicket:

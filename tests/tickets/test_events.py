@@ -73,6 +73,13 @@ def test_each_function_writes_one_line_with_its_own_name() -> None:
     assert {line["event"] for line in lines("debug")} == functions
 
 
+def test_the_host_of_a_server_can_be_read() -> None:
+    """Its password was taken out: what is left is no address of a person, to be masked once more."""
+    [failed] = [line for line in lines("debug") if line["event"] == "ticket_failed"]
+
+    assert failed["errorReason"] == "https://***@api.example/"
+
+
 def test_lines_below_the_level_are_not_written() -> None:
     """A level is a floor."""
     assert {line["level"] for line in lines("error")} == {"error"}

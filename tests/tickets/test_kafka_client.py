@@ -1,6 +1,7 @@
 """How clients of Kafka are set up: from settings and a file whose secrets are never shown; and the topic is made."""
 
 import asyncio
+import io
 import traceback
 from pathlib import Path
 from uuid import uuid4
@@ -8,8 +9,14 @@ from uuid import uuid4
 import pytest
 
 from carteiro.errors import ConfigError
+from carteiro.telemetry import log
 from carteiro.tickets import kafka_client as module
-from carteiro.tickets.kafka_client import KafkaAway, client_options, ensure_dlq_topic
+from carteiro.tickets.kafka_client import (
+    KafkaAway,
+    client_options,
+    ensure_dlq_topic,
+    have_dlq_topic,
+)
 from support.deaths import settings_of
 from support.kafka_server import Broker
 from support.services import HOST, free_port
@@ -137,3 +144,28 @@ async def test_brokers_that_are_away_are_told(monkeypatch: pytest.MonkeyPatch) -
 
     with pytest.raises(KafkaAway, match="cannot be looked at"):
         await ensure_dlq_topic(settings_of(bootstrap_servers=f"{HOST}:{free_port()}"))
+
+
+async def test_what_nobody_planned_for_is_told_and_the_topic_made_all_the_same(
+    broker: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody waits for the one who makes it: it must not end unseen."""
+    monkeypatch.setattr(module, "_FIRST_PAUSE_S", 0.01)
+    told = io.BytesIO()
+    log.configure("error", told)
+    file, topic = tmp_path / "kafka.properties", f"dlq-{uuid4().hex}"
+    settings = settings_of(
+        bootstrap_servers=broker.bootstrap_servers, dlq_topic=topic, kafka_file=str(file)
+    )
+    try:
+        making = asyncio.create_task(have_dlq_topic(settings))
+        async with asyncio.timeout(30):
+            while b"cannot be read" not in told.getvalue():
+                await asyncio.sleep(0.01)
+        file.write_text("")
+        await making
+    finally:
+        log.configure("off", io.BytesIO())
+
+    assert b'"event":"unexpected"' in told.getvalue()
+    assert topic in broker.admin().list_topics(timeout=10).topics

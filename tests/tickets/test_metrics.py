@@ -107,6 +107,11 @@ def test_how_things_stand_is_shown() -> None:
     assert found["carteiro_tickets_paused", ("BUILD",)] == 0
 
 
+def test_a_redis_that_nobody_asked_for_is_not_away() -> None:
+    """Switched off it has no figure, and nobody is called for it."""
+    assert ("carteiro_tickets_redis_up", ()) not in samples(TicketMetrics(["BUILD"]))
+
+
 def test_every_metric_that_is_defined_is_scraped_and_no_other() -> None:
     """The reference page comes from the definitions."""
     page = TicketMetrics(["BUILD"]).page().decode()

@@ -70,7 +70,7 @@ async def test_two_mebibytes_that_do_not_compress_go_through(broker: Broker) -> 
 
     dead = await buried(broker, a_death(record, reason="undecodable"))
 
-    assert (dead.truncated, dead.raw, dead.source) == (True, None, record.place)
+    assert (dead.missing is not None, dead.raw, dead.source) == (True, None, record.place)
 
 
 async def test_a_ticket_as_large_that_does_not_compress_keeps_what_fits(broker: Broker) -> None:
@@ -79,7 +79,7 @@ async def test_a_ticket_as_large_that_does_not_compress_keeps_what_fits(broker: 
 
     dead = await buried(broker, a_death(a_record(body), reason="undecodable"))
 
-    assert (dead.truncated, dead.raw) == (False, body)
+    assert (dead.missing, dead.raw) == (None, body)
 
 
 async def test_a_large_ticket_that_compresses_is_kept_whole(broker: Broker) -> None:
@@ -98,7 +98,7 @@ async def test_a_topic_that_takes_less_than_ours_gets_less(broker: Broker) -> No
 
     dead = await buried(broker, a_death(record), limit=50_000)
 
-    assert (dead.id, dead.truncated, dead.source) == ("ticket-1", True, record.place)
+    assert (dead.id, dead.missing is None, dead.source) == ("ticket-1", False, record.place)
 
 
 async def test_a_topic_that_takes_next_to_nothing_fails_it_for_good(broker: Broker) -> None:
@@ -120,7 +120,7 @@ async def test_a_refused_one_does_not_harm_those_beside_it(broker: Broker) -> No
         )
 
     dead = [opened(each) for each in records_of(broker.bootstrap_servers, topic)]
-    assert {each.source for each in dead if each.truncated} == {large.place}
+    assert {each.source for each in dead if each.missing} == {large.place}
     assert len(dead) == 201
 
 

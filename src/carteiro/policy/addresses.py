@@ -29,6 +29,7 @@ _ADDRESS_IN_TEXT = re.compile(
     # An address that follows another without a gap is masked along with it.
     rf"(?:(?:@[\w*-]+(?:\.[\w*-]+)*|@\[[^\]\s]*\])(?:[^{_OUTSIDE}@]*(?=@[\w*\[-]))?)+"
 )
+_SCRUBBED = re.compile(r"//\*\*\*@[^@]*")  # of an address of a server; its host is to be seen
 _BETWEEN_WORDS = re.compile(f"[{_OUTSIDE}]+")
 _ESCAPED_AT = re.compile("%40", re.IGNORECASE)
 _ENDING = re.compile(r"[\w-]{1,24}")
@@ -84,7 +85,11 @@ def _first(text: str) -> str:
 
 
 def mask_text(text: str) -> str:
-    """The text with every address inside it masked."""
+    """The text with every address inside it masked; what took a secret out of a URL is left as it is."""
     if "@" not in text and "%40" not in text:
         return text
-    return _ADDRESS_IN_TEXT.sub(lambda found: mask(found[0]), _ESCAPED_AT.sub("@", text))
+    return _ADDRESS_IN_TEXT.sub(_masked, _ESCAPED_AT.sub("@", text))
+
+
+def _masked(found: re.Match[str]) -> str:
+    return found[0] if _SCRUBBED.fullmatch(found[0]) else mask(found[0])

@@ -8,7 +8,7 @@ import asyncio
 import random
 import time
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 from carteiro.config import TicketSettings
 from carteiro.tickets import events
@@ -92,7 +92,7 @@ class Archivist:
             self._is_prepared = True
 
     async def _keep(self, records: list[Record]) -> None:
-        fresh = await self._archive.keep([_opened(each) for each in records], now=datetime.now(UTC))
+        fresh = await self._archive.keep([_opened(each) for each in records])
         for each in fresh:
             self._alerts.died(each)
         self._metrics.archived.inc(len(fresh))

@@ -15,7 +15,7 @@ import orjson
 
 from carteiro.errors import CarteiroError
 from carteiro.model import value
-from carteiro.tickets.dead_letter import METADATA, DeadTicket, Headers, carried
+from carteiro.tickets.dead_letter import METADATA, DeadTicket, Headers, Missing, carried
 from carteiro.tickets.members import is_exact, with_members
 from carteiro.tickets.ticket import TaskType, TicketId
 
@@ -26,6 +26,7 @@ Document: TypeAlias = dict[str, Any]
 STATES: tuple[State, ...] = get_args(State)
 OURS = "archive"
 RESERVED = frozenset({"_id", OURS, "processed_at", "dlq_metadata"})
+PAYLOAD_BYTES, PAYLOAD_SHA256 = "payload_bytes", "payload_sha256"  # of what is not kept here
 MOST_OCCURRENCES = 50  # the newest; how many there were in all is counted
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -74,6 +75,7 @@ class Archived:
     """A dead ticket as the archive has it; ``version`` is None in what something else put there.
 
     With ``fields`` there are ``raw`` bytes only where the fields alone do not say all of its numbers.
+    ``missing``: there are neither, since the payload was too large; it is where ``source`` says, for a while.
     """
 
     id: TicketId
@@ -94,6 +96,7 @@ class Archived:
     fields: Mapping[str, Any] | None
     raw: bytes | None
     version: int | None
+    missing: Missing | None = None
 
     @property
     def error_type(self) -> str:
@@ -135,7 +138,7 @@ def documents(before: Mapping[str, Any], dead: DeadTicket, *, now: datetime) -> 
         yield {**dead.fields} | names | ends | {OURS: ours | {"kept": "fields"} | beside}
     if raw is not None:
         yield names | ends | {OURS: ours | {"kept": "bytes", "raw": raw}}
-    yield names | ends | {OURS: ours | _pointer(raw)}
+    yield names | ends | {OURS: ours | _pointer(dead.missing or _missing(raw))}
 
 
 def bare(dead: DeadTicket) -> DeadTicket:
@@ -190,11 +193,16 @@ def _occurrence(dead: DeadTicket, now: datetime) -> Document:
     }
 
 
-def _pointer(raw: bytes | None) -> Document:
-    if raw is None:
+def _missing(raw: bytes | None) -> Missing | None:
+    """A payload that no document can hold; None if there is none."""
+    return None if raw is None else Missing(len(raw), hashlib.sha256(raw).hexdigest())
+
+
+def _pointer(missing: Missing | None) -> Document:
+    if missing is None:
         return {"kept": "nothing"}
-    digest = hashlib.sha256(raw).hexdigest()
-    return {"kept": "nothing", "payload_bytes": len(raw), "payload_sha256": digest}
+    told = {PAYLOAD_BYTES: missing.size_bytes, PAYLOAD_SHA256: missing.sha256}
+    return {"kept": "nothing"} | told
 
 
 def _published(dead: DeadTicket, now: datetime) -> datetime:
@@ -221,7 +229,6 @@ def restored(document: Mapping[str, Any]) -> Archived:
     ours = document.get(OURS)
     ours = ours if isinstance(ours, Mapping) else {}
     metadata = document.get("dlq_metadata")
-    raw = ours.get("raw")
     has_fields = ours.get("kept", "fields") == "fields"
     processed_at = _moment(document.get("processed_at")) or _EPOCH
     return Archived(
@@ -239,11 +246,18 @@ def restored(document: Mapping[str, Any]) -> Archived:
         run_at=_moment(ours.get("run_at")),
         occurrences=tuple(ours.get("occurrences") or ()),
         history=tuple(ours.get("history") or ()),
-        headers=tuple((each["name"], bytes(each["value"])) for each in ours.get("headers") or ()),
+        headers=tuple((each["name"], _bytes(each["value"])) for each in ours.get("headers") or ()),
         fields=_fields_of(document) if has_fields else None,
-        raw=None if raw is None else bytes(raw),
+        raw=_bytes(ours.get("raw")),
         version=ours.get("version"),
+        missing=_found_missing(ours),
     )
+
+
+def _found_missing(ours: Mapping[str, Any]) -> Missing | None:
+    if PAYLOAD_BYTES not in ours:
+        return None
+    return Missing(_whole(ours[PAYLOAD_BYTES]), str(ours.get(PAYLOAD_SHA256) or ""))
 
 
 def _state(found: object) -> State:
@@ -252,6 +266,10 @@ def _state(found: object) -> State:
 
 def _fields_of(document: Mapping[str, Any]) -> dict[str, Any]:
     return {name: each for name, each in document.items() if name not in RESERVED}
+
+
+def _bytes(found: bytes | None) -> bytes | None:
+    return None if found is None else bytes(found)
 
 
 def _moment(found: object) -> datetime | None:

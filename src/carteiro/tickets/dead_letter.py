@@ -11,12 +11,12 @@ import re
 from base64 import b64decode, b64encode
 from binascii import Error as NotBase64
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from typing import Any, NamedTuple, TypeAlias, get_args
 
 import orjson
 
 from carteiro.model import value
+from carteiro.tickets.members import with_members
 from carteiro.tickets.scrubbing import cut, scrubbed_start
 from carteiro.tickets.scrubbing import scrub as scrub  # noqa: PLC0414 - callers look for it here, too
 from carteiro.tickets.ticket import (
@@ -31,11 +31,12 @@ from carteiro.tickets.ticket import (
     read,
 )
 
-Headers: TypeAlias = tuple[tuple[str, bytes], ...]
+Headers: TypeAlias = tuple[tuple[str, bytes | None], ...]
 
 TOPIC_LIMIT = 2 * 1024 * 1024  # max.message.bytes of the topic: of a batch, compressed
 LIMIT = TOPIC_LIMIT - 4096  # what does not compress must fit, too, in a batch of its own
 LONG_ERROR, SHORT_ERROR, SHORTEST_ERROR = 16384, 4096, 1024  # bytes
+OVERSIZED: Reason = "oversized"  # what is said of a death whose letter has no payload
 UNKNOWN_REASON = "unknown"  # of what others put into the topic
 
 METADATA = "dlq_metadata"
@@ -44,7 +45,6 @@ REDRIVES = "carteiro_redrives"
 REASON = "carteiro_reason"
 TICKET_ID = "carteiro_ticket_id"
 TASK_TYPE = "carteiro_task_type"
-SOURCE_KEY = "carteiro_source_key"
 _OURS = ("dlq_", "carteiro_", "__dlq.errors.", "kafka_dlt-")
 
 _BATCH_BYTES, _HEADER_BYTES = 128, 10  # what a batch and a header cost beyond their texts, at most
@@ -77,11 +77,19 @@ class Envelope:
 
 
 @value
+class Missing:
+    """A payload that is too large to be kept with the rest: by what it is known where it still stands."""
+
+    size_bytes: int
+    sha256: str
+
+
+@value
 class DeadTicket:
     """What stands in the dead letter topic, whoever wrote it and in which form.
 
     ``fields`` is None if there is no ticket, or only its place; ``raw`` are its bytes, where they are not
-    what the fields say; ``truncated``: they are only where ``source`` says, as TOPIC|PARTITION|OFFSET.
+    what the fields say; ``missing``: they are only where ``source`` says, as TOPIC|PARTITION|OFFSET.
     ``metadata`` has what the seed names and nothing else, each of its type.
     """
 
@@ -94,7 +102,7 @@ class DeadTicket:
     dlq_id: str
     source: str
     redrives: int
-    truncated: bool
+    missing: Missing | None
     record: Record
 
 
@@ -117,14 +125,11 @@ def forms(death: Death, *, published_at_ms: int, group: str) -> Iterator[Envelop
     short = _metadata(death, cut(error, SHORT_ERROR), published_at_ms)
     shortest = _metadata(death, cut(error, SHORTEST_ERROR), published_at_ms) | _whence(death)
     headers = _headers(death, shortest["original_error"], group)
-    with_its_own = headers + carried(death.ticket.record) + _source_key(death.ticket.record)
-    with suppress(
-        TypeError
-    ):  # nested so deeply that it can be read, but not written: then its bytes alone
-        yield Envelope(key, _body(death, whole), with_its_own)
-        short_body = _body(death, short)
-        yield Envelope(key, short_body, with_its_own)
-        yield Envelope(key, short_body, headers)
+    with_its_own = headers + carried(death.ticket.record)
+    yield Envelope(key, _body(death, whole), with_its_own)
+    short_body = _body(death, short)
+    yield Envelope(key, short_body, with_its_own)
+    yield Envelope(key, short_body, headers)
     record = death.ticket.record
     if record.body is not None:
         told = (METADATA, orjson.dumps(shortest))
@@ -134,7 +139,9 @@ def forms(death: Death, *, published_at_ms: int, group: str) -> Iterator[Envelop
 
 def size(made: Envelope) -> int:
     """How many bytes it takes at most in a batch of its own, before it is compressed."""
-    headers = sum(len(name.encode()) + len(said) + _HEADER_BYTES for name, said in made.headers)
+    headers = sum(
+        len(name.encode()) + len(said or b"") + _HEADER_BYTES for name, said in made.headers
+    )
     return len(made.key) + len(made.value) + headers + _BATCH_BYTES
 
 
@@ -187,7 +194,7 @@ def _with_metadata(ticket: Ticket, metadata: dict[str, Any]) -> bytes:
     """The bytes as they came with one more field: numbers keep all their digits that way."""
     body = ticket.record.body or b""
     if METADATA in ticket.fields:
-        body = orjson.dumps(_without_metadata(ticket.fields))
+        body = with_members(body, {}, without=METADATA)
     open_end = body.rstrip()[:-1]
     return b'%b,"%b":%b}' % (open_end, METADATA.encode(), orjson.dumps(metadata))
 
@@ -220,11 +227,7 @@ def _headers(death: Death, error: str, group: str) -> Headers:
 
 def carried(record: Record) -> Headers:
     """What a record came with, without what is said of a death."""
-    return tuple((name, said or b"") for name, said in record.headers if not name.startswith(_OURS))
-
-
-def _source_key(record: Record) -> Headers:
-    return () if record.key is None else ((SOURCE_KEY, record.key),)
+    return tuple(each for each in record.headers if not each[0].startswith(_OURS))
 
 
 def _name(text: str) -> str:
@@ -249,7 +252,7 @@ def opened(record: Record) -> DeadTicket:
     headers = dict(record.headers)
     named, fields, raw, metadata = _contents(record, headers.get(METADATA))
     source = _source(headers, metadata) or record.place
-    is_truncated = metadata.get("payload_truncated") is True
+    missing = _missing(metadata)
     id = _first_fit(_text(headers.get(TICKET_ID)), named.get("ticket_id"))
     return DeadTicket(
         id=id or f"poison:{record.topic}:{record.partition}:{record.offset}",
@@ -257,11 +260,11 @@ def opened(record: Record) -> DeadTicket:
         fields=fields,
         raw=raw,
         metadata=_as_the_seed(metadata, record.time_ms),
-        reason=_reason(headers, metadata, is_bytes=fields is None and not is_truncated),
+        reason=_reason(headers, metadata, is_bytes=fields is None and missing is None),
         dlq_id=dlq_id_of(source),
         source=source,
         redrives=_redrives(headers),
-        truncated=is_truncated,
+        missing=missing,
         record=record,
     )
 
@@ -284,6 +287,14 @@ def _as_it_came(record: Record, metadata: Mapping[str, Any]) -> _Contents:
     if isinstance(ticket, Unreadable):
         return _Contents(_object(record.body) or {}, None, record.body, metadata)
     return _Contents(ticket.fields, _without_metadata(ticket.fields), None, metadata)
+
+
+def _missing(metadata: Mapping[str, Any]) -> Missing | None:
+    if metadata.get("payload_truncated") is not True:
+        return None
+    sha256 = metadata.get("payload_sha256")
+    size_bytes = _whole(metadata.get("payload_bytes"), _MOST) or 0
+    return Missing(size_bytes, sha256 if is_fit(sha256) else "")
 
 
 def _as_the_seed(metadata: Mapping[str, Any], time_ms: int) -> dict[str, Any]:

@@ -6,8 +6,8 @@ from datetime import timedelta
 import httpx
 
 from carteiro.errors import DeliveryFailed
+from carteiro.model import Category, Failure, Scope
 from carteiro.policy.classify import network
-from carteiro.tickets.handlers import Permanent
 from carteiro.tickets.ticket import Ticket
 
 _WORTH_ANOTHER_TRY = frozenset({408, 409, 421, 423, 425, 429})
@@ -36,10 +36,7 @@ class HttpHandler:
             raise DeliveryFailed(network(f"{type(error).__name__}: {error}")) from None
         if answer.is_success:
             return
-        said = f"HTTP {answer.status_code}: {answer.text[:_LONGEST_QUOTE]}"
-        if answer.status_code in _WORTH_ANOTHER_TRY or answer.is_server_error:
-            raise DeliveryFailed(network(said))
-        raise Permanent(said)
+        raise DeliveryFailed(_failure(answer))
 
 
 def http_client(connections: int) -> httpx.AsyncClient:
@@ -48,6 +45,18 @@ def http_client(connections: int) -> httpx.AsyncClient:
     timeout = httpx.Timeout(None, connect=_CONNECT_LIMIT.total_seconds())
     return httpx.AsyncClient(
         limits=limits, timeout=timeout, follow_redirects=False, trust_env=False
+    )
+
+
+def _failure(answer: httpx.Response) -> Failure:
+    may_pass = answer.status_code in _WORTH_ANOTHER_TRY or answer.is_server_error
+    return Failure(
+        code=f"HTTP_{answer.status_code}",
+        category=Category.TRANSIENT_ERROR if may_pass else Category.PERMANENT_ERROR,
+        retryable=may_pass,
+        scope=Scope.PROVIDER if may_pass else Scope.MESSAGE,
+        reason=f"HTTP {answer.status_code}: {answer.text[:_LONGEST_QUOTE]}",
+        rule="http",
     )
 
 

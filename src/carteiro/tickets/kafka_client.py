@@ -7,7 +7,6 @@ does not look like one.
 import asyncio
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, Resourc
 from carteiro.config import TicketSettings
 from carteiro.errors import CarteiroError, ConfigError
 from carteiro.model import value
+from carteiro.telemetry import log
 from carteiro.tickets import events
 from carteiro.tickets.dead_letter import TOPIC_LIMIT
 from carteiro.tickets.scrubbing import scrub
@@ -85,7 +85,7 @@ def client_options(settings: TicketSettings) -> dict[str, str]:
 
 def refusal(settings: TicketSettings, error: KafkaException) -> ConfigError:
     """What to raise, `from None`, when the library refuses to make a client: its own text may quote a secret."""
-    lines, said = list(_lines(settings.kafka_file)), _said(error)
+    lines, said = list(_lines(settings.kafka_file)), said_by(error)
     longest_first = sorted(lines, key=lambda line: len(line.name), reverse=True)
     wrong = next((line for line in longest_first if line.name in said), None)
     where = f", line {wrong.number} ({wrong.name})" if wrong else ""
@@ -105,8 +105,13 @@ async def have_dlq_topic(settings: TicketSettings) -> None:
     """Make the topic of dead letters if there is none, as soon as the brokers answer."""
     pause = _FIRST_PAUSE_S
     while True:
-        with suppress(KafkaAway):
+        try:
             await ensure_dlq_topic(settings)
+        except KafkaAway:
+            pass  # those who read and write there say what they wait for
+        except Exception as error:  # noqa: BLE001 - nobody awaits this: a bug of ours must be seen, and may pass
+            log.unexpected("the topic of dead letters", error)
+        else:
             return
         await asyncio.sleep(pause)
         pause = min(2 * pause, _LONGEST_PAUSE_S)
@@ -155,7 +160,7 @@ def _ensure_dlq_topic(settings: TicketSettings) -> tuple[str, ...]:
     try:
         differences = _made_or_compared(admin, topic)
     except KafkaException as error:
-        text = f"The topic of dead letters {topic} cannot be looked at: {_said(error)}"
+        text = f"The topic of dead letters {topic} cannot be looked at: {said_by(error)}"
         raise KafkaAway(text) from None
     if differences:
         events.dlq_topic_differs(topic, differences)
@@ -209,6 +214,7 @@ def _code(error: KafkaException) -> int:
     return said.code() if isinstance(said, KafkaError) else KafkaError.UNKNOWN
 
 
-def _said(error: KafkaException) -> str:
+def said_by(error: KafkaException) -> str:
+    """What the library says of it; that may be secret only where a client is made."""
     said = error.args[0] if error.args else None
     return said.str() if isinstance(said, KafkaError) else str(error)

@@ -52,7 +52,9 @@ HELD_KEYS = Metric(
     "carteiro_tickets_held_keys", "gauge", "Keys that wait: for a retry, or for their dead letter."
 )
 REDIS_UP = Metric(
-    "carteiro_tickets_redis_up", "gauge", "1 if Redis counts failures, 0 if it is away."
+    "carteiro_tickets_redis_up",
+    "gauge",
+    "1 if Redis counts failures, 0 if it is away; not there if it is switched off.",
 )
 PAUSED = Metric(
     "carteiro_tickets_paused",
@@ -103,7 +105,7 @@ class TicketMetrics(Collector):
         )
         self._alerts_dropped = 0
         self._retry_count = Histogram(RETRY_COUNT.buckets)
-        self._gauges: dict[Metric, float] = {LAG: 0, HELD_KEYS: 0, REDIS_UP: 0}
+        self._gauges: dict[Metric, float | None] = {LAG: 0, HELD_KEYS: 0, REDIS_UP: None}
         self.registry = CollectorRegistry()
         self.registry.register(self)
 
@@ -173,7 +175,7 @@ class TicketMetrics(Collector):
         yield _histogram(RETRY_COUNT, self._retry_count)
         yield _gauge(PAUSED, _by_one(self._paused))
         for metric, number in self._gauges.items():
-            yield _gauge(metric, {(): number})
+            yield _gauge(metric, {} if number is None else {(): number})
 
 
 def _by_one(counts: Counter[str]) -> dict[_Labels, int]:

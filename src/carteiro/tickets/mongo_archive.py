@@ -5,7 +5,7 @@ indexes that expire. Who writes a document first wins, by its ``archive.version`
 """
 
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -31,6 +31,7 @@ from carteiro.model import Cursor, DeadGroup, Page
 from carteiro.tickets import events
 from carteiro.tickets.archived import (
     OURS,
+    PAYLOAD_BYTES,
     ArchiveAway,
     Archived,
     ArchiveUnfit,
@@ -44,7 +45,7 @@ from carteiro.tickets.archived import (
     is_noted,
     restored,
 )
-from carteiro.tickets.dead_letter import DeadTicket
+from carteiro.tickets.dead_letter import OVERSIZED, DeadTicket
 from carteiro.tickets.ticket import TicketId
 
 LARGEST_DOCUMENT = 16 * 1024 * 1024 - 16 * 1024  # what the server adds must fit, too
@@ -134,7 +135,12 @@ class MongoArchive:
             )
             raise ArchiveUnfit(text) from error
 
-    async def keep(self, dead: Sequence[DeadTicket], *, now: datetime) -> list[DeadTicket]:
+    async def keep(
+        self,
+        dead: Sequence[DeadTicket],
+        *,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> list[DeadTicket]:
         """Keep all of these deaths, acknowledged; return those that were not in the archive yet.
 
         What cannot be kept whole is kept as bytes, and what is too large for that as a pointer.
@@ -142,7 +148,10 @@ class MongoArchive:
         fresh: dict[str, DeadTicket] = {}
         poorer: Counter[TicketId] = Counter()
         for round_ in range(_ROUNDS):
-            plans = _plans(dead, await self._noted([each.id for each in dead]), poorer, now)
+            known = await self._noted([each.id for each in dead])
+            plans = _plans(
+                dead, known, poorer, now()
+            )  # as late as can be: what is written says when
             fresh |= {each.dlq_id: each for plan in plans for each in plan.deaths}
             # Together first; if the server had to refuse one, each by itself, to know which and why.
             is_done = await (
@@ -244,28 +253,18 @@ class MongoArchive:
         if not tickets:
             return []
         mark = uuid4().hex
-        changes = {
-            "$set": {
-                f"{OURS}.state": state,
-                f"{OURS}.mark": mark,
-                f"{OURS}.run": step.run,
-                f"{OURS}.run_at": step.at,
-            },
-            "$inc": {f"{OURS}.version": 1},
-            "$push": {f"{OURS}.history": step.as_document()},
-        }
-        writes = [UpdateOne(_as_it_was(each.id, each.version), changes) for each in tickets]
+        after = [_after_step(each, state, step) for each in tickets]
+        writes = [
+            UpdateOne(_as_it_was(each.id, each.version), _changes(each, step, mark))
+            for each in after
+        ]
         async with self._asked():
             await self._tickets.bulk_write(writes, ordered=False)
             ids = [each.id for each in tickets]
             mine = {"ticket_id": {"$in": ids}, f"{OURS}.mark": mark}
             marked = self._tickets.find(mine, ["ticket_id", f"{OURS}.version"])
             versions = {each["ticket_id"]: each[OURS]["version"] async for each in marked}
-        return [
-            replace(each, state=state, run=step.run, run_at=step.at, version=versions[each.id])
-            for each in tickets
-            if each.id in versions
-        ]
+        return [replace(each, version=versions[each.id]) for each in after if each.id in versions]
 
     async def purge(self, wanted: Wanted) -> int:
         """Take those that match out of the archive for good; return how many it were."""
@@ -370,6 +369,25 @@ def _as_it_was(id: TicketId, version: int | None) -> Document:
     return {"ticket_id": id, f"{OURS}.version": was}
 
 
+def _after_step(ticket: Archived, state: State, step: Step) -> Archived:
+    redrives = ticket.redrives + (state == "redriven")
+    return replace(ticket, state=state, redrives=redrives, run=step.run, run_at=step.at)
+
+
+def _changes(after: Archived, step: Step, mark: str) -> Document:
+    return {
+        "$set": {
+            f"{OURS}.state": after.state,
+            f"{OURS}.redrives": after.redrives,
+            f"{OURS}.mark": mark,
+            f"{OURS}.run": after.run,
+            f"{OURS}.run_at": after.run_at,
+        },
+        "$inc": {f"{OURS}.version": 1},
+        "$push": {f"{OURS}.history": step.as_document()},
+    }
+
+
 def _query(wanted: Wanted) -> Document:
     query: Document = {}
     if wanted.ids is not None:
@@ -377,10 +395,11 @@ def _query(wanted: Wanted) -> Document:
     for path, wish in (
         ("task_type", wanted.type),
         ("dlq_metadata.error_type", wanted.error_type),
-        (f"{OURS}.reason", wanted.reason),
     ):
         if wish is not None:
             query[path] = wish
+    if wanted.reason is not None:
+        query["$or"] = _of_reason(wanted.reason)
     if wanted.states is not None:
         # What something else archived has no state: it is dead.
         named = [*wanted.states, *([None] if "dead" in wanted.states else [])]
@@ -389,6 +408,12 @@ def _query(wanted: Wanted) -> Document:
         ends = {"$gte": wanted.since, "$lt": wanted.before}
         query["processed_at"] = {name: each for name, each in ends.items() if each is not None}
     return query
+
+
+def _of_reason(reason: str) -> list[Document]:
+    """Why it died; or, beside that, that it was too large to be kept: then it is oversized as well."""
+    said: Document = {_PATHS["reason"]: reason}
+    return [said, {f"{OURS}.{PAYLOAD_BYTES}": {"$exists": True}}] if reason == OVERSIZED else [said]
 
 
 def _ours(names: Sequence[str]) -> list[str]:

@@ -12,15 +12,16 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 
 from carteiro.cli.exit_codes import ExitCode
 from carteiro.tickets.archived import OURS
 from carteiro.tickets.dead_letter import DeadTicket
 from carteiro.tickets.mongo_archive import MongoArchive
-from support.archiving import COLLECTION, kept_in, tickets_settings
+from support.archiving import COLLECTION, clock_at, kept_in, tickets_settings
 from support.command_line import CommandLine, Ran
-from support.dead_tickets import a_dead_ticket, a_deep_ticket, a_ticket
+from support.dead_tickets import a_dead_ticket, a_deep_ticket, a_ticket, an_oversized_ticket
 from support.mongo_server import MongoServer
 from support.redis_server import RedisServer
 from support.services import HOST, free_port
@@ -62,7 +63,7 @@ class Dlq:
     async def _keep(self, dead: Sequence[DeadTicket], at: datetime) -> None:
         archive = MongoArchive(tickets_settings(**self.given))
         await archive.prepare()
-        await archive.keep(dead, now=at)
+        await archive.keep(dead, now=clock_at(at))
         await archive.close()
 
     @property
@@ -173,6 +174,22 @@ def test_one_is_shown_with_all_that_is_known(dlq: Dlq) -> None:
     assert [each["why"] for each in shown["history"]] == ["it is wrong"]
     assert "Deaths" in told
     assert "it is wrong" in told
+
+
+def test_what_was_too_large_is_found_by_that_and_shown_with_its_place(dlq: Dlq) -> None:
+    """Whatever it died of; who needs its payload learns where it still is."""
+    big = an_oversized_ticket(orjson.dumps(a_ticket("big")), at=41)
+    dlq.keep(a_dead_ticket(), big, a_dead_ticket(b"", at=2))
+
+    [row] = dlq.listed("ls", "--reason", "oversized")
+    shown, told = dlq.asked("show", "big"), dlq("show", "big").out
+
+    assert (row["ticketId"], row["reason"]) == ("big", "max_retries_exceeded")
+    assert (shown["ticket"], shown["raw"]) == (None, None)
+    size_bytes = shown["missing"]["sizeBytes"]
+    assert size_bytes > 0
+    assert f"{size_bytes} bytes, too large to be kept" in told
+    assert "on execution.tickets, partition 0, offset 41" in " ".join(told.split())
 
 
 def test_bytes_that_are_no_ticket_are_shown_as_such(dlq: Dlq) -> None:
@@ -307,13 +324,31 @@ def test_what_is_set_apart_is_passed_over_until_it_is_released(with_kafka: Dlq) 
     dlq.keep(*_three())
 
     assert dlq.asked("quarantine", "A", "--why", "broken")["quarantined"] == 1
-    assert dlq.asked("quarantine", "--all", "--task-type", "TEST")["quarantined"] == 1
+    assert dlq.asked("quarantine", "--all", "--task-type", "TEST", "--yes")["quarantined"] == 1
     assert dlq.states == {"A": "quarantined", "B": "dead", "C": "quarantined"}
 
     assert dlq.asked("republish", "--all", "--yes")["sent"] == 1
     assert dlq("republish", "A").code == ExitCode.REFUSED
     assert dlq.asked("quarantine", "A", "--release")["released"] == 1
     assert dlq.states == {"A": "dead", "B": "redriven", "C": "quarantined"}
+
+
+def test_all_that_match_are_set_apart_after_a_question(dlq: Dlq) -> None:
+    """A dry run asks nothing, and does nothing; neither does it for those that are let go."""
+    dlq.keep(*_three())
+    matching = ("quarantine", "--all", "--error-type", "ValueError")
+
+    foreseen = dlq.asked(*matching, "--dry-run")
+    unsure = dlq(*matching)
+    before = dlq.states
+    done = dlq.asked(*matching, "--yes")
+    released = dlq.asked("quarantine", "B", "--release", "--dry-run")
+
+    assert (foreseen, done) == ({"quarantined": 0, "matching": 2}, {"quarantined": 2})
+    assert (unsure.code, "2" in unsure.err, "--yes" in unsure.err) == (ExitCode.REFUSED, True, True)
+    assert set(before.values()) == {"dead"}
+    assert released == {"released": 0, "matching": 1}
+    assert dlq.states == {"A": "dead", "B": "quarantined", "C": "quarantined"}
 
 
 def test_only_the_dead_are_set_apart(dlq: Dlq) -> None:

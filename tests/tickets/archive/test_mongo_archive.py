@@ -1,6 +1,7 @@
 """What the archive promises, on a real server."""
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -13,7 +14,7 @@ from pymongo.errors import BulkWriteError, DocumentTooLarge, OperationFailure, W
 from carteiro.errors import ConfigError
 from carteiro.tickets.archived import OURS, ArchiveAway, ArchiveUnfit, Step, Wanted
 from carteiro.tickets.mongo_archive import LARGEST_DOCUMENT, MongoArchive
-from support.archiving import COLLECTION, kept_in, tickets_settings
+from support.archiving import COLLECTION, clock_at, kept_in, tickets_settings
 from support.dead_tickets import a_dead_ticket, a_ticket
 from support.mongo_server import MongoServer
 from support.services import free_port
@@ -51,8 +52,8 @@ async def test_a_ticket_that_dies_twice_is_one_document_with_two_deaths(
     """In one batch or in two."""
     first, second, third = (a_dead_ticket(at=each) for each in range(3))
 
-    await archive.keep([first], now=NOW)
-    await archive.keep([second, third], now=NOW)
+    await archive.keep([first], now=clock_at(NOW))
+    await archive.keep([second, third], now=clock_at(NOW))
 
     [document] = kept_in(mongo, database)
     assert [each["dlq_id"] for each in document[OURS]["occurrences"]] == [
@@ -66,12 +67,32 @@ async def test_what_is_kept_twice_is_written_once(
     """Read again after a crash, it is known; nobody is told of it a second time."""
     deaths = [a_dead_ticket(a_ticket(f"T-{each}"), at=each) for each in range(3)]
 
-    fresh = await archive.keep(deaths, now=NOW)
+    fresh = await archive.keep(deaths, now=clock_at(NOW))
     before = kept_in(mongo, database)
-    again = await archive.keep([*deaths, deaths[0]], now=NOW + DAY)
+    again = await archive.keep([*deaths, deaths[0]], now=clock_at(NOW + DAY))
 
     assert (fresh, again) == (deaths, [])
     assert kept_in(mongo, database) == before
+
+
+async def test_it_says_when_a_death_was_written(
+    archive: MongoArchive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not when it was read: the server may have been slow to say what it has."""
+    clock = {"now": NOW}
+    noted = archive._noted
+
+    async def slow(ids: Sequence[str]) -> dict[str, Any]:
+        found = await noted(ids)
+        clock["now"] = NOW + DAY
+        return found
+
+    monkeypatch.setattr(archive, "_noted", slow)
+    await archive.keep([a_dead_ticket()], now=lambda: clock["now"])
+
+    kept = await archive.show("T-1")
+    assert kept is not None
+    assert kept.processed_at == NOW + DAY
 
 
 async def test_tickets_without_an_id_do_not_collide(
@@ -80,7 +101,7 @@ async def test_tickets_without_an_id_do_not_collide(
     """Each has one that is made from its place, or a unique index would take only the first."""
     nameless = [a_dead_ticket({"task_type": "BUILD"}, at=each) for each in range(2)]
 
-    await archive.keep(nameless, now=NOW)
+    await archive.keep(nameless, now=clock_at(NOW))
 
     assert [each["ticket_id"] for each in kept_in(mongo, database)] == [
         "poison:execution.tickets:0:0",
@@ -107,7 +128,7 @@ async def test_what_no_document_can_hold_is_kept_as_bytes(
     """One odd ticket holds up neither itself nor the others of its batch."""
     deaths = [a_dead_ticket(a_ticket("odd", **odd)), a_dead_ticket(a_ticket("plain"), at=1)]
 
-    await archive.keep(deaths, now=NOW)
+    await archive.keep(deaths, now=clock_at(NOW))
 
     kept = await archive.show("odd")
     assert kept is not None
@@ -122,7 +143,7 @@ async def test_a_ticket_that_is_too_large_as_a_document_is_kept_as_bytes(
     fields, dead = a_ticket(numbers=[1] * 1_500_000), a_dead_ticket()
     large = replace(dead, fields=fields, record=replace(dead.record, body=orjson.dumps(fields)))
 
-    await archive.keep([large], now=NOW)
+    await archive.keep([large], now=clock_at(NOW))
 
     kept = await archive.show("T-1")
     assert kept is not None
@@ -135,7 +156,7 @@ async def test_what_is_too_large_for_anything_leaves_a_pointer(
     """It must not stop all that comes after it."""
     monster = replace(a_dead_ticket(b"?"), raw=bytes(LARGEST_DOCUMENT + 1))
 
-    await archive.keep([monster, a_dead_ticket(at=1)], now=NOW)
+    await archive.keep([monster, a_dead_ticket(at=1)], now=clock_at(NOW))
 
     pointer = next(each for each in kept_in(mongo, database) if each["ticket_id"] == monster.id)
     assert pointer[OURS]["payload_bytes"] == LARGEST_DOCUMENT + 1
@@ -150,10 +171,10 @@ async def test_a_refusal_that_may_pass_costs_no_payload(
     with monkeypatch.context() as refusing:
         _refuse(refusing, WriteError("Request rate is large", code))
         with pytest.raises(ArchiveAway, match="Request rate is large"):
-            await archive.keep([a_dead_ticket()], now=NOW)
+            await archive.keep([a_dead_ticket()], now=clock_at(NOW))
 
     assert await archive.show("T-1") is None
-    await archive.keep([a_dead_ticket()], now=NOW)
+    await archive.keep([a_dead_ticket()], now=clock_at(NOW))
     kept = await archive.show("T-1")
     assert kept is not None
     assert kept.fields == a_ticket()
@@ -174,7 +195,7 @@ async def test_a_document_that_is_refused_for_good_is_kept_poorer(
     """By the server or by the driver: as bytes, and the archive goes on."""
     _refuse(monkeypatch, error, times=1)
 
-    await archive.keep([a_dead_ticket()], now=NOW)
+    await archive.keep([a_dead_ticket()], now=clock_at(NOW))
 
     kept = await archive.show("T-1")
     assert kept is not None
@@ -209,7 +230,7 @@ async def test_what_others_left_in_a_document_of_ours_stops_nothing(
         odd = {"ticket_id": "T-1", OURS: {"occurrences": 5, "history": 7}}
         client[database][COLLECTION].insert_one(odd)
 
-    await archive.keep([a_dead_ticket(), a_dead_ticket(a_ticket("T-2"), at=1)], now=NOW)
+    await archive.keep([a_dead_ticket(), a_dead_ticket(a_ticket("T-2"), at=1)], now=clock_at(NOW))
 
     kept = await archive.show("T-1")
     assert kept is not None
@@ -223,7 +244,7 @@ async def test_several_that_write_at_once_do_not_fail(
     """Who comes second looks again: there is one document in the end, and nobody is stuck."""
     deaths = [a_dead_ticket(at=each) for each in range(5)]
 
-    await asyncio.gather(*(archive.keep([each], now=NOW) for each in deaths))
+    await asyncio.gather(*(archive.keep([each], now=clock_at(NOW)) for each in deaths))
 
     assert [each["ticket_id"] for each in kept_in(mongo, database)] == ["T-1"]
 
@@ -250,7 +271,7 @@ async def test_what_others_archived_is_taken_over(
 
     page = await archive.find(Wanted(states=("dead",)), cursor=None, limit=5)
     marked = await archive.mark(page.rows, "quarantined", _step())
-    await archive.keep([a_dead_ticket()], now=NOW)
+    await archive.keep([a_dead_ticket()], now=clock_at(NOW))
 
     assert [each.id for each in marked] == ["T-1"]
     [document] = kept_in(mongo, database)
@@ -269,7 +290,7 @@ async def _filled(archive: MongoArchive) -> None:
     ]
     for at, (id, type_, error, days) in enumerate(kinds):
         dead = a_dead_ticket(a_ticket(id, type_), at=at, error_type=error)
-        await archive.keep([dead], now=NOW + days * DAY)
+        await archive.keep([dead], now=clock_at(NOW + days * DAY))
 
 
 @pytest.mark.parametrize(
@@ -309,7 +330,7 @@ async def test_dead_tickets_are_found_by_what_they_have_in_common(
 
 async def test_a_list_has_no_payloads(archive: MongoArchive) -> None:
     """A page of large tickets must not fill the memory; whoever wants them says so."""
-    await archive.keep([a_dead_ticket(a_ticket(large="x" * 1000))], now=NOW)
+    await archive.keep([a_dead_ticket(a_ticket(large="x" * 1000))], now=clock_at(NOW))
 
     [listed] = (await archive.find(Wanted(), cursor=None, limit=5)).rows
     [whole] = (await archive.find(Wanted(), cursor=None, limit=5, is_whole=True)).rows
@@ -340,9 +361,9 @@ async def test_groups_are_counted_the_largest_first(archive: MongoArchive) -> No
 
 async def test_only_what_is_as_it_was_seen_is_marked(archive: MongoArchive) -> None:
     """Two people who mark the same do not both succeed; what died meanwhile is not marked."""
-    await archive.keep([a_dead_ticket(), a_dead_ticket(a_ticket("T-2"), at=1)], now=NOW)
+    await archive.keep([a_dead_ticket(), a_dead_ticket(a_ticket("T-2"), at=1)], now=clock_at(NOW))
     seen = (await archive.find(Wanted(), cursor=None, limit=5)).rows
-    await archive.keep([a_dead_ticket(a_ticket("T-2"), at=2)], now=NOW)
+    await archive.keep([a_dead_ticket(a_ticket("T-2"), at=2)], now=clock_at(NOW))
 
     marked = await archive.mark(seen, "redriving", _step())
     again = await archive.mark(seen, "redriving", _step())
@@ -352,10 +373,10 @@ async def test_only_what_is_as_it_was_seen_is_marked(archive: MongoArchive) -> N
 
 async def test_what_is_done_stands_in_the_history(archive: MongoArchive) -> None:
     """Who, when and why; it survives the next death."""
-    await archive.keep([a_dead_ticket()], now=NOW)
+    await archive.keep([a_dead_ticket()], now=clock_at(NOW))
     seen = (await archive.find(Wanted(), cursor=None, limit=5)).rows
     await archive.mark(seen, "redriven", Step("republished", "ana", "mended", NOW, "run-1"))
-    await archive.keep([a_dead_ticket(at=1)], now=NOW)
+    await archive.keep([a_dead_ticket(at=1)], now=clock_at(NOW))
 
     found = await archive.show("T-1")
 
@@ -368,7 +389,7 @@ async def test_purge_ends_exactly_where_it_says(archive: MongoArchive) -> None:
     """What is exactly 90 days old stays; a millisecond more, and it goes."""
     at = {"old": NOW - 90 * DAY - timedelta(milliseconds=1), "edge": NOW - 90 * DAY, "young": NOW}
     for place, (id, moment) in enumerate(at.items()):
-        await archive.keep([a_dead_ticket(a_ticket(id), at=place)], now=moment)
+        await archive.keep([a_dead_ticket(a_ticket(id), at=place)], now=clock_at(moment))
 
     purged = await archive.purge(Wanted(before=NOW - 90 * DAY))
 
@@ -392,7 +413,7 @@ async def test_a_server_that_is_away_is_named_without_its_password() -> None:
     )
 
     with pytest.raises(ArchiveAway) as told:
-        await archive.keep([a_dead_ticket()], now=NOW)
+        await archive.keep([a_dead_ticket()], now=clock_at(NOW))
 
     assert f"127.0.0.1:{port}" in str(told.value)
     assert "secret" not in str(told.value)

@@ -4,18 +4,22 @@ import random
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 import orjson
 import pytest
 import redis
-from confluent_kafka import Consumer, Message
+from confluent_kafka import Consumer, Message, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
 
 from carteiro.config import TicketSettings
 from carteiro.errors import CarteiroError
 from carteiro.tickets.archived import Archived, Wanted
 from carteiro.tickets.counter import RetryCounter
-from carteiro.tickets.dead_letter import DeadTicket, Envelope
+from carteiro.tickets.dead_letter import DeadTicket, Envelope, opened
+from carteiro.tickets.fetching import fetched
+from carteiro.tickets.kafka_client import KafkaAway
 from carteiro.tickets.mongo_archive import MongoArchive
 from carteiro.tickets.ports import CountsAway
 from carteiro.tickets.publisher import Publisher
@@ -29,8 +33,8 @@ from carteiro.tickets.redrive import (
     Terms,
     judge,
 )
-from support.archiving import tickets_settings
-from support.dead_tickets import a_dead_ticket, a_deep_ticket, a_ticket
+from support.archiving import clock_at, tickets_settings
+from support.dead_tickets import a_dead_ticket, a_deep_ticket, a_ticket, an_oversized_ticket
 from support.kafka_server import Broker
 from support.mongo_server import MongoServer
 from support.redis_server import RedisServer
@@ -58,6 +62,7 @@ class Kit:
             self.archive,
             instead.get("counts", self.counter),
             instead.get("producer", self.publisher),
+            fetch=partial(fetched, self.settings),
             topic=instead.get("topic", self.settings.topic),
             terms=terms,
             now=lambda: self.now,
@@ -69,7 +74,7 @@ class Kit:
 
     async def keep(self, *dead: DeadTicket) -> None:
         """Archive these."""
-        await self.archive.keep(dead, now=NOW - timedelta(hours=1))
+        await self.archive.keep(dead, now=clock_at(NOW - timedelta(hours=1)))
 
     async def ran(self, wanted: Wanted = RESTING, **how: Any) -> dict[str, Answer]:
         """Send what matches; what became of each."""
@@ -183,6 +188,19 @@ async def test_a_ticket_goes_back_as_it_came_but_pending(kit: Kit) -> None:
     assert message.headers() == [("trace", b"abc"), ("carteiro_redrives", b"1")]
 
 
+async def test_a_header_without_a_value_has_none_afterwards(kit: Kit) -> None:
+    """Nor does it become an empty one on the way."""
+    dead = a_dead_ticket()
+    headers = (*dead.record.headers, ("null", None), ("empty", b""))
+    await kit.keep(opened(replace(dead.record, headers=headers)))
+
+    await kit.ran()
+
+    [message] = kit.produced()
+    expected = [("trace", b"abc"), ("null", None), ("empty", b""), ("carteiro_redrives", b"1")]
+    assert message.headers() == expected
+
+
 async def test_who_sent_it_when_and_why_stands_in_its_history(kit: Kit) -> None:
     """For whoever looks at it afterwards."""
     await kit.keep(a_dead_ticket())
@@ -191,7 +209,7 @@ async def test_who_sent_it_when_and_why_stands_in_its_history(kit: Kit) -> None:
     await _answers(run.run(RESTING))
 
     found = await kit.ticket()
-    assert found.state == "redriven"
+    assert (found.state, found.redrives) == ("redriven", 1)
     expected = {"by": "ana", "why": "the host is back", "at": NOW, "run": run.id}
     assert list(found.history) == [
         {"what": "republishing"} | expected,
@@ -275,6 +293,71 @@ async def test_to_look_changes_nothing(kit: Kit) -> None:
     assert kit.produced() == []
     assert {(await kit.ticket(id)).state for id in foreseen} == {"dead"}
     assert (await kit.ticket()).history == ()
+
+
+# --- what was too large -----------------------------------------------------------------------
+
+
+def _oversized(kit: Kit, body: bytes, *, said: bytes | None = None) -> DeadTicket:
+    """A ticket on its topic, and its dead letter, which has only its place; ``said``: of other bytes."""
+    producer = Producer({"bootstrap.servers": kit.settings.bootstrap_servers})
+    producer.produce(kit.settings.topic, body, headers=[("trace", b"xyz")])
+    assert producer.flush(30) == 0
+    return an_oversized_ticket(said or body, topic=kit.settings.topic)
+
+
+@pytest.mark.parametrize("body", [orjson.dumps(a_ticket(n=[1])), b'{"ticket_id": "T-1"}'])
+async def test_what_was_too_large_is_read_again_where_it_came_from(kit: Kit, body: bytes) -> None:
+    """With its headers, and what is no ticket byte by byte."""
+    await kit.keep(_oversized(kit, body))
+
+    foreseen = await _answers(kit.redrive(terms=replace(TERMS, is_raw=True)).look(RESTING))
+    sent = await kit.ran(terms=replace(TERMS, is_raw=True))
+
+    assert foreseen == sent == {"T-1": "redriven"}
+    [_, message] = kit.produced()
+    expected = orjson.loads(body) | ({"status": "PENDING"} if b"task_type" in body else {})
+    assert orjson.loads(message.value() or b"") == expected
+    assert message.headers() == [("trace", b"xyz"), ("carteiro_redrives", b"1")]
+
+
+async def test_another_record_at_its_place_is_not_sent_for_it(kit: Kit) -> None:
+    """Somebody made the topic anew."""
+    body = orjson.dumps(a_ticket())
+    await kit.keep(_oversized(kit, body, said=orjson.dumps(a_ticket(priority=6))))
+
+    assert await kit.ran() == {"T-1": "nothing_kept"}
+    assert len(kit.produced()) == 1
+
+
+@pytest.mark.parametrize("place", ["{topic}|0|0", "{topic}|7|0", "nowhere|0|0", "?"])
+async def test_what_is_gone_is_said_to_be(kit: Kit, place: str) -> None:
+    """The topic keeps a ticket for some days, and may be gone itself."""
+    assert await fetched(kit.settings, place.format(topic=kit.settings.topic)) is None
+
+
+async def test_a_record_that_its_topic_gave_up_is_gone(kit: Kit) -> None:
+    """Those after it are other tickets."""
+    _oversized(kit, b"{}")
+    _oversized(kit, b"[]")
+    admin = AdminClient({"bootstrap.servers": kit.settings.bootstrap_servers})
+    [deleted] = admin.delete_records([TopicPartition(kit.settings.topic, 0, 1)]).values()
+    deleted.result(30)
+
+    first, second = [await fetched(kit.settings, f"{kit.settings.topic}|0|{at}") for at in (0, 1)]
+
+    assert (first, second and second.body) == (None, b"[]")
+
+
+async def test_without_a_broker_nobody_says_that_it_is_gone(
+    kit: Kit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next run may well find it."""
+    monkeypatch.setattr("carteiro.tickets.fetching._PATIENCE_S", 0.2)
+    away = kit.settings.model_copy(update={"bootstrap_servers": f"{HOST}:{free_port()}"})
+
+    with pytest.raises(KafkaAway, match=kit.settings.topic):
+        await fetched(away, f"{kit.settings.topic}|0|0")
 
 
 # --- what is not ------------------------------------------------------------------------------
@@ -453,6 +536,7 @@ async def test_without_redis_nothing_is_sent(kit: Kit) -> None:
 
     found = await kit.ticket()
     assert (found.state, found.history[-1]["what"]) == ("dead", "republish failed")
+    assert found.redrives == 0
     assert kit.produced() == []
     assert await kit.ran() == {"T-1": "redriven"}
     await away.close()

@@ -7,23 +7,15 @@ import typer
 from carteiro.cli.dead.choice import Choice
 from carteiro.cli.dead.letters import COLUMNS, address_of, content_of, known_letter
 from carteiro.cli.desk import Desk, at_a_desk
-from carteiro.cli.documents import document_of
+from carteiro.cli.groups import print_groups
 from carteiro.cli.options import Limit, MessageArgument, OfTenant
 from carteiro.cli.paging import print_pages
-from carteiro.cli.printing import Column
 from carteiro.cli.show import TIMELINE
 from carteiro.dead_letters import to_json
-from carteiro.model import EMAIL, DeadGroup, DeadLetter
+from carteiro.model import EMAIL, DeadLetter
 from carteiro.ports.dead_letters import GroupBy
 
 _BEGINNING = 200
-
-_GROUPS: tuple[Column[DeadGroup], ...] = (
-    Column("group", lambda row: row.key, is_whole=True),
-    Column("count", lambda row: row.count),
-    Column("oldest", lambda row: row.oldest, is_whole=True),
-    Column("newest", lambda row: row.newest, is_whole=True),
-)
 
 
 @at_a_desk
@@ -64,10 +56,9 @@ async def group(
     choice: Choice,
 ) -> None:
     """Count dead letters by what they have in common, the largest group first."""
-    groups = await desk.backend.dead_letters.group(by, await choice.as_filter(desk))
-    desk.out.rows(groups, _GROUPS, lambda row: {"by": by} | document_of(row))
-    if not groups:
-        desk.out.none()
+    print_groups(
+        desk.out, by, await desk.backend.dead_letters.group(by, await choice.as_filter(desk))
+    )
 
 
 def _beginning(letter: DeadLetter) -> dict[str, object]:

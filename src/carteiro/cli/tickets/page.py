@@ -26,12 +26,12 @@ def page_part(
         return Response(figures(), media_type=CONTENT_TYPE)
 
     async def live(_: Request) -> Response:
-        return PlainTextResponse("live")
+        return PlainTextResponse("live\n")
 
     async def ready(_: Request) -> Response:
         waiting = waits_for()
         return PlainTextResponse(
-            f"waiting: {waiting}" if waiting else "ready", status_code=503 if waiting else 200
+            f"waiting: {waiting}\n" if waiting else "ready\n", status_code=503 if waiting else 200
         )
 
     page = Starlette(

@@ -8,11 +8,11 @@ import orjson
 import typer
 
 from carteiro.cli.documents import document_of, plain
+from carteiro.cli.groups import print_groups
 from carteiro.cli.options import Limit
 from carteiro.cli.paging import print_pages
 from carteiro.cli.printing import Column
 from carteiro.cli.tickets.dlq.desk import Choice, Desk, at_the_archive
-from carteiro.model import DeadGroup
 from carteiro.tickets.archived import Archived, GroupBy, State, dumped
 from carteiro.tickets.redrive import fields_of
 
@@ -26,12 +26,6 @@ COLUMNS: tuple[Column[Archived], ...] = (
     Column("deaths", lambda row: row.deaths),
     Column("state", lambda row: row.state, is_whole=True),
     Column("archived", lambda row: row.processed_at, is_whole=True),
-)
-_GROUPS: tuple[Column[DeadGroup], ...] = (
-    Column("group", lambda row: row.key or "(none)", is_whole=True),
-    Column("count", lambda row: row.count),
-    Column("oldest", lambda row: row.oldest, is_whole=True),
-    Column("newest", lambda row: row.newest, is_whole=True),
 )
 _OCCURRENCES: tuple[Column[Mapping[str, Any]], ...] = (
     Column("died", lambda row: row.get("published_at"), is_whole=True),
@@ -76,10 +70,7 @@ async def group(
     choice: Choice,
 ) -> None:
     """Count archived dead tickets by what they have in common, the largest group first."""
-    groups = await desk.archive.group(by, choice.wanted())
-    desk.out.rows(groups, _GROUPS, lambda row: {"by": by} | document_of(row))
-    if not groups:
-        desk.out.none()
+    print_groups(desk.out, by, await desk.archive.group(by, choice.wanted()))
 
 
 @at_the_archive
@@ -115,6 +106,7 @@ def _whole(ticket: Archived) -> dict[str, Any]:
     return summary(ticket) | {
         "ticket": _readable(fields_of(ticket)),
         "raw": None if ticket.raw is None else base64.b64encode(ticket.raw).decode(),
+        "missing": None if ticket.missing is None else document_of(ticket.missing),
         "dlqMetadata": _readable(ticket.metadata),
         "occurrences": plain(list(ticket.occurrences)),
         "history": plain(list(ticket.history)),
@@ -149,4 +141,12 @@ def _shown(ticket: Archived) -> str:
     if fields is not None:
         told = dumped(fields)
         return "nested too deeply to be shown" if told is None else told.decode()
+    if ticket.missing is not None:
+        return f"{ticket.missing.size_bytes} bytes, too large to be kept: {_where(ticket.source)}"
     return "not kept" if ticket.raw is None else f"{len(ticket.raw)} bytes that are no ticket"
+
+
+def _where(place: str) -> str:
+    topic, _, rest = place.partition("|")
+    partition, _, offset = rest.partition("|")
+    return f"on {topic}, partition {partition}, offset {offset}, for as long as that topic keeps it"

@@ -1,6 +1,7 @@
 """``carteiro tickets dlq republish``: send dead tickets round again."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any
 
 import typer
@@ -21,17 +22,23 @@ from carteiro.cli.tickets.dlq.desk import (
     needing_libraries,
     refuse_both,
 )
-from carteiro.tickets.archived import State, Wanted
-from carteiro.tickets.redrive import MOST_REDRIVES, Answer, Redrive, Redriven, Tally, Terms
+from carteiro.tickets.archived import Wanted
+from carteiro.tickets.redrive import (
+    MOST_REDRIVES,
+    RESTING,
+    Answer,
+    Redrive,
+    Redriven,
+    Tally,
+    Terms,
+)
 
-# A redriving one is what a run left behind that was killed.
-_RESTING: tuple[State, ...] = ("dead", "redriving")
 _TOLD: dict[Answer, str] = {
     "again": "of these perhaps for the second time: an earlier run ended while it sent them",
     "elsewhere": "another run has them, or had them until a minute ago: ask again if it was killed",
     "quarantined": "quarantined, and left alone",
     "undecodable": "no ticket: such are quarantined; --raw sends the bytes of released ones as they were",
-    "nothing_kept": "their payload is not in the archive: look for it where dlq show says they were",
+    "nothing_kept": "their payload was too large for the archive, and is no longer where dlq show says it was",
     "too_often": "went round too often: mend what is wrong first; --force sends them anyway",
     "failed": "not taken by Kafka: dead as before",
     "changed": "died again or were changed meanwhile",
@@ -88,10 +95,11 @@ async def republish(  # noqa: PLR0913 - a parameter per flag
     """Put dead tickets on their topic again, as PENDING and with fresh attempts.
 
     With ids these tickets, with --all every one that matches. What is on its way already is not sent
-    twice. Stopped half-way it can be asked again: how far it came stands in the archive.
+    twice. Stopped half-way it can be asked again: how far it came stands in the archive. A payload that
+    was too large for the archive is read again from the topic it came on, while that still has it.
     """
     refuse_both(tickets, everything=everything)
-    wanted = await desk.chosen(tickets, choice, _RESTING)
+    wanted = await desk.chosen(tickets, choice, RESTING)
     if everything and not dry_run:
         confirm(f"Send {'all' if choice.is_any else 'matching'} dead tickets again?", yes=yes)
     await _run(desk, wanted, how, is_dry=dry_run, is_listed=bool(tickets) or dry_run)
@@ -100,11 +108,19 @@ async def republish(  # noqa: PLR0913 - a parameter per flag
 async def _run(desk: Desk, wanted: Wanted, how: HowTo, *, is_dry: bool, is_listed: bool) -> None:
     with needing_libraries():
         from carteiro.tickets.counter import RetryCounter  # noqa: PLC0415 - dear, and for this command alone
+        from carteiro.tickets.fetching import fetched  # noqa: PLC0415 - as above
         from carteiro.tickets.publisher import Publisher  # noqa: PLC0415 - as above
 
     settings = desk.settings.tickets
     counter, publisher = RetryCounter(settings.redis), Publisher(settings)
-    redrive = Redrive(desk.archive, counter, publisher, topic=settings.topic, terms=how.as_terms())
+    redrive = Redrive(
+        desk.archive,
+        counter,
+        publisher,
+        fetch=partial(fetched, settings),
+        topic=settings.topic,
+        terms=how.as_terms(),
+    )
     tally = Tally()
     try:
         with count_done("republished") as tell:

@@ -1,0 +1,21 @@
+"""Dead letters, counted by what they have in common."""
+
+from collections.abc import Sequence
+
+from carteiro.cli.documents import document_of
+from carteiro.cli.printing import Column, Printer
+from carteiro.model import DeadGroup
+
+_COLUMNS: tuple[Column[DeadGroup], ...] = (
+    Column("group", lambda row: row.key or "(none)", is_whole=True),
+    Column("count", lambda row: row.count),
+    Column("oldest", lambda row: row.oldest, is_whole=True),
+    Column("newest", lambda row: row.newest, is_whole=True),
+)
+
+
+def print_groups(out: Printer, by: str, groups: Sequence[DeadGroup]) -> None:
+    """Print each group, and tell people if there is none."""
+    out.rows(groups, _COLUMNS, lambda row: {"by": by} | document_of(row))
+    if not groups:
+        out.none()

@@ -1,0 +1,29 @@
+"""What a process of the lane says of itself."""
+
+import asyncio
+
+import httpx
+
+from carteiro.cli.tickets.page import page_part
+from carteiro.config import load
+from support.services import HOST, free_port
+
+
+async def test_each_answer_is_a_line() -> None:
+    """Whoever asks by curl has the prompt on the next one."""
+    port, waits_for = free_port(), ["", "Kafka"]
+    environ = {"CARTEIRO_TICKETS_METRICS_HOST": HOST, "CARTEIRO_TICKETS_METRICS_PORT": str(port)}
+    page = page_part(load(environ=environ), lambda: b"figure 1\n", lambda: waits_for.pop(0))
+    running = asyncio.create_task(page.run())
+
+    async with httpx.AsyncClient(base_url=f"http://{HOST}:{port}", trust_env=False) as client:
+        live = await client.get("/health/live")
+        answers = [await client.get("/health/ready") for _ in range(2)]
+    page.stop()
+    await running
+
+    assert (live.status_code, live.text) == (200, "live\n")
+    assert [(each.status_code, each.text) for each in answers] == [
+        (200, "ready\n"),
+        (503, "waiting: Kafka\n"),
+    ]
