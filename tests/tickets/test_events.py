@@ -39,6 +39,8 @@ def write_all() -> None:
     events.dlq_topic_differs("dlq", ("retention.ms is 1, not 2",))
     events.redis_away("redis://127.0.0.1:6379/0", "password=hunter22 is wrong")
     events.redis_back("redis://127.0.0.1:6379/0")
+    events.kafka_hangs(10.0)
+    events.handlers_go_on("1 handlers go on")
     events.kafka_trouble("_TRANSPORT", "sasl.password=hunter22")
     events.tickets_waiting("Kafka: sasl.password=hunter22")
     events.tickets_going_on("Kafka: sasl.password=hunter22")

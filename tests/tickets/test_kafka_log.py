@@ -1,6 +1,8 @@
 """The log in Kafka against a real broker: order, members that come and go, notes, outages, and its end."""
 
 import asyncio
+import os
+import signal
 import threading
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
@@ -417,6 +419,30 @@ async def test_a_log_whose_broker_is_away_can_be_stopped(mortal: KafkaServer) ->
 
 
 # --- its end ----------------------------------------------------------------------------------
+
+
+async def test_a_broker_that_hangs_is_left_when_it_is_to_stop(
+    mortal: KafkaServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It answers nothing and refuses nothing, so that its client waits for minutes; the keeper lets go all the same."""
+    monkeypatch.setattr("carteiro.tickets.kafka_log._PARTING_S", 1.0)
+    topic = TicketTopic(mortal)
+    topic.put(*tickets(3))
+    part = (topic.name, 0)
+    async with a_member(topic) as member:
+        await until(lambda: len(member.listener.records) == 3)
+        member.listener.to_commit[part] = Commit(part, 3, "")
+        [thread] = [each for each in threading.enumerate() if each.name == "tickets"]
+        os.kill(mortal.pid, signal.SIGSTOP)
+        try:
+            member.log.stop()
+            await member.running
+            assert member.listener.revoked_parts == [part]
+            assert thread.is_alive()
+        finally:
+            os.kill(mortal.pid, signal.SIGCONT)
+        await asyncio.to_thread(thread.join, 60)
+        assert not thread.is_alive()
 
 
 async def test_a_stop_before_it_has_joined_ends_it(broker: Broker) -> None:

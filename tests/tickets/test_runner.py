@@ -1,101 +1,16 @@
 """One worker of the lane on a log in memory: order, retries, dead letters, commits, rebalances, outages."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager
 from datetime import timedelta
 
 import pytest
 
-from carteiro.config import TicketSettings, load
 from carteiro.policy.retry import RetryPolicy
-from carteiro.tickets.handlers import Permanent, Tickets
 from carteiro.tickets.health import FEWEST_FAILED
-from carteiro.tickets.metrics import TicketMetrics
 from carteiro.tickets.runner import Runner
 from carteiro.tickets.ticket import Ticket
-from carteiro.tickets.watch import Watch
-from support.ticket_log import TOPIC, MemoryCounter, MemoryGraves, MemoryLog
-
-AT_ONCE = RetryPolicy(max_attempts=3, base=timedelta(milliseconds=1), jitter=0)
-NEVER_AGAIN = RetryPolicy(max_attempts=3, base=timedelta(hours=1), jitter=0)
-
-
-class Lane:
-    """A lane with all its parts, and handlers that are told what to do by the ticket."""
-
-    def __init__(
-        self, partitions: int = 1, *, retry: RetryPolicy = AT_ONCE, **settings: object
-    ) -> None:
-        self.log = MemoryLog(partitions)
-        self.counter = MemoryCounter()
-        self.graves = MemoryGraves()
-        self.settings = settings
-        self.retry = retry
-        self.runs: list[tuple[str, int]] = []
-        self.done: list[str] = []
-        self.under_way = 0
-        self.most_under_way = 0
-        self.gates: dict[str, asyncio.Event] = {}
-        self.is_out = False
-        self.metrics = TicketMetrics(["BUILD"])
-
-    async def handle(self, ticket: Ticket) -> None:
-        """Fail as often as the ticket says, wait for its gate if it has one."""
-        self.runs.append((ticket.id, ticket.attempt))
-        self.under_way += 1
-        self.most_under_way = max(self.most_under_way, self.under_way)
-        try:
-            if (gate := self.gates.get(ticket.id)) is not None:
-                await gate.wait()
-            await asyncio.sleep(ticket.fields.get("seconds", 0))
-            if self.is_out or ticket.attempt <= ticket.fields.get("fails", 0):
-                raise ConnectionError("away")
-            if ticket.fields.get("permanent"):
-                raise Permanent("never")
-            self.done.append(ticket.id)
-        finally:
-            self.under_way -= 1
-
-    def runner(self, **options: object) -> Runner:
-        """A worker of this lane."""
-        tickets = Tickets()
-        options = {"retry": self.retry, **options}
-        tickets.handler("BUILD", **options)(self.handle)  # type: ignore[arg-type]
-        tickets.handler("TEST", **options)(self.handle)  # type: ignore[arg-type]
-        return Runner(
-            _settings(**self.settings),
-            tickets,
-            log=self.log,
-            counter=self.counter,
-            graves=self.graves,
-            watch=Watch(self.metrics),
-        )
-
-    @asynccontextmanager
-    async def working(self, **options: object) -> AsyncIterator[Runner]:
-        """A worker that runs until the end of the block, and stops in good order."""
-        self.log._stopping.clear()
-        runner = self.runner(**options)
-        running = asyncio.create_task(runner.run())
-        try:
-            yield runner
-        finally:
-            runner.stop()
-            await running
-
-    async def until(self, holds: Callable[[], bool]) -> None:
-        """Wait until it holds."""
-        async with asyncio.timeout(10):
-            while not holds():
-                await asyncio.sleep(0.001)
-
-
-def _settings(**overrides: object) -> TicketSettings:
-    given = {"concurrency": 20, "commit_every_ms": 10, "drain_ms": 2000} | overrides
-    return load(
-        environ={}, overrides={f"tickets.{name}": each for name, each in given.items()}
-    ).tickets
+from support.memory_lane import NEVER_AGAIN, MemoryLane, ids
+from support.ticket_log import TOPIC
 
 
 def held(runner: Runner) -> int:
@@ -103,14 +18,9 @@ def held(runner: Runner) -> int:
     return sum(each.bytes for each in runner._partitions.values())
 
 
-def ids(prefix: str, many: int) -> Iterator[str]:
-    """Names of tickets."""
-    return (f"{prefix}{each}" for each in range(many))
-
-
 async def test_every_ticket_is_run_once_and_committed() -> None:
     """The happy path; one question to the counter for many tickets."""
-    lane = Lane()
+    lane = MemoryLane()
     for id in ids("t", 200):
         lane.log.put(id)
     async with lane.working():
@@ -122,7 +32,7 @@ async def test_every_ticket_is_run_once_and_committed() -> None:
 
 async def test_tickets_of_a_key_run_in_order_and_never_together() -> None:
     """Others run beside them."""
-    lane = Lane()
+    lane = MemoryLane()
     for each in range(30):
         lane.log.put(f"a{each}", key="a", seconds=0.001)
         lane.log.put(f"b{each}", key="b")
@@ -135,7 +45,7 @@ async def test_tickets_of_a_key_run_in_order_and_never_together() -> None:
 
 async def test_a_failing_ticket_is_tried_again_and_holds_up_its_key_alone() -> None:
     """All others go on, and are known to be done though nothing after it is committed."""
-    lane = Lane(retry=NEVER_AGAIN)
+    lane = MemoryLane(retry=NEVER_AGAIN)
     lane.log.put("bad", key="k", fails=1)
     lane.log.put("behind", key="k")
     for id in ids("t", 100):
@@ -149,7 +59,7 @@ async def test_a_failing_ticket_is_tried_again_and_holds_up_its_key_alone() -> N
 
 async def test_the_next_worker_runs_only_what_was_left() -> None:
     """The notes of the last commit say what that is, and how often it failed."""
-    lane = Lane(retry=NEVER_AGAIN)
+    lane = MemoryLane(retry=NEVER_AGAIN)
     lane.log.put("bad", fails=1)
     for id in ids("t", 100):
         lane.log.put(id)
@@ -164,7 +74,7 @@ async def test_the_next_worker_runs_only_what_was_left() -> None:
 
 async def test_three_failures_make_a_dead_letter() -> None:
     """Then it is committed, its counter is gone, and its key goes on."""
-    lane = Lane()
+    lane = MemoryLane()
     lane.log.put("bad", key="k", fails=9)
     lane.log.put("next", key="k")
     async with lane.working():
@@ -180,7 +90,7 @@ async def test_three_failures_make_a_dead_letter() -> None:
 
 async def test_a_success_after_failures_forgets_them() -> None:
     """A ticket of the same name has all its attempts again."""
-    lane = Lane()
+    lane = MemoryLane()
     lane.log.put("t", fails=2)
     async with lane.working():
         await lane.until(lambda: lane.log.committed == 1)
@@ -205,7 +115,7 @@ async def test_what_nobody_can_run_is_a_dead_letter_at_once(
     type_: str, body: bytes | None, reason: str
 ) -> None:
     """It is not tried at all."""
-    lane = Lane()
+    lane = MemoryLane()
     lane.log.put("t", type_, body=body)
     async with lane.working():
         await lane.until(lambda: lane.log.committed == 1)
@@ -215,7 +125,7 @@ async def test_what_nobody_can_run_is_a_dead_letter_at_once(
 
 async def test_a_permanent_error_is_not_tried_again() -> None:
     """The handler has said so."""
-    lane = Lane()
+    lane = MemoryLane()
     lane.log.put("t", permanent=True)
     async with lane.working():
         await lane.until(lambda: lane.log.committed == 1)
@@ -226,7 +136,7 @@ async def test_a_permanent_error_is_not_tried_again() -> None:
 async def test_a_handler_that_takes_too_long_has_failed(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is cancelled, and says Timeout in the end; its dead letter may take as long as it needs."""
     monkeypatch.setattr("carteiro.tickets.burying._FIRST_PAUSE_S", 0.02)
-    lane = Lane()
+    lane = MemoryLane()
     lane.graves.fails = 2
     lane.gates["t"] = asyncio.Event()
     lane.log.put("t")
@@ -238,7 +148,7 @@ async def test_a_handler_that_takes_too_long_has_failed(monkeypatch: pytest.Monk
 
 async def test_a_type_keeps_within_its_concurrency() -> None:
     """However many could run."""
-    lane = Lane()
+    lane = MemoryLane()
     for id in ids("t", 40):
         lane.log.put(id, seconds=0.001)
     async with lane.working(concurrency=3):
@@ -248,7 +158,7 @@ async def test_a_type_keeps_within_its_concurrency() -> None:
 
 async def test_a_counted_ticket_is_buried_without_another_run() -> None:
     """Its worker died after the last failure, before the dead letter was safe."""
-    lane = Lane()
+    lane = MemoryLane()
     lane.counter.failures["t"] = 3
     lane.log.put("t")
     async with lane.working():
@@ -259,7 +169,7 @@ async def test_a_counted_ticket_is_buried_without_another_run() -> None:
 
 async def test_a_buried_ticket_is_committed_without_another_run() -> None:
     """Its worker died after the counter was cleared, before the commit; another record of that name is run."""
-    lane = Lane()
+    lane = MemoryLane()
     lane.counter.graves["t"] = f"{TOPIC}|0|0"
     lane.log.put("t")
     lane.log.put("t")
@@ -271,7 +181,7 @@ async def test_a_buried_ticket_is_committed_without_another_run() -> None:
 
 async def test_without_the_counter_failures_are_counted_all_the_same() -> None:
     """Three runs, then a dead letter: never for ever, never at once."""
-    lane = Lane()
+    lane = MemoryLane()
     lane.counter.away = True
     lane.log.put("bad", fails=9)
     lane.log.put("good")
@@ -286,7 +196,7 @@ async def test_a_dead_letter_that_cannot_be_published_is_tried_again_and_its_han
 ) -> None:
     """Nothing is committed or forgotten before it is safe; others go on."""
     monkeypatch.setattr("carteiro.tickets.burying._FIRST_PAUSE_S", 0.001)
-    lane = Lane()
+    lane = MemoryLane()
     lane.graves.fails = 3
     seen: list[tuple[int, dict[str, int]]] = []
     lane.graves.before = lambda _: seen.append((lane.log.committed, dict(lane.counter.failures)))
@@ -301,7 +211,7 @@ async def test_a_dead_letter_that_cannot_be_published_is_tried_again_and_its_han
 
 async def test_with_dead_letters_switched_off_the_key_is_held() -> None:
     """It is never dropped, not even by the next worker; others go on."""
-    lane = Lane(dlq_enabled=False)
+    lane = MemoryLane(dlq_enabled=False)
     lane.log.put("bad", key="k", fails=9)
     lane.log.put("behind", key="k")
     lane.log.put("good")
@@ -315,7 +225,7 @@ async def test_with_dead_letters_switched_off_the_key_is_held() -> None:
 
 async def test_a_revoked_partition_ends_what_is_under_way_and_starts_nothing_more() -> None:
     """The safe prefix is committed, with what ended beyond it."""
-    lane = Lane(2, concurrency=2)
+    lane = MemoryLane(2, concurrency=2)
     lane.gates["slow"] = asyncio.Event()
     lane.log.put("slow")
     for id in ids("t", 20):
@@ -336,7 +246,7 @@ async def test_a_revoked_partition_ends_what_is_under_way_and_starts_nothing_mor
 
 async def test_a_revoked_partition_is_not_waited_for_beyond_its_deadline() -> None:
     """What is still under way is cancelled, and read again by the next owner."""
-    lane = Lane(drain_ms=20)
+    lane = MemoryLane(drain_ms=20)
     lane.gates["stuck"] = asyncio.Event()
     lane.log.put("stuck")
     lane.log.put("good")
@@ -353,7 +263,7 @@ async def test_a_revoked_partition_is_not_waited_for_beyond_its_deadline() -> No
 
 async def test_what_ends_after_its_partition_was_lost_leaves_no_trace() -> None:
     """No commit, no count, no dead letter: another worker has the ticket."""
-    lane = Lane(2)
+    lane = MemoryLane(2)
     for id in ("ok", "bad"):
         lane.gates[id] = asyncio.Event()
     lane.log.put("ok")
@@ -373,7 +283,9 @@ async def test_what_ends_after_its_partition_was_lost_leaves_no_trace() -> None:
 
 async def test_a_partition_lost_during_back_off_is_not_run_by_its_old_owner() -> None:
     """Its timer ends with it."""
-    lane = Lane(2, retry=RetryPolicy(max_attempts=3, base=timedelta(milliseconds=20), jitter=0))
+    lane = MemoryLane(
+        2, retry=RetryPolicy(max_attempts=3, base=timedelta(milliseconds=20), jitter=0)
+    )
     lane.log.put("bad", fails=9)
     async with lane.working():
         await lane.until(lambda: len(lane.counter.failures) == 1)
@@ -384,7 +296,7 @@ async def test_a_partition_lost_during_back_off_is_not_run_by_its_old_owner() ->
 
 async def test_a_commit_that_is_refused_is_made_again() -> None:
     """Unless the partition is gone by then."""
-    lane = Lane()
+    lane = MemoryLane()
     lane.log.refuses_commits = True
     lane.log.put("t")
     async with lane.working():
@@ -396,7 +308,7 @@ async def test_a_commit_that_is_refused_is_made_again() -> None:
 
 async def test_a_partition_that_runs_too_far_ahead_is_paused_and_resumed() -> None:
     """The window bounds what a crash would run again, and what is held in memory."""
-    lane = Lane(window=100)
+    lane = MemoryLane(window=100)
     lane.gates["slow"] = asyncio.Event()
     lane.log.put("slow")
     for id in ids("t", 400):
@@ -412,7 +324,7 @@ async def test_a_partition_that_runs_too_far_ahead_is_paused_and_resumed() -> No
 
 async def test_many_bytes_pause_partitions_too() -> None:
     """Large tickets fill memory long before they fill a window."""
-    lane = Lane(window_bytes=10_000, concurrency=1)
+    lane = MemoryLane(window_bytes=10_000, concurrency=1)
     for id in ids("t", 100):
         lane.log.put(id, filler="x" * 1000, seconds=0.001)
     async with lane.working() as runner:
@@ -424,7 +336,7 @@ async def test_many_bytes_pause_partitions_too() -> None:
 
 async def test_a_poison_ticket_that_holds_up_the_window_is_ejected() -> None:
     """Its waits are cut short, so that it ends in one way or the other; it keeps its attempts."""
-    lane = Lane(retry=NEVER_AGAIN, window=100)
+    lane = MemoryLane(retry=NEVER_AGAIN, window=100)
     lane.log.put("poison", fails=9)
     for id in ids("t", 300):
         lane.log.put(id)
@@ -440,7 +352,7 @@ async def test_a_poison_ticket_that_holds_up_the_window_is_ejected() -> None:
 
 async def test_an_outage_pauses_its_type_burns_no_attempts_and_ends_by_itself() -> None:
     """Types that are well go on meanwhile."""
-    lane = Lane(concurrency=5)
+    lane = MemoryLane(concurrency=5)
     lane.is_out = True
     for id in ids("t", 100):
         lane.log.put(id)
@@ -459,7 +371,7 @@ async def test_an_outage_pauses_its_type_burns_no_attempts_and_ends_by_itself() 
 
 async def test_stopping_at_once_waits_for_nothing_and_commits_what_has_ended() -> None:
     """What was under way is read again."""
-    lane = Lane(drain_ms=60_000)
+    lane = MemoryLane(drain_ms=60_000)
     lane.gates["stuck"] = asyncio.Event()
     lane.log.put("good")
     lane.log.put("stuck")
@@ -472,7 +384,7 @@ async def test_stopping_at_once_waits_for_nothing_and_commits_what_has_ended() -
 
 async def test_a_dead_letter_that_could_not_be_kept_whole_is_counted_as_oversized() -> None:
     """It can be redriven from its own topic alone, for as long as that keeps it."""
-    lane = Lane()
+    lane = MemoryLane()
     lane.graves.keeps_all = False
     lane.log.put("large", permanent=True)
     async with lane.working():
@@ -483,7 +395,7 @@ async def test_a_dead_letter_that_could_not_be_kept_whole_is_counted_as_oversize
 
 async def test_a_topic_that_was_made_anew_is_run_from_its_beginning() -> None:
     """What was known is of records that are gone: nothing is taken for done that never ran."""
-    lane = Lane()
+    lane = MemoryLane()
     for id in ids("old", 50):
         lane.log.put(id)
     async with lane.working():
@@ -498,7 +410,7 @@ async def test_a_topic_that_was_made_anew_is_run_from_its_beginning() -> None:
 
 async def test_before_the_first_record_the_lag_is_what_is_not_committed() -> None:
     """A worker that starts on a topic where all is done has nothing to do, and says so."""
-    lane = Lane()
+    lane = MemoryLane()
     for id in ids("t", 30):
         lane.log.put(id)
     async with lane.working():
@@ -510,27 +422,16 @@ async def test_before_the_first_record_the_lag_is_what_is_not_committed() -> Non
 
 async def test_errors_of_a_program_over_what_it_was_given_are_no_outage() -> None:
     """A batch of malformed tickets on a quiet type is dead after three tries each, not paused for ever."""
-    lane = Lane()
+    lane = MemoryLane()
     for id in ids("bad", 2 * FEWEST_FAILED):
         lane.log.put(id)
-    tickets = Tickets()
 
-    @tickets.handler("BUILD", retry=AT_ONCE)
-    async def _(ticket: Ticket) -> None:
+    async def raising(ticket: Ticket) -> None:
         raise KeyError(ticket.fields["ticket_id"])
 
-    runner = Runner(
-        _settings(),
-        tickets,
-        log=lane.log,
-        counter=lane.counter,
-        graves=lane.graves,
-        watch=Watch(lane.metrics),
-    )
-    running = asyncio.create_task(runner.run())
-    await lane.until(lambda: lane.log.committed == 2 * FEWEST_FAILED)
-    runner.stop()
-    await running
+    lane.function = raising
+    async with lane.working():
+        await lane.until(lambda: lane.log.committed == 2 * FEWEST_FAILED)
     assert len(lane.graves.deaths) == 2 * FEWEST_FAILED
 
 
@@ -539,7 +440,7 @@ async def test_a_bug_of_ours_on_the_way_to_the_grave_is_seen_and_tried_again(
 ) -> None:
     """Its key stays held, its partition is not stuck in silence."""
     monkeypatch.setattr("carteiro.tickets.burying._FIRST_PAUSE_S", 0.001)
-    lane = Lane()
+    lane = MemoryLane()
     bugs = [TypeError("a bug"), TypeError("a bug")]
 
     def raise_one(_: object) -> None:
@@ -567,7 +468,7 @@ async def test_whatever_a_handler_raises_is_a_failure_of_its_ticket_alone(
     error: type[BaseException],
 ) -> None:
     """The worker goes on."""
-    lane = Lane()
+    lane = MemoryLane()
     lane.log.put("bad")
     lane.log.put("good")
 
@@ -576,19 +477,8 @@ async def test_whatever_a_handler_raises_is_a_failure_of_its_ticket_alone(
             raise error
         lane.done.append(ticket.id)
 
-    tickets = Tickets()
-    tickets.handler("BUILD", retry=AT_ONCE)(raising)
-    runner = Runner(
-        _settings(),
-        tickets,
-        log=lane.log,
-        counter=lane.counter,
-        graves=lane.graves,
-        watch=Watch(TicketMetrics(["BUILD"])),
-    )
-    running = asyncio.create_task(runner.run())
-    await lane.until(lambda: lane.log.committed == 2)
-    runner.stop()
-    await running
+    lane.function = raising
+    async with lane.working():
+        await lane.until(lambda: lane.log.committed == 2)
     assert lane.done == ["good"]
     assert lane.graves.deaths[0].error_type == error.__name__

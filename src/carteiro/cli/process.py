@@ -7,11 +7,13 @@ insists: what is in flight is given back or left in doubt, as after a crash; not
 import asyncio
 import gc
 import logging
+import os
 import signal
 import sys
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import suppress
 from types import FrameType
+from typing import NoReturn
 
 import uvloop
 
@@ -34,6 +36,13 @@ def run(main: Coroutine[object, object, None], *, settings: Settings) -> None:
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(main)
     _ignore_more_signals()
+
+
+def leave_at_once() -> NoReturn:
+    """End the process, whatever still runs in it."""
+    log.flush()
+    sys.stdout.flush()
+    os._exit(1)
 
 
 def tune() -> None:

@@ -55,6 +55,11 @@ def configure(level: str, stream: Stream | None = None) -> None:
     _log = _log_to(stream or _stderr())
 
 
+def flush() -> None:
+    """Write what waits for the end of a turn of the loop: there will be none."""
+    _log.flush()
+
+
 def event(level: Level, message: str, name: str, fields: Mapping[str, Any]) -> None:
     """Write a line of a part that has its events in a module of its own, as they stand here: one function each."""
     if _level <= level:

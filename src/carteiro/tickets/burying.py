@@ -18,19 +18,22 @@ _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 30.0
 class Burying:
     """Publishes dead letters beside the work, however long that takes; a handler is not run again meanwhile."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the parts that it is made of
         self,
         settings: TicketSettings,
         counter: FailureCounter,
         graves: DeadLetterTopic,
         watch: Watch,
+        *,
         ended: Callable[[Work], None],
+        changed: Callable[[], None],
     ) -> None:
         self._is_enabled = settings.dlq_enabled
         self._counter = counter
         self._graves = graves
         self._watch = watch
         self._ended = ended
+        self._changed = changed
 
     def start(self, work: Work, death: Death) -> None:
         """Have its dead letter kept; then its key goes on."""
@@ -54,8 +57,7 @@ class Burying:
         partition = work.partition
         try:
             if not self._is_enabled:
-                self._watch.held(death)
-                partition.held += 1  # its key stays where it is, until somebody decides
+                self._hold(work, death)
                 return
             is_whole = await self._publish(death)
             if not partition.is_live:
@@ -66,6 +68,15 @@ class Burying:
                 self._ended(work)
         finally:
             del partition.burials[work]
+
+    def _hold(self, work: Work, death: Death) -> None:
+        """Its key stays where it is, until somebody decides; whoever has the partition next does not run it, either."""
+        self._watch.held(death)
+        work.partition.held += 1
+        if work.line is not None:
+            used_up = max(work.failures, work.line.policy.max_attempts)
+            work.partition.offsets.failed(work.ticket.record.offset, used_up)
+            self._changed()
 
     async def _publish(self, death: Death) -> bool:
         pause = _FIRST_PAUSE_S

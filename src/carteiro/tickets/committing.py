@@ -34,15 +34,20 @@ class Committing:
         self._nothing_left = asyncio.Event()
         self._has_changed = False  # as the event, but cheap to ask
 
-    def changed(self, partition: Partition) -> None:
-        """Something of it has ended, or failed."""
+    def changed(self) -> None:
+        """Something has ended, or failed."""
         if not self._has_changed:
             self._has_changed = True
             self._something_changed.set()
-        if partition.offsets.is_idle:
-            self._nothing_left.set()
-        if partition.is_paused:
-            self.bound(partition)
+
+    def look_around(self) -> None:
+        """Several may have ended: commit at once if nothing is left, and have more brought where there is room."""
+        if self._has_changed:
+            for partition in self._partitions.values():
+                if partition.offsets.is_idle:
+                    self._nothing_left.set()
+                if partition.is_paused:
+                    self.bound(partition)
 
     def bound(self, partition: Partition) -> None:
         """Pause a partition that has come too far ahead of its oldest ticket; resume it at half of that."""

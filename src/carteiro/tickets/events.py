@@ -113,6 +113,19 @@ def redis_away(address: str, why: str) -> None:
     event(Level.WARN, said, "redis_away", fields)
 
 
+def handlers_go_on(said: str) -> None:
+    """Tell that the process ends though handlers are under way, and why that is so."""
+    event(Level.ERROR, said, "handlers_go_on", {})
+
+
+def kafka_hangs(seconds: float) -> None:
+    """Tell that the group was left without a word: no broker answered for so long."""
+    said = (
+        "Kafka does not answer: leaving without a last commit, what was not committed is read again"
+    )
+    event(Level.WARN, said, "kafka_hangs", {"waitedSeconds": seconds})
+
+
 def redis_back(address: str) -> None:
     """Tell that Redis counts again, and has what was counted without it."""
     event(Level.INFO, "Redis is back", "redis_back", {"redis": address})

@@ -8,12 +8,12 @@ from typing import TypeAlias
 
 from carteiro.tickets.ends import OutOfTime
 from carteiro.tickets.lanes import Lanes, Line, Partition, Work
-from carteiro.tickets.ticket import Ticket
 
 Settle: TypeAlias = Callable[[Work, Line, BaseException | None], Awaitable[None]]
 
 _BREATH = 50  # tickets that one hand may finish before others have a turn
 _LONGEST_LATENESS_S = 0.1
+_AGAIN_S = 1.0  # a handler that takes no notice is told again
 
 
 class _Hand:
@@ -26,9 +26,10 @@ class _Hand:
         self.is_running = False
         self.interruptions = 0
 
-    def interrupt(self) -> None:
-        """Cancel its handler, once."""
-        if self.is_running and not self.interruptions and self.task is not None:
+    def interrupt(self, now: float) -> None:
+        """Cancel its handler; if it goes on all the same, it is late again in a while."""
+        if self.is_running and self.task is not None:
+            self.late_at = now + _AGAIN_S
             self.interruptions += 1
             self.task.cancel()
 
@@ -37,15 +38,22 @@ class Hands:
     """As many as may be under way at once. ``settle`` is awaited after each handler, unless there is nothing to say.
 
     That is when a ticket that never failed is done at once by a type that never fails; then ``ended`` is
-    called alone.
+    called alone. ``look_around`` is called now and then, and whenever a hand has nothing to do.
     """
 
     def __init__(
-        self, lanes: Lanes, many: int, *, settle: Settle, ended: Callable[[Work], None]
+        self,
+        lanes: Lanes,
+        many: int,
+        *,
+        settle: Settle,
+        ended: Callable[[Work], None],
+        look_around: Callable[[], None],
     ) -> None:
         self._lanes = lanes
         self._settle = settle
         self._ended = ended
+        self._look_around = look_around
         self._hands = [_Hand() for _ in range(many)]
         self._idle: list[asyncio.Future[None]] = []
         self._is_waking = (
@@ -71,8 +79,9 @@ class Hands:
 
     def interrupt(self, partition: Partition) -> None:
         """Cancel what is under way of a partition."""
+        now = time.monotonic()
         for hand in self._holding([partition]):
-            hand.interrupt()
+            hand.interrupt(now)
 
     async def drained(self, partitions: Collection[Partition], patience: timedelta) -> None:
         """Wait until nothing of them is under way, or the patience is over."""
@@ -101,36 +110,55 @@ class Hands:
             now = time.monotonic()
             found = self._lanes.next(now)
             if found is None:
+                self._look_around()
                 await self._rest()
                 continue
-            work, line, ticket = found
-            if not self._is_waking and self._idle and self._lanes.are_ready:
+            work, line = found
+            if self._idle and not self._is_waking and self._lanes.are_ready:
                 self.wake()  # this one may take long
-            hand.work = work
-            hand.late_at = now + line.time_limit
-            line.running += 1
-            try:
-                error = await _error_of(hand, work, line, ticket, now)
-                if (
-                    error is None
-                    and line.health.is_perfect
-                    and not work.failures
-                    and work.partition.is_live
-                ):
-                    line.done_at_once += 1
-                    self._ended(work)
-                else:
-                    await self._settle(work, line, error)
-            finally:
-                line.running -= 1
-                hand.work = None
+            await self._handle(hand, work, line, now)
             if self._drains:
                 self._put_down.set()
-            if line.ready and not line.health.is_perfect:
+            if not line.health.is_perfect and line.ready:
                 self._look_after(line)
             taken += 1
             if taken % _BREATH == 0:
+                self._look_around()
                 await asyncio.sleep(0)
+
+    async def _handle(self, hand: _Hand, work: Work, line: Line, now: float) -> None:
+        """Have a ticket's handler run, and see to what comes of it."""
+        work.began = 0 if line.health.is_perfect else line.health.begin(now)
+        if work.failures:
+            work.ticket.attempt = work.failures + 1  # type: ignore[misc,union-attr] # the handler has it from now on
+        line.running += 1
+        hand.late_at = now + line.time_limit
+        hand.work = work
+        hand.is_running = True
+        error: BaseException | None = None
+        try:
+            try:
+                await line.function(work.ticket)  # type: ignore[arg-type] # what is no ticket has no line
+            except KeyboardInterrupt:
+                raise
+            except BaseException as raised:  # noqa: BLE001 - it may fail in any way: libraries panic with errors of their own
+                error = raised
+            hand.is_running = False  # from here on it must not be interrupted
+            if error is not None or hand.interruptions:
+                error = _without_interruptions(hand, error, line)
+            if (
+                error is None
+                and line.health.is_perfect
+                and not work.failures
+                and work.partition.is_live
+            ):
+                line.done_at_once += 1
+                self._ended(work)
+            else:
+                await self._settle(work, line, error)
+        finally:
+            line.running -= 1
+            hand.work = None
 
     def _look_after(self, line: Line) -> None:
         """While there is an outage nobody else calls a hand when the next trial may be made."""
@@ -153,25 +181,7 @@ class Hands:
             now = time.monotonic()
             for hand in self._hands:
                 if hand.is_running and hand.late_at <= now:
-                    hand.interrupt()
-
-
-async def _error_of(
-    hand: _Hand, work: Work, line: Line, ticket: Ticket, now: float
-) -> BaseException | None:
-    """Run the handler; what it raised, or None. Only a cancellation that is meant for the hand goes on."""
-    work.began = 0 if line.health.is_perfect else line.health.begin(now)
-    ticket.attempt = work.failures + 1  # type: ignore[misc] # the handler has it from now on
-    hand.is_running = True
-    try:
-        await line.function(ticket)
-    except KeyboardInterrupt:
-        raise
-    except BaseException as raised:  # noqa: BLE001 - it may fail in any way: libraries panic with errors of their own
-        hand.is_running = False
-        return _without_interruptions(hand, raised, line)
-    hand.is_running = False  # from here on it must not be interrupted
-    return _without_interruptions(hand, None, line) if hand.interruptions else None
+                    hand.interrupt(now)
 
 
 def _without_interruptions(

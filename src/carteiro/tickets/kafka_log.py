@@ -8,7 +8,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
 from queue import SimpleQueue
@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
+from carteiro.tickets import events
 from carteiro.tickets.notes import Noted, read_notes
 from carteiro.tickets.ports import Commit, Given, Keeper, Part
 from carteiro.tickets.ticket import Record
@@ -28,6 +29,8 @@ _LOOK_S = 1.0
 _ASK_S = 10.0  # how long a question to the broker may take, while partitions change hands
 _RETRY_S = 1.0
 _KNOCK_S = 0.5  # how long it is listened for a broker that was away
+_PARTING_S = 10.0  # how long it is waited for a broker that hangs, when it is to stop
+_TICK_S = 0.1
 
 _OPTIONS = {
     "enable.auto.commit": False,
@@ -66,13 +69,25 @@ class KafkaLog:
         loop = asyncio.get_running_loop()
         member = _Member(self._consumer, keeper, loop, self._stopping, self._waits, self._errands)
         self._ends = member.ends
-        with ThreadPoolExecutor(1, thread_name_prefix="tickets") as thread:
-            polling = loop.run_in_executor(thread, member.poll_until_stopped, self._topic)
-            try:
-                await asyncio.shield(polling)
-            finally:  # who is cancelled lets go all the same: the thread needs this loop until its end
-                self._stopping.set()
-                await asyncio.wait([polling])
+        polling = _in_a_thread(partial(member.poll_until_stopped, self._topic))
+        try:
+            await self._until_over(polling, member)
+        finally:  # who is cancelled lets go all the same: the thread needs this loop until its end
+            self._stopping.set()
+            await self._until_over(polling, member)
+        if polling.done():
+            polling.result()
+        else:
+            events.kafka_hangs(_PARTING_S)
+            await member.abandoned()
+
+    async def _until_over(self, polling: "asyncio.Future[None]", member: "_Member") -> None:
+        """Until the thread has ended, or has waited too long for a broker that hangs when it is to stop."""
+        alone_s = 0.0
+        while not polling.done() and alone_s < _PARTING_S:
+            await asyncio.wait([polling], timeout=_TICK_S)
+            is_alone = self._stopping.is_set() and not member.is_telling
+            alone_s = alone_s + _TICK_S if is_alone else 0.0
 
     def stop(self) -> None:
         """Take no more."""
@@ -148,6 +163,9 @@ class _Member:
         errands: "SimpleQueue[Callable[[], None]]",
     ) -> None:
         self.ends: dict[Part, int] = {}
+        self.is_telling = False  # it waits for the keeper, not for a broker
+        self._parts: set[Part] = set()  # that the keeper has
+        self._is_abandoned = False
         self._consumer = consumer
         self._keeper = keeper
         self._loop = loop
@@ -172,6 +190,11 @@ class _Member:
         finally:
             self._consumer.close()  # revokes what is left
             self._run_errands()  # whoever waits for one learns that it is too late
+
+    async def abandoned(self) -> None:
+        """The thread hangs, and is left to itself: the keeper lets go, and what was to be committed is read again."""
+        self._is_abandoned = True
+        await self._keeper.revoked([*self._parts])
 
     def _run_errands(self) -> None:
         while not self._errands.empty():
@@ -227,6 +250,7 @@ class _Member:
     def _assigned(self, _: Consumer, parts: list[TopicPartition]) -> None:
         self._waits("")
         given = self._with_notes(parts)
+        self._parts |= {_part(each) for each in parts}
         self._tell(
             self._keeper.assigned(
                 [Given(_part(each), _noted(each), _committed(each)) for each in given]
@@ -249,6 +273,7 @@ class _Member:
 
     def _revoked(self, _: Consumer, parts: list[TopicPartition]) -> None:
         commits = self._tell(self._keeper.revoked([_part(each) for each in parts]))
+        self._parts -= {_part(each) for each in parts}
         self._run_errands()  # commits that were asked for before must not come after the last ones
         if commits and not self._waits.is_away:
             with suppress(KafkaException):  # then it is read again
@@ -257,11 +282,35 @@ class _Member:
 
     def _lost(self, _: Consumer, parts: list[TopicPartition]) -> None:
         self._tell(self._keeper.lost([_part(each) for each in parts]))
+        self._parts -= {_part(each) for each in parts}
         with suppress(KafkaException):
             self._consumer.incremental_unassign(parts)
 
     def _tell(self, told: Coroutine[Any, Any, _T]) -> _T:
-        return asyncio.run_coroutine_threadsafe(told, self._loop).result()
+        if self._is_abandoned:
+            told.close()
+            raise RuntimeError("nobody listens any more")
+        self.is_telling = True
+        try:
+            return asyncio.run_coroutine_threadsafe(told, self._loop).result()
+        finally:
+            self.is_telling = False
+
+
+def _in_a_thread(work: Callable[[], None]) -> "asyncio.Future[None]":
+    """Do it in a thread that may hang: for those of an executor the interpreter waits at its end."""
+    ended: Future[None] = Future()
+
+    def run() -> None:
+        try:
+            work()
+        except BaseException as error:  # noqa: BLE001 - whoever waits is told
+            ended.set_exception(error)
+        else:
+            ended.set_result(None)
+
+    threading.Thread(target=run, name="tickets", daemon=True).start()
+    return asyncio.wrap_future(ended)
 
 
 def record_of(message: Message) -> Record:

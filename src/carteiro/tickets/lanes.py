@@ -28,7 +28,7 @@ class Line:
         self.time_limit = (handler.time_limit or time_limit).total_seconds()
         self.limit = handler.concurrency
         self.health = Health()
-        self.ready: deque[tuple[Work, Ticket]] = deque()
+        self.ready: deque[Work] = deque()
         self.running = 0
         self.done_at_once = (
             0  # tickets that never failed; counted here, it is the one thing that is done for each
@@ -38,7 +38,8 @@ class Line:
         """Whether one more of its tickets may be started."""
         if self.limit is not None and self.running >= self.limit:
             return False
-        return not self.health.is_out or self.health.wait(now) <= 0
+        health = self.health
+        return health.is_perfect or not health.is_out or health.wait(now) <= 0
 
 
 class Partition:
@@ -59,6 +60,7 @@ class Partition:
         self.is_paused = False
         self.bytes = 0  # of what has not ended
         self.committed: tuple[int, str] | None = None
+        self.unsure = 0  # records to come that another may have had, and counted, before
 
     @property
     def held_keys(self) -> int:
@@ -127,24 +129,25 @@ class Lanes:
         """It could start now."""
         if work.death is not None:
             self._bury(work, work.death)
-        elif work.line is not None and isinstance(work.ticket, Ticket):
-            work.line.ready.append((work, work.ticket))
+        elif work.line is not None:
+            work.line.ready.append(work)
 
     def ended(self, work: Work) -> None:
         """It needs nothing any more: the next one of its key could start."""
         lanes = work.partition.lanes
-        if lanes[work.key]:
-            self.ready(lanes[work.key].popleft())  # type: ignore[union-attr] # it is not empty
+        behind = lanes[work.key]
+        if behind:
+            self.ready(behind.popleft())
         else:
             del lanes[work.key]
 
-    def next(self, now: float) -> tuple[Work, Line, Ticket] | None:
-        """Work that may be started now, types taking turns, with what it takes; None: there is none."""
+    def next(self, now: float) -> tuple[Work, Line] | None:
+        """Work that may be started now, types taking turns; None: there is none."""
         for _ in range(len(self._turns)):
             line = self._turns[0]
             self._turns.rotate(-1)
             while line.ready and line.may_start(now):
-                work, ticket = line.ready.popleft()
+                work = line.ready.popleft()
                 if work.partition.is_open:
-                    return work, line, ticket
+                    return work, line
         return None

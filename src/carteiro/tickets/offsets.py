@@ -24,17 +24,17 @@ class Offsets:
         self._taken: deque[int] = (
             deque()
         )  # the same, with some that have ended: its first one is quickly found
-        self._start: int | None = None
-        self._next: int | None = None
+        self.start: int | None = None  # the first that came
+        self.end: int | None = None  # after the last that came
         self._is_noted_full = False
 
     def take(self, offset: int) -> int | None:
         """A record has come: how often it has failed before, or None if it needs nothing any more."""
-        if self._next is not None and offset < self._next:
+        if self.end is None:
+            self.start = offset
+        elif offset < self.end:
             return None  # seen already
-        if self._start is None:
-            self._start = offset
-        self._next = offset + 1
+        self.end = offset + 1
         failures = 0
         if self._noted is not None and self._noted.covers(offset):
             if self._noted.is_done(offset):
@@ -53,16 +53,6 @@ class Offsets:
         del self._open[offset]
 
     @property
-    def start(self) -> int | None:
-        """The first that came; None before any record."""
-        return self._start
-
-    @property
-    def end(self) -> int | None:
-        """After the last that came; None before any record."""
-        return self._next
-
-    @property
     def is_idle(self) -> bool:
         """Whether all that came has ended."""
         return not self._open
@@ -72,13 +62,13 @@ class Offsets:
         """The lowest offset that is not done; None before any record."""
         while self._taken and self._taken[0] not in self._open:
             self._taken.popleft()
-        return self._taken[0] if self._taken else self._next
+        return self._taken[0] if self._taken else self.end
 
     @property
     def span(self) -> int:
         """From the lowest that is not done to the last that came: what a commit may have to describe."""
         lowest = self.committable
-        return 0 if lowest is None or self._next is None else self._next - lowest
+        return 0 if lowest is None or self.end is None else self.end - lowest
 
     @property
     def is_mostly_done(self) -> bool:
@@ -93,9 +83,9 @@ class Offsets:
     def commit(self) -> tuple[int, str] | None:
         """What to commit now: the offset, and the notes that go with it."""
         lowest = self.committable
-        if lowest is None or self._next is None:
+        if lowest is None or self.end is None:
             return None
-        noted = self._all_noted(lowest, self._next)
+        noted = self._all_noted(lowest, self.end)
         self._is_noted_full = self.span > _ALWAYS_FITS and is_nearly_full(noted)
         return lowest, note_down(noted) if noted.end > lowest else ""
 

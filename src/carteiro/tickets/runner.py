@@ -7,11 +7,12 @@ the log may forget it. If we are killed at any line, whoever has the partition n
 import asyncio
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import timedelta
 
 from carteiro.config import TicketSettings
+from carteiro.errors import CarteiroError
 from carteiro.model import Dead, Delivery, Outcome, Retry
 from carteiro.path.judge import judge
 from carteiro.policy.retry import PRESETS, RetryPolicy
@@ -28,16 +29,21 @@ from carteiro.tickets.ports import (
     FailureCounter,
     Given,
     Part,
-    Standing,
     TicketLog,
 )
 from carteiro.tickets.ticket import Record, Ticket, read
 from carteiro.tickets.watch import Watch
 
 _FOR_EVER = timedelta.max
+_OVERSHOOT = 3_000  # records that may be on their way when a partition is paused
 _FAREWELL = timedelta(
     seconds=1
 )  # for handlers that were cancelled, to clean up before another runs them
+_FAREWELLS = 5
+
+
+class HandlersGoOn(CarteiroError):
+    """There are handlers that cannot be stopped; only the end of the process does."""
 
 
 class Runner:
@@ -57,17 +63,24 @@ class Runner:
         self._counter = counter
         self._watch = watch
         self._grace = settings.drain
+        self._read_ahead = settings.window + _OVERSHOOT
         self._chance = random.Random().random  # noqa: S311 - jitter, not a secret
         self._partitions: dict[Part, Partition] = {}
         lines = [
             Line(each, time_limit=settings.time_limit, policy=_policy(settings)) for each in tickets
         ]
-        self._burying = Burying(settings, counter, graves, watch, self._buried)
+        self._committing = Committing(settings, log, self._partitions, hurry=self._wait_over)
+        self._burying = Burying(
+            settings, counter, graves, watch, ended=self._buried, changed=self._committing.changed
+        )
         self._lanes = Lanes(lines, self._burying.start)
         self._hands = Hands(
-            self._lanes, settings.concurrency, settle=self._settle, ended=self._ended
+            self._lanes,
+            settings.concurrency,
+            settle=self._settle,
+            ended=self._ended,
+            look_around=self._committing.look_around,
         )
-        self._committing = Committing(settings, log, self._partitions, hurry=self._wait_over)
 
     # --- its life ---------------------------------------------------------------------------------
 
@@ -80,12 +93,15 @@ class Runner:
         finally:
             self._log.stop()
             await asyncio.wait([log])
-            for each in helpers:
-                each.cancel()
-            await asyncio.wait(helpers)
-        for each in (log, *helpers):
+            deaf = await _dismissed(helpers)
+        for each in {log, *helpers} - deaf:
             if not each.cancelled():
                 each.result()
+        if deaf:
+            raise HandlersGoOn(
+                f"{len(deaf)} handlers go on though they were cancelled {_FAREWELLS} times: "
+                "they must let asyncio.CancelledError pass"
+            )
 
     def stop(self) -> None:
         """Take nothing more."""
@@ -101,7 +117,8 @@ class Runner:
     @property
     def held_keys(self) -> int:
         """How many keys wait: for another try, for their dead letter to be taken, or for people."""
-        return sum(each.held_keys for each in self._partitions.values())
+        paused = sum(len(line.ready) for line in self.lines if line.health.is_out)
+        return paused + sum(each.held_keys for each in self._partitions.values())
 
     @property
     def lag(self) -> int:
@@ -124,7 +141,9 @@ class Runner:
     async def assigned(self, given: Sequence[Given]) -> None:
         """Begin where the last owner ended."""
         for each in given:
-            self._partitions[each.part] = Partition(each.part, Offsets(each.noted), each.committed)
+            partition = Partition(each.part, Offsets(each.noted), each.committed)
+            partition.unsure = self._read_ahead
+            self._partitions[each.part] = partition
         self._watch.assigned([each.part for each in given])
 
     async def revoked(self, parts: Sequence[Part]) -> Sequence[Commit]:
@@ -148,12 +167,14 @@ class Runner:
         self._watch.unassigned(parts, lost=True)
 
     async def arrived(self, records: Sequence[Record]) -> None:
-        """Take them in: one question to the counter for all of them."""
+        """Take them in; those that another may have had before cost one question for all of them."""
         works = [work for each in records if (work := self._work(each)) is not None]
-        standings = await self._counter.look([each.ticket.id for each in works])
-        for work, standing in zip(works, standings, strict=True):
-            if work.partition.is_live:
-                self._take_in(work, standing)
+        ended = await self._ended_before(works)
+        for work in works:
+            if work in ended:
+                self._leave(work)
+            elif work.partition.is_live:
+                self._take_in(work)
         self._hands.wake()
         for partition in {work.partition for work in works}:
             self._committing.bound(partition)
@@ -164,11 +185,12 @@ class Runner:
         partition = self._partitions.get((record.topic, record.partition))
         if partition is None:
             return None
-        if partition.offsets.end is not None and record.offset < partition.offsets.end:
+        end = partition.offsets.end
+        if end is not None and record.offset < end:
             partition = self._begin_again(partition)
         failures = partition.offsets.take(record.offset)
         if failures is None:
-            self._committing.changed(partition)
+            self._committing.changed()
             return None
         ticket = read(record)
         line = self._lanes.lines.get(ticket.type) if isinstance(ticket, Ticket) else None
@@ -183,11 +205,20 @@ class Runner:
         new = self._partitions[partition.part] = Partition(partition.part, Offsets())
         return new
 
-    def _take_in(self, work: Work, standing: Standing) -> None:
-        if standing.ended_at and standing.ended_at == work.ticket.record.place:
-            self._leave(work)  # it had come to its end before it could be committed
-            return
-        work.failures = max(work.failures, standing.failures)
+    async def _ended_before(self, works: Sequence[Work]) -> set[Work]:
+        """Those that had ended before that could be committed; of the others it is noted how often they failed."""
+        unsure = [*_unsure(works)] if any(each.unsure for each in self._partitions.values()) else []
+        if not unsure:
+            return set()
+        standings = await self._counter.look([each.ticket.id for each in unsure])
+        ended = set()
+        for work, standing in zip(unsure, standings, strict=True):
+            if standing.ended_at and standing.ended_at == work.ticket.record.place:
+                ended.add(work)
+            work.failures = max(work.failures, standing.failures)
+        return {work for work in ended if work.partition.is_live}
+
+    def _take_in(self, work: Work) -> None:
         if work.line is None or work.failures:
             work.death = death_at_once(work, now_ms=_now_ms())
         self._lanes.put(work)
@@ -223,7 +254,7 @@ class Runner:
             return
         work.failures = failures
         work.partition.offsets.failed(work.ticket.record.offset, failures)
-        self._committing.changed(work.partition)
+        self._committing.changed()
         self._judge(work, line, outcome_of(error), error)
 
     def _is_outage(self, work: Work, line: Line, error: BaseException) -> bool:
@@ -258,6 +289,8 @@ class Runner:
                 raise AssertionError(f"a failure cannot end as {verdict}")
 
     def _wait(self, work: Work, after: timedelta) -> None:
+        if isinstance(work.ticket, Ticket):
+            work.ticket.put_away()
         work.partition.waiting.add(work)
         loop = asyncio.get_running_loop()
         work.timer = loop.call_later(after.total_seconds(), self._wait_over, work)
@@ -272,6 +305,7 @@ class Runner:
 
     def _buried(self, work: Work) -> None:
         self._ended(work)
+        self._committing.look_around()
         self._hands.wake()
 
     def _ended(self, work: Work) -> None:
@@ -282,7 +316,7 @@ class Runner:
         partition = work.partition
         partition.offsets.finish(work.ticket.record.offset)
         partition.bytes -= work.size
-        self._committing.changed(partition)
+        self._committing.changed()
 
     # --- giving partitions away -------------------------------------------------------------------
 
@@ -304,6 +338,26 @@ class Runner:
                 work.timer.cancel()
         self._hands.interrupt(partition)
         self._burying.interrupt(partition)
+
+
+async def _dismissed(tasks: Sequence["asyncio.Task[None]"]) -> set["asyncio.Task[None]"]:
+    """Cancel them, again and again for a while; those that go on all the same."""
+    left = set(tasks)
+    for _ in range(_FAREWELLS):
+        for each in left:
+            each.cancel()
+        _, left = await asyncio.wait(left, timeout=_FAREWELL.total_seconds())
+        if not left:
+            break
+    return left
+
+
+def _unsure(works: Sequence[Work]) -> Iterator[Work]:
+    """Those that another may have had before us: so many he may have been ahead of his last commit, and no more."""
+    for work in works:
+        if work.partition.unsure:
+            work.partition.unsure -= 1
+            yield work
 
 
 def _begin(partition: Partition, end: int) -> int:

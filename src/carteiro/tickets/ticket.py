@@ -5,6 +5,7 @@ Pure. Whatever the bytes are, reading them ends in a ticket or in a reason why t
 
 import re
 from collections.abc import Mapping
+from dataclasses import field
 from functools import lru_cache
 from typing import Any, Literal, TypeAlias, TypeGuard
 
@@ -21,6 +22,7 @@ Reason: TypeAlias = Literal[
 LONGEST_ID = 256
 _FIT = re.compile(r"[^\s\x00-\x1f\x7f-\x9f\ud800-\udfff]+")
 NO_TYPE: TaskType = ""
+_READ_ONCE = 512  # bytes; what is longer is read again when it is needed: as objects it may take thirty times its room
 
 
 @value
@@ -50,9 +52,20 @@ class Ticket:
 
     id: TicketId
     type: TaskType
-    fields: Mapping[str, Any]
     record: Record
     attempt: int = 1
+    _fields: Mapping[str, Any] | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def fields(self) -> Mapping[str, Any]:
+        """All that it says."""
+        if self._fields is None:
+            self._fields = orjson.loads(self.record.body or b"")  # type: ignore[misc] # it says what it said
+        return self._fields
+
+    def put_away(self) -> None:
+        """It has to wait: its fields take no room meanwhile, and whoever changed them has changed nothing."""
+        self._fields = None  # type: ignore[misc] # they are read again
 
 
 @value
@@ -67,23 +80,24 @@ class Unreadable:
 
 def read(record: Record) -> Ticket | Unreadable:
     """The ticket of a record, or why there is none."""
-    if not record.body:
+    body = record.body
+    if not body:
         return _unreadable(
-            record, "the record is empty" if record.body == b"" else "the record has no value"
+            record, "the record is empty" if body == b"" else "the record has no value"
         )
     try:
-        fields = orjson.loads(record.body)
+        fields = orjson.loads(body)
     except orjson.JSONDecodeError as error:
         return _unreadable(record, f"the value is not JSON: {error}")
     if not isinstance(fields, dict):
         return _unreadable(record, "the value is not an object of JSON")
-    return _of_fields(fields, record)
-
-
-def _of_fields(fields: Mapping[str, Any], record: Record) -> Ticket | Unreadable:
     id, type_ = fields.get("ticket_id"), fields.get("task_type")
     if is_fit(id) and isinstance(type_, str) and _is_fit_type(type_):
-        return Ticket(id, type_, fields, record)
+        return Ticket(id, type_, record, 1, fields if len(body) <= _READ_ONCE else None)
+    return _unfit(id, type_, record)
+
+
+def _unfit(id: object, type_: object, record: Record) -> Unreadable:
     if not is_fit(id):
         return _unreadable(
             record, f"ticket_id is {_fault(id)}", type=type_ if is_fit(type_) else NO_TYPE
@@ -95,7 +109,7 @@ def is_fit(name: object) -> TypeGuard[str]:
     """Whether it can stand in a key of Redis, in a header and in a document: a word of bounded length."""
     if not isinstance(name, str) or not 0 < len(name) <= LONGEST_ID:
         return False
-    if name.isascii():  # most are, and this is asked twice for each ticket
+    if name.isascii():  # most are, and this is asked for each ticket
         return name.isprintable() and " " not in name
     return _FIT.fullmatch(name) is not None
 

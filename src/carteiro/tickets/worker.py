@@ -34,7 +34,8 @@ class TicketWorker:
         self._alerts = Alerts(settings.alertmanager, on_drop=self._metrics.alerts_dropped)
         self._watch = Watch(self._metrics, self._alerts.held)
         self._counter = RetryCounter(settings.redis, on_change=self._metrics.redis_is)
-        self._metrics.redis_is(self._counter.is_up)
+        if settings.redis:
+            self._metrics.redis_is(self._counter.is_up)
         self._publisher = Publisher(settings)
         log = KafkaLog(
             client_options(settings),
@@ -58,7 +59,7 @@ class TicketWorker:
             parts.push_async_callback(self._counter.close)
             parts.push_async_callback(self._publisher.close)
             for beside in (self._have_dlq_topic(), self._alerts.run()):
-                parts.callback(asyncio.create_task(beside).cancel)
+                parts.push_async_callback(_ended, asyncio.create_task(beside))
             await self._runner.run()
 
     def stop(self) -> None:
@@ -91,3 +92,9 @@ class TicketWorker:
         """Tickets need not wait for it: one that dies before the topic is there is kept until it is."""
         if self._settings.dlq_enabled:
             await have_dlq_topic(self._settings)
+
+
+async def _ended(task: "asyncio.Task[None]") -> None:
+    """Cancel it, and see it end before what it uses is closed."""
+    task.cancel()
+    await asyncio.wait([task])

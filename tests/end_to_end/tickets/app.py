@@ -6,6 +6,7 @@ Each execution leaves a mark in a file before it begins, and another one when it
 import asyncio
 import json
 import os
+from contextlib import suppress
 from datetime import timedelta
 
 from carteiro import tickets
@@ -29,9 +30,12 @@ _points.around(KafkaLog, "commit")
 
 @tickets.handler("BUILD", retry=_SOON)
 async def build(ticket: tickets.Ticket) -> None:
-    """Do as the ticket says: fail the first so many times, fail for good, or take so long."""
+    """Do as the ticket says: fail the first so many times, fail for good, take so long, or go on for ever."""
     _points.reach("handler.asked")
     _mark(ticket, "began")
+    while ticket.fields.get("deaf"):
+        with suppress(asyncio.CancelledError):
+            await asyncio.sleep(60)
     await asyncio.sleep(ticket.fields.get("seconds", 0))
     if ticket.attempt <= ticket.fields.get("fails", 0):
         _points.reach("handler.fails")

@@ -8,11 +8,12 @@ from carteiro.cli import process
 from carteiro.cli.desk import told
 from carteiro.cli.options import ConfigFile
 from carteiro.cli.process import Part as ProcessPart
-from carteiro.cli.process import run_together, stop_on_signals
+from carteiro.cli.process import leave_at_once, run_together, stop_on_signals
 from carteiro.cli.tickets.dlq.desk import needing_libraries
 from carteiro.cli.tickets.page import page_part
 from carteiro.config import Settings, load
 from carteiro.errors import ConfigError
+from carteiro.tickets import events
 from carteiro.tickets.handlers import Tickets, load_app
 
 App = Annotated[
@@ -42,10 +43,15 @@ def run(*, app: App = None, config: ConfigFile = None) -> None:
 
 async def _work(settings: Settings, tickets: Tickets) -> None:
     with needing_libraries():
-        from carteiro.tickets.worker import TicketWorker  # noqa: PLC0415 - dear, and for this command alone
+        from carteiro.tickets.runner import HandlersGoOn  # noqa: PLC0415 - dear, and for this command alone
+        from carteiro.tickets.worker import TicketWorker  # noqa: PLC0415 - as above
 
     stop = stop_on_signals()
     worker = TicketWorker(settings.tickets, tickets, urls=settings.ticket_urls)
     page = page_part(settings, worker.page, lambda: worker.waits_for)
     part = ProcessPart(worker.run, worker.stop, worker.stop_now)
-    await run_together([part, page], stop)
+    try:
+        await run_together([part, page], stop)
+    except HandlersGoOn as error:  # the loop would wait for them for ever
+        events.handlers_go_on(str(error))
+        leave_at_once()

@@ -1,0 +1,101 @@
+"""A ticket lane in memory: a log, a counter and graves, and handlers that do as their tickets say."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from datetime import timedelta
+
+from carteiro.config import TicketSettings, load
+from carteiro.policy.retry import RetryPolicy
+from carteiro.tickets.handlers import Function, Permanent, Tickets
+from carteiro.tickets.metrics import TicketMetrics
+from carteiro.tickets.runner import Runner
+from carteiro.tickets.ticket import Ticket
+from carteiro.tickets.watch import Watch
+from support.ticket_log import MemoryCounter, MemoryGraves, MemoryLog
+
+AT_ONCE = RetryPolicy(max_attempts=3, base=timedelta(milliseconds=1), jitter=0)
+NEVER_AGAIN = RetryPolicy(max_attempts=3, base=timedelta(hours=1), jitter=0)
+
+
+class MemoryLane:
+    """A lane with all its parts, and handlers that are told what to do by the ticket."""
+
+    def __init__(
+        self, partitions: int = 1, *, retry: RetryPolicy = AT_ONCE, **settings: object
+    ) -> None:
+        self.log = MemoryLog(partitions)
+        self.counter = MemoryCounter()
+        self.graves = MemoryGraves()
+        self.settings = settings
+        self.retry = retry
+        self.runs: list[tuple[str, int]] = []
+        self.done: list[str] = []
+        self.under_way = 0
+        self.most_under_way = 0
+        self.gates: dict[str, asyncio.Event] = {}
+        self.is_out = False
+        self.metrics = TicketMetrics(["BUILD"])
+        self.function: Function = self.handle
+
+    async def handle(self, ticket: Ticket) -> None:
+        """Fail as often as the ticket says, wait for its gate if it has one."""
+        self.runs.append((ticket.id, ticket.attempt))
+        self.under_way += 1
+        self.most_under_way = max(self.most_under_way, self.under_way)
+        try:
+            if (gate := self.gates.get(ticket.id)) is not None:
+                await gate.wait()
+            await asyncio.sleep(ticket.fields.get("seconds", 0))
+            if self.is_out or ticket.attempt <= ticket.fields.get("fails", 0):
+                raise ConnectionError("away")
+            if ticket.fields.get("permanent"):
+                raise Permanent("never")
+            self.done.append(ticket.id)
+        finally:
+            self.under_way -= 1
+
+    def runner(self, **options: object) -> Runner:
+        """A worker of this lane."""
+        tickets = Tickets()
+        options = {"retry": self.retry, **options}
+        tickets.handler("BUILD", **options)(self.function)  # type: ignore[arg-type]
+        tickets.handler("TEST", **options)(self.function)  # type: ignore[arg-type]
+        return Runner(
+            _settings(**self.settings),
+            tickets,
+            log=self.log,
+            counter=self.counter,
+            graves=self.graves,
+            watch=Watch(self.metrics),
+        )
+
+    @asynccontextmanager
+    async def working(self, **options: object) -> AsyncIterator[Runner]:
+        """A worker that runs until the end of the block, and stops in good order."""
+        self.log._stopping.clear()
+        runner = self.runner(**options)
+        running = asyncio.create_task(runner.run())
+        try:
+            yield runner
+        finally:
+            runner.stop()
+            await running
+
+    async def until(self, holds: Callable[[], bool]) -> None:
+        """Wait until it holds."""
+        async with asyncio.timeout(10):
+            while not holds():
+                await asyncio.sleep(0.001)
+
+
+def _settings(**overrides: object) -> TicketSettings:
+    given = {"concurrency": 20, "commit_every_ms": 10, "drain_ms": 2000} | overrides
+    return load(
+        environ={}, overrides={f"tickets.{name}": each for name, each in given.items()}
+    ).tickets
+
+
+def ids(prefix: str, many: int) -> Iterator[str]:
+    """Names of tickets."""
+    return (f"{prefix}{each}" for each in range(many))
