@@ -11,6 +11,9 @@ STORE ?=
 SECONDS ?= 60
 ARGS ?=
 
+# Set in many containers. Without compiled modules every process that a test starts would compile all of them anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help run demo test check format formatted lint imports types fast-tests slow-tests cover docs bench prove prove-tickets recovery services clean
 
