@@ -92,7 +92,7 @@ STORES: dict[str, tuple[Opens, float]] = {
     "redis+postgres": (on_redis_and_postgres, 0.1),
 }
 
-EXAMPLES = int(os.environ.get("CARTEIRO_MODEL_EXAMPLES", "120"))
+EXAMPLES = int(os.environ.get("CARTEIRO_MODEL_EXAMPLES", "80"))
 STEPS = int(os.environ.get("CARTEIRO_MODEL_STEPS", "50"))
 
 
