@@ -7,12 +7,16 @@ from hypothesis import strategies as st
 
 from carteiro.tickets.members import is_exact, with_members
 
+# Small and deep enough for every way in which brackets, quotes and names can follow each other.
 _VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.text(),
-    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3)
+    ),
+    max_leaves=8,
 )
-_NAMES = st.text() | st.sampled_from(["status", "dlq_metadata", 'a"b', "\\", "{"])
-_OBJECTS = st.dictionaries(_NAMES, _VALUES)
+_NAMES = st.text(max_size=5) | st.sampled_from(["status", "dlq_metadata", 'a"b', "\\", "{"])
+_OBJECTS = st.dictionaries(_NAMES, _VALUES, max_size=5)
 
 
 @pytest.mark.parametrize(
