@@ -37,7 +37,7 @@ DEAD_LETTER_TTL = timedelta(days=7)
 _FILE = "carteiro.db"
 
 # What a set-up opens costs milliseconds: enough examples to find things, few enough to run often.
-PROPERTY = settings(max_examples=30, deadline=None)
+PROPERTY = settings(max_examples=20, deadline=None)
 
 Opened: TypeAlias = AbstractAsyncContextManager[Backend]
 
