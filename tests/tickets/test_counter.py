@@ -144,8 +144,8 @@ async def test_a_batch_is_looked_at_in_one_question(server: RedisServer) -> None
         assert await it.counter.look([]) == []
 
 
-@pytest.mark.parametrize("junk", ["abc", "-5", "1.5", "inf", "9" * 30, "", "٣"])
-async def test_what_is_no_count_counts_as_none(server: RedisServer, junk: str) -> None:
+@pytest.mark.parametrize("junk", ["abc", "-5", "1.5", "inf", "9" * 30, "", "٣", b"\xff\xfe"])
+async def test_what_is_no_count_counts_as_none(server: RedisServer, junk: str | bytes) -> None:
     """Others may write under any name."""
     with redis.Redis.from_url(server.url) as client:
         client.set("ticket:retry_count:a", junk)

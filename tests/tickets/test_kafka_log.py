@@ -465,7 +465,7 @@ async def test_a_log_that_is_cancelled_leaves_its_group_first(broker: Broker) ->
             await member.running
         assert member.listener.revoked_parts == [(topic.name, 0)]
         member.running = asyncio.create_task(asyncio.sleep(0))
-    assert not any(each.name.startswith("tickets") for each in threading.enumerate())
+    await until(lambda: not any(each.name == "tickets" for each in threading.enumerate()))
 
 
 async def test_a_keeper_that_breaks_ends_the_log_with_its_error(broker: Broker) -> None:

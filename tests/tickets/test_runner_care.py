@@ -1,6 +1,7 @@
 """One worker of the lane on a log in memory: what it asks, what it remembers, and handlers that do not end."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from datetime import timedelta
 
@@ -37,7 +38,7 @@ async def test_only_what_another_may_have_had_is_asked_for(monkeypatch: pytest.M
         lane.log.put(id)
     async with lane.working():
         await lane.until(lambda: lane.log.committed == 1000)
-    assert lane.counter.questions == 2
+    assert lane.counter.questions == (2 * 50 + 50) / 50
 
 
 async def test_of_a_partition_that_comes_back_is_asked_again(
@@ -74,6 +75,25 @@ async def test_each_attempt_begins_with_what_was_sent() -> None:
     async with lane.working():
         await lane.until(lambda: lane.log.committed == 1)
     assert seen == [[1], [1]]
+
+
+async def test_so_does_one_that_was_not_charged() -> None:
+    """In an outage a ticket is tried again as if nothing had been."""
+    lane = MemoryLane()
+    for id in ids("t", FEWEST_FAILED):
+        lane.log.put(id, steps=[1])
+    seen: list[list[int]] = []
+
+    async def spoiling(ticket: Ticket) -> None:
+        seen.append([*ticket.fields["steps"]])
+        ticket.fields["steps"].append(2)
+        if len(seen) <= FEWEST_FAILED:
+            raise ConnectionError("away")
+
+    lane.function = spoiling
+    async with lane.working():
+        await lane.until(lambda: lane.log.committed == FEWEST_FAILED)
+    assert all(each == [1] for each in seen)
 
 
 async def test_a_permanent_error_is_final_though_dead_letters_are_switched_off() -> None:
@@ -119,7 +139,8 @@ async def test_a_handler_that_takes_no_notice_is_told_again(
 
 async def test_a_handler_that_never_ends_keeps_no_worker(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever runs it is told that only the end of the process ends it."""
-    monkeypatch.setattr("carteiro.tickets.runner._FAREWELL", timedelta(milliseconds=10))
+    for name in ("_FAREWELL", "_CLEANING_UP"):
+        monkeypatch.setattr(f"carteiro.tickets.runner.{name}", timedelta(milliseconds=10))
     lane = MemoryLane(drain_ms=1)
     lane.log.put("t")
     deaf = Deaf()
@@ -134,3 +155,152 @@ async def test_a_handler_that_never_ends_keeps_no_worker(monkeypatch: pytest.Mon
     deaf.may_end.set()
     with suppress(asyncio.CancelledError):
         await asyncio.gather(*(each.task for each in runner._hands._hands if each.task))
+
+
+class CleaningUp:
+    """A handler that takes its time when it is cancelled, as one that undoes things."""
+
+    def __init__(self) -> None:
+        self.is_cancelled = asyncio.Event()
+        self.may_end = asyncio.Event()
+        self.ends = 0
+
+    async def __call__(self, _: Ticket) -> None:
+        """Wait for ever, and for a while longer."""
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self.is_cancelled.set()
+            await self.may_end.wait()
+            self.ends += 1
+
+
+async def test_a_handler_that_is_late_may_clean_up() -> None:
+    """Nobody interrupts that; then it has failed."""
+    lane = MemoryLane()
+    lane.log.put("t")
+    handler = CleaningUp()
+    lane.function = handler.__call__
+    async with lane.working(time_limit=timedelta(milliseconds=5)):
+        await handler.is_cancelled.wait()
+        await asyncio.sleep(0.3)  # several looks at the clock
+        handler.may_end.set()
+        await lane.until(lambda: lane.log.committed == 1)
+    assert handler.ends == 3
+    assert lane.graves.deaths[0].error_type == "Timeout"
+
+
+async def test_a_handler_may_clean_up_when_its_worker_stops() -> None:
+    """It is cancelled when it has had its time, and then waited for."""
+    lane = MemoryLane(drain_ms=1)
+    lane.log.put("t")
+    handler = CleaningUp()
+    lane.function = handler.__call__
+    runner = lane.runner()
+    running = asyncio.create_task(runner.run())
+    await lane.until(lambda: runner.lines[0].running == 1)
+    runner.stop()
+    await handler.is_cancelled.wait()
+    await asyncio.sleep(1.2)  # longer than its partition waits
+    handler.may_end.set()
+    await running
+    assert handler.ends == 1
+
+
+def _cancel_own_task() -> None:
+    task = asyncio.current_task()
+    assert task is not None
+    task.cancel()
+
+
+async def _turn_a_cancellation_into_an_error() -> None:
+    _cancel_own_task()
+    try:
+        await asyncio.sleep(1)
+    except asyncio.CancelledError:
+        raise TimeoutError("in its own way") from None
+
+
+async def _leave_one_behind() -> None:
+    _cancel_own_task()
+
+
+async def _swallow_one() -> None:
+    _cancel_own_task()
+    with suppress(asyncio.CancelledError):
+        await asyncio.sleep(1)
+
+
+async def _be_cancelled() -> None:
+    _cancel_own_task()
+    await asyncio.sleep(1)
+
+
+@pytest.mark.parametrize(
+    ("does", "fails"),
+    [
+        (_turn_a_cancellation_into_an_error, True),
+        (_be_cancelled, True),
+        (_leave_one_behind, False),
+        (_swallow_one, False),
+    ],
+)
+async def test_who_cancels_its_own_task_harms_nobody_else(
+    does: Callable[[], Awaitable[None]], fails: bool
+) -> None:
+    """Libraries that limit times do so, and some leave it behind: the same hand goes on with other tickets."""
+    lane = MemoryLane(concurrency=1)
+    lane.log.put("odd")
+    lane.log.put("bad")
+    lane.log.put("good")
+
+    async def handle(ticket: Ticket) -> None:
+        if ticket.id == "odd":
+            await does()
+        else:
+            await asyncio.sleep(0)
+        if ticket.id == "bad":
+            raise ValueError("its own")
+        lane.done.append(ticket.id)
+
+    lane.function = handle
+    async with lane.working():
+        await lane.until(lambda: lane.log.committed == 3)
+    assert {*lane.graves.reasons} == ({"odd", "bad"} if fails else {"bad"})
+    assert {*lane.done} == ({"good"} if fails else {"odd", "good"})
+
+
+class Speechless(Exception):
+    """One that cannot say what it is."""
+
+    def __str__(self) -> str:
+        """Say nothing."""
+        raise RuntimeError("nothing to say")
+
+
+async def test_an_error_that_cannot_be_told_is_one_all_the_same() -> None:
+    """Its ticket is dead, its worker goes on."""
+    lane = MemoryLane()
+    lane.log.put("bad")
+
+    async def raising(_: Ticket) -> None:
+        raise Speechless
+
+    lane.function = raising
+    async with lane.working():
+        await lane.until(lambda: lane.log.committed == 1)
+    assert lane.graves.deaths[0].error == "Speechless"
+
+
+async def test_who_cannot_commit_does_not_read_on_for_ever() -> None:
+    """Whoever comes after asks what is known of just so many."""
+    lane = MemoryLane(window=100)
+    lane.log.refuses_commits = True
+    for id in ids("t", 1000):
+        lane.log.put(id)
+    async with lane.working():
+        await lane.until(lambda: bool(lane.log.paused))
+        await asyncio.sleep(0.05)
+        assert len(lane.done) <= 300
+        lane.log.refuses_commits = False
+        await lane.until(lambda: lane.log.committed == 1000)

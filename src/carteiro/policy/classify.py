@@ -169,7 +169,7 @@ def validation(code: str, reason: str) -> Failure:
 def task_error(exception: BaseException) -> Failure:
     """A task raised something that it did not classify itself."""
     name = type(exception).__name__
-    message = _message_of(exception)
+    message = message_of(exception)
     return _failure(
         UNKNOWN,
         code="TASK_ERROR",
@@ -374,7 +374,8 @@ def _upper_snake(name: str) -> str:
     return _HUMPS.sub("_", name).strip("_").upper()[:64]
 
 
-def _message_of(exception: BaseException) -> str:
+def message_of(exception: BaseException) -> str:
+    """What an exception says; "" where it cannot say it."""
     try:
         return str(exception)
     except Exception:  # noqa: BLE001 - a task's own __str__ may raise anything; its failure must still be told

@@ -11,6 +11,11 @@ from carteiro.tickets.ports import Commit, Part, TicketLog
 _SHORTEST_PAUSE_S = 0.02
 
 
+def furthest(settings: TicketSettings) -> int:
+    """How many records a worker reads beyond its last commit: whoever comes after it may meet so many again."""
+    return 2 * settings.window
+
+
 class Committing:
     """Commits what has ended: now and then while there is more, at once when there is not.
 
@@ -70,6 +75,7 @@ class Committing:
         held = sum(each.bytes for each in self._partitions.values())
         return (
             offsets.span * parts >= self._settings.window
+            or partition.uncommitted * parts >= furthest(self._settings)
             or held * parts >= self._settings.window_bytes
             or offsets.is_noted_full
         )

@@ -53,7 +53,7 @@ def death_of(work: Work, error: BaseException, *, now_ms: int) -> Death:
     reason: Reason = (
         "permanent_error" if isinstance(outcome_of(error), Rejected) else "max_retries_exceeded"
     )
-    said = str(error) or type(error).__name__
+    said = classify.message_of(error) or type(error).__name__
     return Death(work.ticket, reason, error_type(error), said, work.failures, now_ms)
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Collection
+from contextlib import suppress
 from datetime import timedelta
 from typing import TypeAlias
 
@@ -13,7 +14,7 @@ Settle: TypeAlias = Callable[[Work, Line, BaseException | None], Awaitable[None]
 
 _BREATH = 50  # tickets that one hand may finish before others have a turn
 _LONGEST_LATENESS_S = 0.1
-_AGAIN_S = 1.0  # a handler that takes no notice is told again
+_AGAIN_S = 10.0  # a handler that takes no notice is told again; one that cleans up has so long
 
 
 class _Hand:
@@ -61,6 +62,7 @@ class Hands:
         )
         self._put_down = asyncio.Event()
         self._drains = 0  # how many wait for that
+        self._is_over = False
 
     def start(self) -> list[asyncio.Task[None]]:
         """Begin to work; the tasks end only with an error, or when they are cancelled."""
@@ -68,6 +70,14 @@ class Hands:
             hand.task = asyncio.create_task(self._work(hand))
         tasks = [hand.task for hand in self._hands if hand.task is not None]
         return [*tasks, asyncio.create_task(self._watch_the_clock())]
+
+    def dismissed(
+        self, tasks: Collection["asyncio.Task[None]"]
+    ) -> Collection["asyncio.Task[None]"]:
+        """Have no hand take more; all of these tasks but those of hands with a handler under way."""
+        self._is_over = True
+        busy = {hand.task for hand in self._hands if hand.work is not None}
+        return [each for each in tasks if each not in busy]
 
     def wake(self) -> None:
         """Another hand may find something to do; each that does calls the next one."""
@@ -106,7 +116,7 @@ class Hands:
     async def _work(self, hand: _Hand) -> None:
         """Take the next piece of work, whichever it is, for ever."""
         taken = 0
-        while True:
+        while not self._is_over:
             now = time.monotonic()
             found = self._lanes.next(now)
             if found is None:
@@ -144,8 +154,8 @@ class Hands:
             except BaseException as raised:  # noqa: BLE001 - it may fail in any way: libraries panic with errors of their own
                 error = raised
             hand.is_running = False  # from here on it must not be interrupted
-            if error is not None or hand.interruptions:
-                error = _without_interruptions(hand, error, line)
+            if error is not None or (hand.task is not None and hand.task.cancelling()):
+                error = await self._without_interruptions(hand, error, line)
             if (
                 error is None
                 and line.health.is_perfect
@@ -159,6 +169,25 @@ class Hands:
         finally:
             line.running -= 1
             hand.work = None
+
+    async def _without_interruptions(
+        self, hand: _Hand, error: BaseException | None, line: Line
+    ) -> BaseException | None:
+        """What an error means, if it may be one that we asked for; raises if it is the hand itself that is to end.
+
+        A handler may have cancelled its own task, and left that so: it is the ticket's affair, not the hand's.
+        """
+        was_late, hand.interruptions = hand.interruptions > 0, 0
+        if hand.task is not None and hand.task.cancelling():
+            if self._is_over:
+                raise asyncio.CancelledError
+            while hand.task.uncancel():
+                pass
+            with suppress(asyncio.CancelledError):
+                await asyncio.sleep(0)  # one that was asked for and has not come yet comes here
+        if was_late and isinstance(error, asyncio.CancelledError):
+            return OutOfTime(f"it took longer than {line.time_limit:g} s")
+        return error
 
     def _look_after(self, line: Line) -> None:
         """While there is an outage nobody else calls a hand when the next trial may be made."""
@@ -182,20 +211,3 @@ class Hands:
             for hand in self._hands:
                 if hand.is_running and hand.late_at <= now:
                     hand.interrupt(now)
-
-
-def _without_interruptions(
-    hand: _Hand, error: BaseException | None, line: Line
-) -> BaseException | None:
-    """What an error means, if it may be one that we asked for; raises if it is the hand itself that is to end."""
-    task, ours = hand.task, hand.interruptions
-    hand.interruptions = 0
-    if task is None:
-        return error
-    for _ in range(ours):
-        task.uncancel()
-    if task.cancelling():
-        raise asyncio.CancelledError
-    if ours and isinstance(error, asyncio.CancelledError):
-        return OutOfTime(f"it took longer than {line.time_limit:g} s")
-    return error

@@ -83,11 +83,10 @@ class KafkaLog:
 
     async def _until_over(self, polling: "asyncio.Future[None]", member: "_Member") -> None:
         """Until the thread has ended, or has waited too long for a broker that hangs when it is to stop."""
-        alone_s = 0.0
-        while not polling.done() and alone_s < _PARTING_S:
+        while not polling.done() and member.alone_s < _PARTING_S:
             await asyncio.wait([polling], timeout=_TICK_S)
             is_alone = self._stopping.is_set() and not member.is_telling
-            alone_s = alone_s + _TICK_S if is_alone else 0.0
+            member.alone_s = member.alone_s + _TICK_S if is_alone else 0.0
 
     def stop(self) -> None:
         """Take no more."""
@@ -164,6 +163,7 @@ class _Member:
     ) -> None:
         self.ends: dict[Part, int] = {}
         self.is_telling = False  # it waits for the keeper, not for a broker
+        self.alone_s = 0.0  # for how long it has waited for a broker since it was to stop
         self._parts: set[Part] = set()  # that the keeper has
         self._is_abandoned = False
         self._consumer = consumer

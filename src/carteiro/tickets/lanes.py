@@ -63,6 +63,13 @@ class Partition:
         self.unsure = 0  # records to come that another may have had, and counted, before
 
     @property
+    def uncommitted(self) -> int:
+        """How many records have come since the last one that was committed."""
+        end = self.offsets.end
+        committed = self.committed[0] if self.committed else self.offsets.start
+        return 0 if end is None or committed is None else end - committed
+
+    @property
     def held_keys(self) -> int:
         """How many keys wait for something else than their turn."""
         return len(self.waiting) + len(self.burials) + self.held

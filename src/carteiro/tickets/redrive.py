@@ -36,9 +36,9 @@ Answer: TypeAlias = Literal[
 ]
 
 MOST_REDRIVES = 5
-PAGE = 20  # with payloads of up to 2 MiB each
+PAGE = 20  # with payloads of up to 2 MiB each; larger ones go one by one
 MOST_FAILED = 20  # in a row: then it is Kafka, and the others would only be tried in vain
-STALE_AFTER = timedelta(seconds=60)  # longer than a run needs from claiming a page to marking it
+STALE_AFTER = timedelta(seconds=60)  # longer than a run needs from claiming a portion to marking it
 # A redriving one is what a run left behind that was killed.
 RESTING: tuple[State, ...] = ("dead", "redriving")
 SENT: frozenset[Answer] = frozenset({"redriven", "again"})
@@ -172,7 +172,11 @@ class Redrive:
         while failed_in_a_row < MOST_FAILED:
             size = min(_page_size(rate), limit - sent) if limit else _page_size(rate)
             page = await self._archive.find(wanted, cursor=cursor, limit=size, is_whole=True)
-            done = await work([await self._whole(each) for each in page.rows])
+            done = [
+                each
+                for portion in _portions(page.rows)
+                for each in await work([await self._whole(ticket) for ticket in portion])
+            ]
             yield done
             sent_now = sum(each.answer in SENT for each in done)
             failed_now = sum(each.answer == "failed" for each in done)
@@ -317,6 +321,13 @@ def _envelope(ticket: Archived, body: bytes) -> Envelope:
     return Envelope(
         key=ticket.id.encode(), value=body, headers=(*ticket.headers, (REDRIVES, round_))
     )
+
+
+def _portions(page: Sequence[Archived]) -> list[list[Archived]]:
+    """What is claimed and sent together: a payload that is fetched may be many times as large as all the others."""
+    kept = [each for each in page if each.missing is None]
+    fetched = [[each] for each in page if each.missing is not None]
+    return [kept, *fetched] if kept else fetched
 
 
 def _ids(tickets: Sequence[Archived]) -> list[TicketId]:

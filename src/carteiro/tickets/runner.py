@@ -17,7 +17,7 @@ from carteiro.model import Dead, Delivery, Outcome, Retry
 from carteiro.path.judge import judge
 from carteiro.policy.retry import PRESETS, RetryPolicy
 from carteiro.tickets.burying import Burying
-from carteiro.tickets.committing import Committing, commits_of
+from carteiro.tickets.committing import Committing, commits_of, furthest
 from carteiro.tickets.ends import death_at_once, death_of, may_be_an_outage, outcome_of
 from carteiro.tickets.handlers import Tickets
 from carteiro.tickets.hands import Hands
@@ -39,7 +39,8 @@ _OVERSHOOT = 3_000  # records that may be on their way when a partition is pause
 _FAREWELL = timedelta(
     seconds=1
 )  # for handlers that were cancelled, to clean up before another runs them
-_FAREWELLS = 5
+_CLEANING_UP = timedelta(seconds=5)  # for the same, when the process is to end
+_FAREWELLS = 3
 
 
 class HandlersGoOn(CarteiroError):
@@ -63,7 +64,7 @@ class Runner:
         self._counter = counter
         self._watch = watch
         self._grace = settings.drain
-        self._read_ahead = settings.window + _OVERSHOOT
+        self._read_ahead = furthest(settings) + _OVERSHOOT
         self._chance = random.Random().random  # noqa: S311 - jitter, not a secret
         self._partitions: dict[Part, Partition] = {}
         lines = [
@@ -93,15 +94,36 @@ class Runner:
         finally:
             self._log.stop()
             await asyncio.wait([log])
-            deaf = await _dismissed(helpers)
+            gone = [each for each in helpers if each.done()]
+            deaf = await self._dismissed(helpers)
         for each in {log, *helpers} - deaf:
             if not each.cancelled():
                 each.result()
+            elif each in gone:
+                raise CarteiroError(
+                    "A part of the worker was cancelled, and nobody here asked for it"
+                )
         if deaf:
             raise HandlersGoOn(
                 f"{len(deaf)} handlers go on though they were cancelled {_FAREWELLS} times: "
                 "they must let asyncio.CancelledError pass"
             )
+
+    async def _dismissed(
+        self, helpers: Sequence["asyncio.Task[None]"]
+    ) -> set["asyncio.Task[None]"]:
+        """Have them end, those with a handler under way a while later; those that go on all the same."""
+        left = set(helpers)
+        for each in self._hands.dismissed(helpers):
+            each.cancel()
+        _, left = await asyncio.wait(left, timeout=_CLEANING_UP.total_seconds())
+        for _ in range(_FAREWELLS):
+            if not left:
+                break
+            for each in left:
+                each.cancel()
+            _, left = await asyncio.wait(left, timeout=_FAREWELL.total_seconds())
+        return left
 
     def stop(self) -> None:
         """Take nothing more."""
@@ -129,7 +151,7 @@ class Runner:
     @property
     def backlog(self) -> int:
         """How many records have come that are not committed."""
-        return sum(_uncommitted(each) for each in self._partitions.values())
+        return sum(each.uncommitted for each in self._partitions.values())
 
     @property
     def lines(self) -> Sequence[Line]:
@@ -245,9 +267,8 @@ class Runner:
 
     async def _failed(self, work: Work, line: Line, error: BaseException) -> None:
         if self._is_outage(work, line, error):
-            self._lanes.ready(
-                work
-            )  # behind the others; it is not charged, and waits for the outage to end
+            _put_away(work)
+            self._lanes.ready(work)  # behind the others; it is not charged, and waits for the end
             return
         failures = await self._counter.failed(work.ticket.id, at_least=work.failures + 1)
         if not work.partition.is_live:
@@ -289,8 +310,7 @@ class Runner:
                 raise AssertionError(f"a failure cannot end as {verdict}")
 
     def _wait(self, work: Work, after: timedelta) -> None:
-        if isinstance(work.ticket, Ticket):
-            work.ticket.put_away()
+        _put_away(work)
         work.partition.waiting.add(work)
         loop = asyncio.get_running_loop()
         work.timer = loop.call_later(after.total_seconds(), self._wait_over, work)
@@ -340,16 +360,9 @@ class Runner:
         self._burying.interrupt(partition)
 
 
-async def _dismissed(tasks: Sequence["asyncio.Task[None]"]) -> set["asyncio.Task[None]"]:
-    """Cancel them, again and again for a while; those that go on all the same."""
-    left = set(tasks)
-    for _ in range(_FAREWELLS):
-        for each in left:
-            each.cancel()
-        _, left = await asyncio.wait(left, timeout=_FAREWELL.total_seconds())
-        if not left:
-            break
-    return left
+def _put_away(work: Work) -> None:
+    if isinstance(work.ticket, Ticket):
+        work.ticket.put_away()
 
 
 def _unsure(works: Sequence[Work]) -> Iterator[Work]:
@@ -366,12 +379,6 @@ def _begin(partition: Partition, end: int) -> int:
     if lowest is not None:
         return lowest
     return end if partition.start is None else partition.start
-
-
-def _uncommitted(partition: Partition) -> int:
-    end = partition.offsets.end
-    committed = partition.committed[0] if partition.committed else partition.offsets.start
-    return 0 if end is None or committed is None else end - committed
 
 
 def _policy(settings: TicketSettings) -> RetryPolicy:

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 
+from carteiro.policy.classify import message_of
 from carteiro.tickets import events
 from carteiro.tickets.dead_letter import Death
 from carteiro.tickets.ends import error_type
@@ -74,7 +75,7 @@ class Watch:
                 failures=work.failures,
                 after=after,
                 type=error_type(error),
-                why=str(error),
+                why=message_of(error),
             )
 
     def buried(self, death: Death, *, is_whole: bool) -> None:

@@ -298,12 +298,12 @@ async def test_to_look_changes_nothing(kit: Kit) -> None:
 # --- what was too large -----------------------------------------------------------------------
 
 
-def _oversized(kit: Kit, body: bytes, *, said: bytes | None = None) -> DeadTicket:
+def _oversized(kit: Kit, body: bytes, *, said: bytes | None = None, at: int = 0) -> DeadTicket:
     """A ticket on its topic, and its dead letter, which has only its place; ``said``: of other bytes."""
     producer = Producer({"bootstrap.servers": kit.settings.bootstrap_servers})
     producer.produce(kit.settings.topic, body, headers=[("trace", b"xyz")])
     assert producer.flush(30) == 0
-    return an_oversized_ticket(said or body, topic=kit.settings.topic)
+    return an_oversized_ticket(said or body, topic=kit.settings.topic, at=at)
 
 
 @pytest.mark.parametrize("body", [orjson.dumps(a_ticket(n=[1])), b'{"ticket_id": "T-1"}'])
@@ -319,6 +319,23 @@ async def test_what_was_too_large_is_read_again_where_it_came_from(kit: Kit, bod
     expected = orjson.loads(body) | ({"status": "PENDING"} if b"task_type" in body else {})
     assert orjson.loads(message.value() or b"") == expected
     assert message.headers() == [("trace", b"xyz"), ("carteiro_redrives", b"1")]
+
+
+async def test_what_is_fetched_goes_one_by_one(kit: Kit) -> None:
+    """A page of such payloads might be larger than memory, and take longer than a claim holds."""
+    for at, id in enumerate(("T-1", "T-2", "T-3")):
+        await kit.keep(_oversized(kit, orjson.dumps(a_ticket(id)), at=at))
+    await kit.keep(a_dead_ticket(a_ticket("T-4")), a_dead_ticket(a_ticket("T-5")))
+    sizes: list[int] = []
+
+    class Counting:
+        async def send(self, topic: str, envelopes: Sequence[Envelope]) -> Sequence[Any]:
+            sizes.append(len(envelopes))
+            return await kit.publisher.send(topic, envelopes)
+
+    await kit.ran(producer=Counting())
+
+    assert sizes == [2, 1, 1, 1]
 
 
 async def test_another_record_at_its_place_is_not_sent_for_it(kit: Kit) -> None:

@@ -165,6 +165,7 @@ def client_of(url: str, *, connections: int, greeting: Any = None) -> Redis:  # 
     """
     asked: dict[str, Any] = {
         "decode_responses": True,
+        "encoding_errors": "replace",  # what others put there may be anything
         "protocol": 2,
         "retry": Retry(NoBackoff(), 0),  # the breaker decides when to try again
         "redis_connect_func": greeting,
