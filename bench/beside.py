@@ -36,10 +36,13 @@ def ran(
     return Ran(name, enqueue, drain)
 
 
-def ours(jobs: int, *, workers: int = 1) -> Callable[[Store], Iterable[Figure]]:
-    """No-op tasks of 20 tenants."""
+def ours(
+    jobs: int, *, workers: int = 1, slots: int | None = None
+) -> Callable[[Store], Iterable[Figure]]:
+    """No-op tasks of 20 tenants; with so many slots, else as many as a worker has by default."""
     options = ("--jobs", jobs, "--workers", workers)
-    return lambda store: figures_of("ours.tasks", *options, environ=store).values()
+    tuned = {} if slots is None else {"CARTEIRO_WORKERS_ASYNC_TASK_SLOTS": str(slots)}
+    return lambda store: figures_of("ours.tasks", *options, environ={**store, **tuned}).values()
 
 
 def in_python(module: str, jobs: int) -> Callable[[Store], Iterable[Figure]]:

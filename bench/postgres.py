@@ -48,6 +48,7 @@ def _drains(server: Postgres, jobs: int, _: int) -> None:
     few = max(1000, jobs // 10)  # of one that would take minutes for all of them
     one = ran("Carteiro, 1 worker process", beside.ours(jobs))
     two = ran("Carteiro, 2 worker processes", beside.ours(jobs, workers=2))
+    tuned = ran("Carteiro, 1 worker process, 500 slots", beside.ours(jobs, slots=500))
     assert one
     assert two
     peers = [
@@ -56,7 +57,7 @@ def _drains(server: Postgres, jobs: int, _: int) -> None:
         ran("graphile-worker, tuned", beside.on_node("graphile", jobs)),
     ]
     print(f"\nPostgres, drain of {jobs:,} no-op tasks\n")
-    beside.print_drains(one, [two, *peers], "Lock wait us each", "LWLock wait us each")
+    beside.print_drains(one, [two, tuned, *peers], "Lock wait us each", "LWLock wait us each")
     _print_second_worker(one.drain, two.drain)
     beside.print_enqueues("Postgres", one, peers)
 

@@ -48,6 +48,7 @@ def _drains(queue: Redis, ledger: Postgres, jobs: int) -> None:
     few = max(1000, jobs // 5)  # of those that would take a minute for all of them
     ours = beside.ran("Carteiro", _pair(queue, ledger), beside.ours(jobs))
     assert ours
+    tuned = beside.ran("Carteiro, 500 slots", _pair(queue, ledger), beside.ours(jobs, slots=500))
     peers = [
         beside.ran(name, queue.emptied(), figures)
         for name, figures in (
@@ -57,7 +58,7 @@ def _drains(queue: Redis, ledger: Postgres, jobs: int) -> None:
         )
     ]
     print(f"\nRedis queue, Postgres ledger: drain of {jobs:,} no-op tasks, one worker process\n")
-    beside.print_drains(ours, peers)
+    beside.print_drains(ours, [tuned, *peers])
     beside.print_enqueues("Redis queue, Postgres ledger", ours, peers)
 
 

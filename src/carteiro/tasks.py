@@ -83,6 +83,7 @@ class Task:
         self.options = options
         self.is_async = inspect.iscoroutinefunction(function)
         self._signature = inspect.signature(function)
+        self._fitting: tuple[str, ...] | None = None  # names of arguments that it takes
         self._accept = accept
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:  # noqa: ANN401 - whatever the function takes and gives
@@ -137,10 +138,13 @@ class Task:
         )
 
     def _content(self, arguments: Mapping[str, Any]) -> str:
-        try:
-            self._signature.bind(**arguments)
-        except TypeError as error:
-            raise InvalidMessage([FieldError("arguments", str(error))]) from None
+        names = tuple(arguments)
+        if names != self._fitting:  # as those before: looking costs as much as all the rest
+            try:
+                self._signature.bind(**arguments)
+            except TypeError as error:
+                raise InvalidMessage([FieldError("arguments", str(error))]) from None
+            self._fitting = names
         return _as_json(arguments)
 
     def kind(self, threads: Executor) -> Kind:

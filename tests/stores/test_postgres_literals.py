@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from carteiro.stores.postgres.literals import numbers, texts
+from carteiro.stores.postgres.literals import few_texts, numbers, texts
 from support.set_ups import PROPERTY
 from support.shared_servers import shared_postgres
 
@@ -43,3 +43,16 @@ async def test_numbers_come_back_as_they_were(values: list[int | None]) -> None:
 async def test_truth_values_come_back_as_they_were() -> None:
     """They are numbers to us."""
     assert await _read_back(numbers([True, False, None]), "boolean") == [True, False, None]
+
+
+@pytest.mark.parametrize("values", [[None, None], ["", None], [None, "a"]])
+async def test_none_at_all_is_filled_up_beside_others(values: list[str | None]) -> None:
+    """An empty text is one, too."""
+    connection = await asyncpg.connect(shared_postgres().url())
+    beside = "SELECT v FROM unnest(ARRAY[1, 2], $1::text::text[]) AS a (n, v) ORDER BY n"
+    try:
+        rows = await connection.fetch(beside, few_texts(values))
+    finally:
+        await connection.close()
+
+    assert [row[0] for row in rows] == values

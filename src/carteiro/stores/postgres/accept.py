@@ -28,7 +28,7 @@ from carteiro.policy.quota import KEY_LIFE_MS, Tally
 from carteiro.stores.columns import in_ms, moment
 from carteiro.stores.door import Door, First
 from carteiro.stores.postgres.database import Database, Session
-from carteiro.stores.postgres.literals import numbers, texts
+from carteiro.stores.postgres.literals import few_texts, numbers, texts
 
 _Recipients = Sequence[RecipientId | None]
 
@@ -216,12 +216,12 @@ def _parameters(new: Sequence[NewMessage], recipients: _Recipients, now: int) ->
         numbers([each.priority for each in new]),
         numbers([each.ttl // MILLISECOND for each in new]),
         texts([each.request_id for each in new]),
-        texts([each.external_id for each in new]),
-        texts(recipients),
-        texts([each.to for each in new]),
-        texts([each.subject for each in new]),
-        texts([each.template_type for each in new]),
-        texts([orjson.dumps(each.tags).decode() if each.tags else None for each in new]),
+        few_texts([each.external_id for each in new]),
+        few_texts(recipients),
+        few_texts([each.to for each in new]),
+        few_texts([each.subject for each in new]),
+        few_texts([each.template_type for each in new]),
+        few_texts([orjson.dumps(each.tags).decode() if each.tags else None for each in new]),
         numbers([now if each.due is None else max(now, in_ms(each.due)) for each in new]),
         texts([each.content for each in new]),
         numbers([event[0] for event in events]),

@@ -58,7 +58,7 @@ class Claims:
         now, idle_ms = rows[0][:2]
         idle_for = None if idle_ms is None else idle_ms * MILLISECOND
         jobs = [row for row in rows if row[2] is not None]
-        known = await self._known([row[2] for row in jobs])
+        known = await self._known(jobs)
         stale = [number for number, row in known.items() if row[_FINISHED_AT] is not None]
         if stale:  # ended while it was being claimed: acknowledged, never sent
             await self._db.fetch("drop_orphans", stale, claim_id)
@@ -68,10 +68,12 @@ class Claims:
         tenants = {row[1] for row in known.values() if row[_HAS_SUPPRESSIONS]}
         return Claimed(await with_suppressed(self._db, leased, tenants, now), idle_for)
 
-    async def _known(self, numbers: Sequence[int]) -> Mapping[int, Any]:
+    async def _known(self, jobs: Sequence[Any]) -> Mapping[int, Any]:
         """The messages that the jobs stand for; a queue may know more than the ledger."""
-        rows = await self._db.fetch("claimed", numbers) if numbers else []
-        return {row[0]: row for row in rows}
+        if not jobs:
+            return {}
+        numbers, tenants = [row[2] for row in jobs], list({row[5] for row in jobs})
+        return {row[0]: row for row in await self._db.fetch("claimed", numbers, tenants)}
 
     async def _recipients(self, ids: set[str]) -> Mapping[str, Recipient]:
         rows = await self._db.fetch("claim_recipients", sorted(ids)) if ids else []

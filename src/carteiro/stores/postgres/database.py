@@ -100,6 +100,7 @@ class Database:
         self._pool: Any = None
         self._ahead_ms = 0  # of the server's clock, before ours
         self._clock_read_at = -_CLOCK_GOOD_FOR_S
+        self._pids: set[int] = set()
 
     async def open(self) -> None:
         """Connect; the schema must be there."""
@@ -113,10 +114,22 @@ class Database:
                 statement_cache_size=512 if prepares else 0,
                 max_inactive_connection_lifetime=300,
                 connection_class=_Connection,
+                init=self._connected if prepares else None,
                 # A pooler refuses it at once, before it would mix up prepared statements.
                 server_settings={_PAUSE: _LONGEST_PAUSE} if prepares else None,
             )
             await self._read_clock()
+
+    async def _connected(self, connection: Any) -> None:  # noqa: ANN401 - asyncpg's
+        self._pids.add(connection.get_server_pid())
+        connection.add_termination_listener(self._disconnected)
+
+    def _disconnected(self, connection: Any) -> None:  # noqa: ANN401 - asyncpg's
+        self._pids.discard(connection.get_server_pid())
+
+    def is_ours(self, pid: int) -> bool:
+        """Whether it is the server's process of a connection of ours; behind a pooler nobody can tell."""
+        return pid in self._pids
 
     async def close(self) -> None:
         """Close what is idle now, and the rest as it comes back."""

@@ -24,10 +24,13 @@ class Messages(NamedTuple):
 
 
 async def forget_messages(
-    session: Session, numbers: Sequence[int], ids: Sequence[MessageId]
+    session: Session, messages: Messages, *, leaves_parts: bool = False
 ) -> None:
-    """Drop messages, given by number and by id, and all beside them but dead letters and idempotency keys."""
-    await session.fetch("forget_messages", numbers, ids)
+    """Drop messages and all beside them but dead letters and idempotency keys.
+
+    ``leaves_parts``: events that are soon dropped with their whole part stay till then; nobody finds them any more.
+    """
+    await session.fetch("forget_messages", *messages, leaves_parts)
 
 
 # --- a recipient
@@ -102,7 +105,7 @@ async def erase_rows(
 ) -> Erased:
     """Drop the rows of messages without jobs; when no message is left recipients, idempotency keys and mails."""
     await session.fetch("erase_beside", messages.ids)
-    await forget_messages(session, *messages)
+    await forget_messages(session, messages)
     gone = len(messages.ids)
     has_messages, _ = await session.first("erase_rest", tenant)
     if has_messages:

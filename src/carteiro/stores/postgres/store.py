@@ -44,9 +44,10 @@ class PostgresStore:
         if not new:
             await self._db.fetch("accept_nothing")
             return []
-        answers = await accept(self._db, new, await self._db.now())
-        self._wake.ring()
-        return answers
+        try:
+            return await accept(self._db, new, await self._db.now())
+        finally:  # whatever we hear of it: it may be committed
+            self._wake.ring()
 
     async def claim(
         self, *, claim_id: ClaimId, kinds: Collection[KindName], limit: int, lease: timedelta

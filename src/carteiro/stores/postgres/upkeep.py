@@ -12,7 +12,7 @@ from carteiro.policy.quota import KEY_LIFE_MS
 from carteiro.ports.upkeep import Pruned
 from carteiro.stores.postgres import ledger
 from carteiro.stores.postgres.database import Database, Session, sql
-from carteiro.stores.postgres.erasing import forget_messages
+from carteiro.stores.postgres.erasing import Messages, forget_messages
 from carteiro.stores.postgres.options import PostgresOptions
 from carteiro.stores.postgres.wake import PostgresWake
 
@@ -48,6 +48,8 @@ class PostgresUpkeep:
         keys: int = await self._db.value("prune_keys", now - KEY_LIFE_MS, limit)
         await self._db.fetch("prune_counts", now)
         await self._db.fetch("prune_suppressions", now, limit)
+        if after is None:
+            await self._tend_events(_before(now, histories), now)
         if bodies is None and histories is None:
             return Pruned(0, 0, None, keys, has_more=keys == limit)
         until = _before(now, bodies), _before(now, histories)
@@ -56,7 +58,14 @@ class PostgresUpkeep:
             page = await session.fetch("prune_find", after or "", limit, *until)
             dropped, forgotten = await _drop_aged(session, page, until)
         end = page[-1][0] if len(page) == limit else None
+        if end is None:  # what was kept by these alone
+            await self._tend_events(until[1], now)
         return Pruned(dropped, forgotten, end, keys, has_more=keys == limit)
+
+    async def _tend_events(self, until: int | None, now: int) -> None:
+        """Make parts ahead and drop those that are over, each in a transaction of its own."""
+        while await self._db.value("tend_events", until, now):
+            pass
 
     async def backup(self, target: Path, progress: Callable[[float], None]) -> None:  # noqa: ARG002 - the port's
         """A server is copied by its own tools: they know its roles, its settings and its replicas."""
@@ -93,7 +102,8 @@ async def _drop_aged(
     histories = await _held(session, [row[1] for row in page if row[3]], histories_until)
     bodies = await _held(session, [row[1] for row in page if row[2] and not row[3]], bodies_until)
     if histories:
-        await forget_messages(session, list(histories), list(histories.values()))
+        aged = Messages(list(histories), list(histories.values()))
+        await forget_messages(session, aged, leaves_parts=True)
     dropped = 0
     if bodies:
         dropped = await session.value("prune_contents", list(bodies), list(bodies.values()))

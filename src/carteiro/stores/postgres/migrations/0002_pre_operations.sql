@@ -334,6 +334,7 @@ AS $$
 #variable_conflict use_column
 DECLARE
     c_far CONSTANT bigint := 4611686018427387904;
+    v_seen pg_snapshot;
     v_now bigint;
     v_until bigint;
     v_batch integer := p_batch;
@@ -364,29 +365,29 @@ DECLARE
     k_done boolean[] := array_fill(false, ARRAY[cardinality(p_kinds)]);
     k_front integer[] := array_fill(NULL::integer, ARRAY[cardinality(p_kinds)]); -- its next seat that had no turn yet
     -- seats, in the order in which they were looked up; s_after: the next of its kind
-    s_count integer := 0; s_tid tid[] := '{}';
-    s_k integer[] := '{}'; s_t integer[] := '{}'; s_after integer[] := '{}';
-    s_vt bigint[] := '{}'; s_last bigint[] := '{}'; s_consecutive bigint[] := '{}'; s_processed bigint[] := '{}';
-    s_rank bigint[] := '{}'; s_id text[] := '{}'; -- its last job that was taken, or where its jobs begin
-    s_next integer[] := '{}'; s_end integer[] := '{}'; s_more boolean[] := '{}'; -- its first jobs in b_; whether it has more
-    s_due_from bigint[] := '{}';
-    s_due boolean[] := '{}'; s_readied boolean[] := '{}'; s_again boolean[] := '{}';
-    s_served integer[] := '{}'; s_alarm bigint[] := '{}'; s_capped boolean[] := '{}'; s_idle boolean[] := '{}';
-    s_moved boolean[] := '{}';
+    s_count integer := 0; s_tid tid[];
+    s_k integer[]; s_t integer[]; s_after integer[];
+    s_vt bigint[]; s_last bigint[]; s_consecutive bigint[]; s_processed bigint[];
+    s_rank bigint[]; s_id text[]; -- its last job that was taken, or where its jobs begin
+    s_next integer[]; s_end integer[]; s_more boolean[]; -- its first jobs in b_; whether it has more
+    s_due_from bigint[];
+    s_due boolean[]; s_readied boolean[]; s_again boolean[];
+    s_served integer[]; s_alarm bigint[]; s_capped boolean[]; s_idle boolean[];
+    s_moved boolean[];
     -- seats that had a turn and stay in the ring, from r_first to r_last in the order of their next turns
     v_ring integer[] := '{}'; r_first integer := 1; r_last integer := 0;
     v_line integer[] := '{}';  -- without turns: seats that may have a job
     -- tenants
     t_count integer := 0;
-    t_id text[] := '{}'; t_stride bigint[] := '{}'; t_cap integer[] := '{}'; t_interval bigint[] := '{}';
-    t_burst bigint[] := '{}'; t_next bigint[] := '{}'; t_held boolean[] := '{}';
-    t_preset text[] := '{}'; t_flight integer[] := '{}'; t_over bigint[] := '{}'; t_drew boolean[] := '{}';
+    t_id text[]; t_stride bigint[]; t_cap integer[]; t_interval bigint[];
+    t_burst bigint[]; t_next bigint[]; t_held boolean[];
+    t_preset text[]; t_flight integer[]; t_over bigint[]; t_drew boolean[];
     -- the first jobs of the seats, as far as they were looked up
     b_no bigint[] := '{}'; b_id text[] := '{}'; b_rank bigint[] := '{}';
     b_claims integer[] := '{}'; b_tid tid[] := '{}'; h_seat integer[]; v_looked integer; v_taken text[];
     v_claims integer := 0; -- the most claims of any of them
     -- turns: whose, and where in b_ its jobs are; then the jobs
-    u_count integer := 0; u_seat integer[] := '{}'; u_first integer[] := '{}'; u_last integer[] := '{}';
+    u_count integer := 0; u_seat integer[]; u_first integer[]; u_last integer[];
     j_seat integer[]; j_no bigint[]; j_id text[]; j_rank bigint[]; j_claims integer[]; j_tid tid[]; j_leased bigint[];
     v_first bigint;
     -- one turn
@@ -395,9 +396,9 @@ DECLARE
     v_row record; v_due record;
 BEGIN
     PERFORM set_config('synchronous_commit', 'off', true); -- a lost claim is harmless: no need to wait for the disk
-    PERFORM carteiro.lock_ring();
+    SELECT r.seen INTO v_seen FROM carteiro.ring AS r ORDER BY r.n DESC LIMIT 1 FOR UPDATE; -- as `lock_ring`
     v_now := coalesce(p_now, carteiro.now_ms());
-    IF carteiro.is_restored() THEN -- while we were connected
+    IF pg_snapshot_xmax(v_seen) > pg_snapshot_xmax(pg_current_snapshot()) THEN -- restored while we were connected
         PERFORM carteiro.rebuild_ring(v_now);
     END IF;
 
@@ -578,8 +579,8 @@ BEGIN
                 END LOOP;
                 k_done[v_k] := v_n < v_size;
                 CONTINUE WHEN v_n = 0;
-                -- Their first jobs, as many as they are likely to be given, and one more.
-                v_looked := greatest(v_batch, (p_limit - v_got + v_n - 1) / v_n) + 1;
+                -- Their first jobs, as many as they are likely to be given in whole turns, and one more.
+                v_looked := ((p_limit - v_got + v_n - 1) / v_n + v_batch - 1) / v_batch * v_batch + 1;
                 v_i := cardinality(b_no);
                 SELECT array_agg(h.seat), b_no || array_agg(h.message_no),
                     b_id || array_agg(h.id), b_rank || array_agg(h.rank), b_claims || array_agg(h.claims),
@@ -839,7 +840,8 @@ BEGIN
             INSERT INTO carteiro.leased (message_no, id, kind, tenant, rank, parked_until, claim_id, claims)
             SELECT j.no, j.id, p_kinds[s_k[j.seat]], t_id[s_t[j.seat]], j.rank, v_until, p_claim, j.claims + 1
             FROM unnest(j_no, j_id, j_rank, j_claims, j_seat) AS j (no, id, rank, claims, seat)
-            ON CONFLICT (message_no) DO NOTHING -- whoever has it has it
+            -- Whoever has it has it. Only claim adds leases, and only one at a time: nobody comes in between.
+            WHERE NOT EXISTS (SELECT FROM carteiro.leased AS l WHERE l.message_no = j.no OFFSET 0)
             RETURNING message_no
         )
         SELECT array_agg(l.message_no) INTO j_leased FROM leased AS l;
@@ -1393,10 +1395,12 @@ BEGIN
         SELECT a.tenant, a.kind, carteiro.rank(a.priority, a.due_at), a.id, a.no
         FROM unnest(v_no, p_id, p_tenant, p_kind, p_priority, p_due_at) AS a (no, id, tenant, kind, priority, due_at)
         WHERE a.due_at <= p_now AND (v_all OR a.no = ANY (v_new));
-        INSERT INTO carteiro.delayed (message_no, id, kind, tenant, rank, parked_until)
-        SELECT a.no, a.id, a.kind, a.tenant, carteiro.rank(a.priority, a.due_at), a.due_at
-        FROM unnest(v_no, p_id, p_tenant, p_kind, p_priority, p_due_at) AS a (no, id, tenant, kind, priority, due_at)
-        WHERE a.due_at > p_now AND (v_all OR a.no = ANY (v_new));
+        IF p_now < ANY (p_due_at) THEN
+            INSERT INTO carteiro.delayed (message_no, id, kind, tenant, rank, parked_until)
+            SELECT a.no, a.id, a.kind, a.tenant, carteiro.rank(a.priority, a.due_at), a.due_at
+            FROM unnest(v_no, p_id, p_tenant, p_kind, p_priority, p_due_at) AS a (no, id, tenant, kind, priority, due_at)
+            WHERE a.due_at > p_now AND (v_all OR a.no = ANY (v_new));
+        END IF;
         INSERT INTO carteiro.notes (kind, tenant, jobs, wake_at, rank)
         SELECT a.kind, a.tenant, count(*), min(CASE WHEN a.due_at <= p_now THEN least(a.due_at, v_here) ELSE a.due_at END),
             min(CASE WHEN a.due_at <= p_now THEN carteiro.rank(a.priority, a.due_at) END)

@@ -1,4 +1,9 @@
 -- What claimed messages are and say: see the function of that name; then whether their tenant has suppressions.
--- $1 numbers
-SELECT c.*, EXISTS (SELECT FROM carteiro.suppressions AS s WHERE s.tenant = c.o_tenant)
+-- $1 numbers; $2 tenants, each once
+SELECT
+    c.*,
+    c.o_tenant = ANY (ARRAY(
+        SELECT t.id FROM unnest($2::text[]) AS t (id)
+        WHERE EXISTS (SELECT FROM carteiro.suppressions AS s WHERE s.tenant = t.id)
+    ))
 FROM carteiro.claimed($1) AS c;

@@ -1,0 +1,144 @@
+-- Events lie in parts, each of a range of messages, so that those of messages that are all gone are dropped as one table:
+-- no dead rows, nothing to vacuum. What no part is for lies in `events_rest`: an insert never fails.
+
+CREATE TABLE carteiro.event_parts (
+    from_no bigint PRIMARY KEY,           -- its table is events_{from_no}
+    to_no bigint NOT NULL,                -- the first number that is not in it
+    opened_at bigint,                     -- when its first message was accepted
+    filled_at bigint                      -- when its last one was
+);
+
+-- Whether events are left for their part to be dropped with: of parts that were filled soon, so that nothing is kept much
+-- longer than it should be.
+CREATE FUNCTION carteiro.is_dropped_whole(part carteiro.event_parts) RETURNS boolean
+LANGUAGE sql IMMUTABLE
+AS $$ SELECT coalesce(part.filled_at - part.opened_at <= 172800000, false) $$; -- two days
+
+-- The table as it was becomes the first part; views are made anew, for they know it by more than its name.
+DO $$
+DECLARE
+    v_end bigint := (SELECT last_value FROM carteiro.message_no) + 500000;
+    v_next bigint := nextval(pg_get_serial_sequence('carteiro.events', 'id'));
+    v_views text[] := ARRAY(
+        SELECT DISTINCT format(
+            'CREATE OR REPLACE VIEW %s %s AS %s', c.oid::regclass,
+            'WITH (' || array_to_string(c.reloptions, ', ') || ')', pg_get_viewdef(c.oid)
+        )
+        FROM pg_depend AS d
+        JOIN pg_rewrite AS r ON r.oid = d.objid AND d.classid = 'pg_rewrite'::regclass
+        JOIN pg_class AS c ON c.oid = r.ev_class
+        WHERE d.refobjid = 'carteiro.events'::regclass AND c.relkind = 'v'
+    );
+    v_view text;
+BEGIN
+    ALTER TABLE carteiro.events RENAME TO events_0;
+    ALTER TABLE carteiro.events_0 ALTER COLUMN id DROP IDENTITY;
+    ALTER INDEX carteiro.events_of_message RENAME TO events_0_of_message;
+    EXECUTE format('CREATE SEQUENCE carteiro.event_id START %s', v_next);
+    CREATE TABLE carteiro.events (
+        id bigint NOT NULL DEFAULT nextval('carteiro.event_id'),
+        message_no bigint NOT NULL,
+        type text NOT NULL,
+        metadata json NOT NULL,
+        created_at bigint NOT NULL
+    ) PARTITION BY RANGE (message_no);
+    ALTER SEQUENCE carteiro.event_id OWNED BY carteiro.events.id;
+    CREATE INDEX events_of_message ON carteiro.events (message_no, id);
+    EXECUTE format(
+        'ALTER TABLE carteiro.events ATTACH PARTITION carteiro.events_0 FOR VALUES FROM (MINVALUE) TO (%s)', v_end
+    );
+    INSERT INTO carteiro.event_parts (from_no, to_no) VALUES (0, v_end);
+    CREATE TABLE carteiro.events_rest PARTITION OF carteiro.events DEFAULT;
+    FOREACH v_view IN ARRAY v_views LOOP
+        EXECUTE v_view;
+    END LOOP;
+END
+$$;
+
+-- Makes parts for the messages up to a number. Numbers that were given out already have their events in the rest: a part
+-- begins well behind them. Only what is in the rest is locked, and looked through: `lock_not_available` or
+-- `check_violation` if somebody is at it just now.
+CREATE FUNCTION carteiro.part_events(p_up_to bigint, p_width bigint) RETURNS void
+LANGUAGE plpgsql
+SET lock_timeout = '100ms'
+AS $$
+DECLARE
+    v_from bigint;
+BEGIN
+    LOOP
+        SELECT CASE WHEN s.last_value < p.to_no THEN p.to_no ELSE s.last_value + 100000 END INTO v_from
+        FROM (SELECT max(e.to_no) AS to_no FROM carteiro.event_parts AS e) AS p, carteiro.message_no AS s;
+        EXIT WHEN v_from > p_up_to;
+        EXECUTE format('CREATE TABLE carteiro.events_%s (LIKE carteiro.events INCLUDING DEFAULTS)', v_from);
+        EXECUTE format(
+            'ALTER TABLE carteiro.events ATTACH PARTITION carteiro.events_%1$s FOR VALUES FROM (%1$s) TO (%2$s)',
+            v_from, v_from + p_width
+        );
+        INSERT INTO carteiro.event_parts (from_no, to_no) VALUES (v_from, v_from + p_width);
+    END LOOP;
+END
+$$;
+
+-- Makes parts ahead, a day's messages each, and drops at most one whose messages are all gone; true if it did. A few that
+-- keep a part much longer than the others (p_until: what finished until then is gone) are carried over to the rest. Nobody
+-- waits long for it: what is in use is left for the next time.
+CREATE FUNCTION carteiro.tend_events(p_until bigint, p_now bigint) RETURNS boolean
+LANGUAGE plpgsql
+SET lock_timeout = '100ms' SET enable_seqscan = off SET jit = off
+AS $$
+DECLARE
+    c_day CONSTANT bigint := 86400000;
+    c_few CONSTANT integer := 1000;
+    c_rest CONSTANT bigint := 268435456; -- bytes that can be looked through while others wait
+    v_last bigint := (SELECT s.last_value FROM carteiro.message_no AS s);
+    v_width bigint;
+    v_part carteiro.event_parts;
+    v_left bigint[];
+BEGIN
+    IF NOT pg_try_advisory_xact_lock(hashtextextended('carteiro.tend_events', 0)) THEN
+        RETURN false;
+    END IF;
+    UPDATE carteiro.event_parts AS p
+    SET opened_at = (SELECT m.created_at FROM carteiro.messages AS m WHERE m.no >= p.from_no ORDER BY m.no LIMIT 1)
+    WHERE p.opened_at IS NULL AND p.from_no <= v_last;
+    UPDATE carteiro.event_parts AS p
+    SET filled_at = (SELECT m.created_at FROM carteiro.messages AS m WHERE m.no < p.to_no ORDER BY m.no DESC LIMIT 1)
+    WHERE p.filled_at IS NULL AND p.to_no <= v_last;
+
+    SELECT greatest(500000, v_last - m.no) INTO v_width
+    FROM carteiro.messages AS m WHERE m.created_at >= p_now - c_day ORDER BY m.created_at, m.no LIMIT 1;
+    v_width := coalesce(v_width, 500000);
+    IF pg_table_size('carteiro.events_rest') <= c_rest THEN
+        BEGIN
+            PERFORM carteiro.part_events(v_last + greatest(2000000, v_width), v_width);
+        EXCEPTION WHEN lock_not_available OR check_violation THEN
+            NULL;
+        END;
+    END IF;
+
+    FOR v_part IN
+        SELECT * FROM carteiro.event_parts AS p WHERE carteiro.is_dropped_whole(p) AND p_until IS NOT NULL
+        ORDER BY p.from_no
+    LOOP
+        v_left := ARRAY(
+            SELECT e.message_no FROM carteiro.entries AS e
+            WHERE e.message_no >= v_part.from_no AND e.message_no < v_part.to_no
+            LIMIT c_few + 1
+        );
+        CONTINUE WHEN cardinality(v_left) > c_few
+            OR (cardinality(v_left) > 0 AND v_part.filled_at > p_until - 2 * c_day);
+        BEGIN
+            EXECUTE format('ALTER TABLE carteiro.events DETACH PARTITION carteiro.events_%s', v_part.from_no);
+            EXECUTE format(
+                'INSERT INTO carteiro.events SELECT * FROM carteiro.events_%s WHERE message_no = ANY ($1)', v_part.from_no
+            ) USING v_left;
+            EXECUTE format('DROP TABLE carteiro.events_%s', v_part.from_no);
+            DELETE FROM carteiro.event_parts AS p WHERE p.from_no = v_part.from_no;
+            RETURN true;
+        EXCEPTION WHEN lock_not_available THEN
+            RETURN false;
+        END;
+    END LOOP;
+    RETURN false;
+END
+$$;

@@ -1,0 +1,46 @@
+"""The bell on Postgres: others are heard, and what we did ourselves is not looked for twice."""
+
+from collections.abc import AsyncIterator, Iterator
+from datetime import timedelta
+
+import psycopg
+import pytest
+
+from carteiro.ports import Backend
+from carteiro.stores.postgres import PostgresOptions, migrate, open_postgres
+from support.builders import ACME, a_message, tenants_named
+from support.shared_servers import shared_postgres
+from support.steps import accepted
+
+_PATIENCE = timedelta(seconds=30)
+
+
+@pytest.fixture
+def url() -> Iterator[str]:
+    """An empty database with the schema."""
+    with shared_postgres().a_database(migrate) as made:
+        yield made
+
+
+@pytest.fixture
+async def backend(url: str) -> AsyncIterator[Backend]:
+    """A store that listens."""
+    async with open_postgres(url, PostgresOptions()) as opened:
+        await opened.tenants.define(tenants_named([ACME]))
+        await opened.wake.wait(_PATIENCE, since=opened.wake.rings())  # rung when it can hear
+        yield opened
+
+
+async def test_what_we_accept_rings_once(backend: Backend, url: str) -> None:
+    """Here, at once; when the server tells us of it we have looked already. Another's is heard after it."""
+    before = backend.wake.rings()
+    await accepted(backend.store, a_message())
+    at_once = backend.wake.rings()
+
+    with psycopg.connect(url, autocommit=True) as other:
+        other.execute("NOTIFY carteiro")
+    is_heard = await backend.wake.wait(_PATIENCE, since=at_once)
+
+    assert at_once == before + 1
+    assert is_heard
+    assert backend.wake.rings() == at_once + 1
