@@ -156,6 +156,39 @@ async def test_what_is_left_of_a_part_is_carried_over(
     assert _events(url, "events_rest") == len(timeline) == _events(url)
 
 
+async def test_what_many_others_keep_goes_row_by_row_in_the_end(
+    backend: Backend, url: str, clock: StoreClock
+) -> None:
+    """Events of messages that are gone are not kept for as long as others stay."""
+    await _all_sent(backend)
+    waiting = await accepted(backend.store, *(a_message(ACME) for _ in range(1001)))
+    _fill_part(url)
+    clock.advance(_DAY)
+    await _pruned(backend)
+    before = _events(url)
+    clock.advance(3 * _DAY)
+
+    await _pruned(backend)
+
+    assert before != len(waiting)
+    assert _events(url) == len(waiting)
+    assert 0 in _parts(url)
+
+
+async def test_a_part_that_was_pruned_row_by_row_goes_when_it_is_empty(
+    backend: Backend, url: str, clock: StoreClock
+) -> None:
+    """Or a database that grows slowly would have more and more of them."""
+    await _all_sent(backend)
+    clock.advance(_DAY)
+    await _pruned(backend)
+    _fill_part(url)
+
+    await _pruned(backend)
+
+    assert 0 not in _parts(url)
+
+
 async def test_nobody_waits_for_a_part_that_is_in_use(
     backend: Backend, url: str, clock: StoreClock
 ) -> None:

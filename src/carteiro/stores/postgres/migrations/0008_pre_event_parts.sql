@@ -79,7 +79,29 @@ BEGIN
 END
 $$;
 
--- Makes parts ahead, a day's messages each, and drops at most one whose messages are all gone; true if it did. A few that
+-- Deletes some events of messages that are gone, from a part that many others keep; when there are none left, the part is one
+-- that is pruned row by row.
+CREATE FUNCTION carteiro.forget_orphans(p_part bigint) RETURNS boolean
+LANGUAGE plpgsql
+AS $$
+DECLARE
+    c_some CONSTANT integer := 1000; -- messages
+    v_gone bigint;
+BEGIN
+    EXECUTE format(
+        'DELETE FROM carteiro.events_%1$s AS d WHERE d.message_no IN ('
+        'SELECT DISTINCT e.message_no FROM carteiro.events_%1$s AS e WHERE NOT EXISTS ('
+        'SELECT FROM carteiro.entries AS n WHERE n.message_no = e.message_no) LIMIT %2$s)', p_part, c_some
+    );
+    GET DIAGNOSTICS v_gone = ROW_COUNT;
+    IF v_gone = 0 THEN
+        UPDATE carteiro.event_parts AS p SET opened_at = 0 WHERE p.from_no = p_part;
+    END IF;
+    RETURN true;
+END
+$$;
+
+-- Makes parts ahead, a day's messages each, and drops at most one whose messages are all gone; true if there may be more to do. A few that
 -- keep a part much longer than the others (p_until: what finished until then is gone) are carried over to the rest. Nobody
 -- waits long for it: what is in use is left for the next time.
 CREATE FUNCTION carteiro.tend_events(p_until bigint, p_now bigint) RETURNS boolean
@@ -102,7 +124,9 @@ BEGIN
     SET opened_at = (SELECT m.created_at FROM carteiro.messages AS m WHERE m.no >= p.from_no ORDER BY m.no LIMIT 1)
     WHERE p.opened_at IS NULL AND p.from_no <= v_last;
     UPDATE carteiro.event_parts AS p
-    SET filled_at = (SELECT m.created_at FROM carteiro.messages AS m WHERE m.no < p.to_no ORDER BY m.no DESC LIMIT 1)
+    SET filled_at = coalesce(
+        (SELECT m.created_at FROM carteiro.messages AS m WHERE m.no < p.to_no ORDER BY m.no DESC LIMIT 1), p_now
+    )
     WHERE p.filled_at IS NULL AND p.to_no <= v_last;
 
     SELECT greatest(500000, v_last - m.no) INTO v_width
@@ -117,7 +141,7 @@ BEGIN
     END IF;
 
     FOR v_part IN
-        SELECT * FROM carteiro.event_parts AS p WHERE carteiro.is_dropped_whole(p) AND p_until IS NOT NULL
+        SELECT * FROM carteiro.event_parts AS p WHERE p.filled_at IS NOT NULL AND p_until IS NOT NULL
         ORDER BY p.from_no
     LOOP
         v_left := ARRAY(
@@ -125,8 +149,11 @@ BEGIN
             WHERE e.message_no >= v_part.from_no AND e.message_no < v_part.to_no
             LIMIT c_few + 1
         );
-        CONTINUE WHEN cardinality(v_left) > c_few
-            OR (cardinality(v_left) > 0 AND v_part.filled_at > p_until - 2 * c_day);
+        CONTINUE WHEN cardinality(v_left) > 0
+            AND (NOT carteiro.is_dropped_whole(v_part) OR v_part.filled_at > p_until - 2 * c_day);
+        IF cardinality(v_left) > c_few THEN
+            RETURN carteiro.forget_orphans(v_part.from_no);
+        END IF;
         BEGIN
             EXECUTE format('ALTER TABLE carteiro.events DETACH PARTITION carteiro.events_%s', v_part.from_no);
             EXECUTE format(
