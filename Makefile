@@ -63,9 +63,9 @@ types: .venv/ready
 fast-tests: .venv/ready
 	$(BIN)/pytest -n 3 --ignore tests/end_to_end $(ARGS)
 
-# Two at a time: these start, kill and wait for real processes, and mostly wait. More would make them wait for each other.
+# These start, kill and wait for real processes: mostly they wait. More at a time would wait for each other.
 slow-tests: .venv/ready
-	$(BIN)/pytest -n 2 tests/end_to_end $(ARGS)
+	$(BIN)/pytest -n 3 tests/end_to_end $(ARGS)
 
 cover: .venv/ready ## branch coverage of the fast tests; model, policy, path and ports must have all
 	$(BIN)/pytest -n 2 --ignore tests/end_to_end --cov $(ARGS)
