@@ -47,7 +47,9 @@ def write_all() -> None:
     why = {"type": "token=hunter22", "why": "https://me:hunter22@api.example/"}
     events.ticket_failed(death.ticket, failures=1, after=timedelta(seconds=1), **why)
     events.ticket_held(death)
-    events.ticket_outage_began("BUILD")
+    events.ticket_outage_began("BUILD", error_type="token=hunter22", why="token=hunter22")
+    events.ticket_not_charged(death.ticket, **why)
+    events.tickets_started(topic="tickets", group="workers", types=["BUILD"], dlq_topic="dlq")
     events.ticket_outage_ended("BUILD")
     events.partitions_assigned([("execution.tickets", 0)])
     events.partitions_revoked([("execution.tickets", 0)])

@@ -421,6 +421,26 @@ async def test_a_log_whose_broker_is_away_can_be_stopped(mortal: KafkaServer) ->
 # --- its end ----------------------------------------------------------------------------------
 
 
+async def test_what_ends_late_at_a_stop_is_committed(broker: Broker) -> None:
+    """However long the keeper takes, it is a member till then: a member that is silent is soon taken for dead."""
+    topic = TicketTopic(broker)
+    topic.put(*tickets(3))
+    part = (topic.name, 0)
+    async with a_member(topic, session_timeout_ms=6000) as member:
+        heard = member.listener
+        await until(lambda: len(heard.records) == 3)
+        heard.to_commit[part] = Commit(part, 3, "")
+        heard.may_leave.clear()
+        member.log.stop()
+        await heard.leaving.wait()
+        await asyncio.sleep(9)  # longer than a silent member is waited for
+        assert await member.log.commit([Commit(part, 2, "")])
+        heard.may_leave.set()
+        await member.running
+        assert heard.revoked_parts == [part]
+    assert topic.committed() == [3]
+
+
 async def test_a_broker_that_hangs_is_left_when_it_is_to_stop(
     mortal: KafkaServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

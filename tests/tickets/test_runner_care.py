@@ -8,6 +8,7 @@ from datetime import timedelta
 import pytest
 
 from carteiro.tickets.health import FEWEST_FAILED
+from carteiro.tickets.notes import read_notes
 from carteiro.tickets.runner import HandlersGoOn
 from carteiro.tickets.ticket import Ticket
 from support.memory_lane import MemoryLane, ids
@@ -304,3 +305,69 @@ async def test_who_cannot_commit_does_not_read_on_for_ever() -> None:
         assert len(lane.done) <= 300
         lane.log.refuses_commits = False
         await lane.until(lambda: lane.log.committed == 1000)
+
+
+async def test_a_second_signal_waits_for_nothing_and_keeps_what_has_ended(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Not even for a handler that takes no notice."""
+    monkeypatch.setattr("carteiro.tickets.runner._FAREWELL", timedelta(milliseconds=10))
+    lane = MemoryLane(drain_ms=60_000)
+    lane.log.put("deaf")
+    lane.log.put("good")
+    deaf, may_end = Deaf(), asyncio.Event()
+
+    async def handle(ticket: Ticket) -> None:
+        if ticket.id == "deaf":
+            await deaf(ticket)
+        await may_end.wait()
+
+    lane.function = handle
+    runner = lane.runner()
+    running = asyncio.create_task(runner.run())
+    await lane.until(lambda: runner.lines[0].running == 2)
+    runner.stop()
+    may_end.set()
+    await lane.until(lambda: runner.lines[0].running == 1)
+    runner.stop_now()
+    with pytest.raises(HandlersGoOn):
+        await running
+    noted = read_notes(lane.log.commits[TOPIC, 0].notes)
+    assert noted is not None
+    assert [noted.is_done(each) for each in (0, 1)] == [False, True]
+    deaf.may_end.set()
+    with suppress(asyncio.CancelledError):
+        await asyncio.gather(*(each.task for each in runner._hands._hands if each.task))
+
+
+async def test_what_ends_while_others_are_waited_for_is_committed() -> None:
+    """Whoever kills the process then loses nothing of it."""
+    lane = MemoryLane(drain_ms=60_000)
+    lane.log.put("good")
+    lane.log.put("slow")
+    for id in ("good", "slow"):
+        lane.gates[id] = asyncio.Event()
+    async with lane.working() as runner:
+        await lane.until(lambda: lane.under_way == 2)
+        runner.stop()
+        lane.gates["good"].set()
+        await lane.until(lambda: lane.log.committed == 1)
+        lane.gates["slow"].set()
+    assert lane.log.committed == 2
+
+
+async def test_a_type_goes_on_after_an_outage_though_nothing_else_happens() -> None:
+    """No other ticket comes, nobody else calls a hand."""
+    lane = MemoryLane()
+    lane.is_out = True
+    for id in ids("t", 2 * FEWEST_FAILED):
+        lane.log.put(id)
+    async with lane.working() as runner:
+        await lane.until(lambda: runner.lines[0].health.is_out)
+        failed = len(lane.runs)
+        await lane.until(lambda: len(lane.runs) > failed)
+        lane.is_out = False
+        await lane.until(lambda: lane.log.committed == 2 * FEWEST_FAILED)
+    assert not lane.graves.deaths
+    total = f'carteiro_tickets_failed_total{{task_type="BUILD"}} {len(lane.runs) - len(lane.done)}'
+    assert total.encode() in lane.metrics.page()

@@ -94,7 +94,7 @@ class Committing:
             await asyncio.sleep(_SHORTEST_PAUSE_S)
 
     async def _commit(self) -> None:
-        partitions = [each for each in self._partitions.values() if each.is_open]
+        partitions = [each for each in self._partitions.values() if each.is_live]
         commits = commits_of(partitions)
         if commits and await self._log.commit(commits):
             for commit in commits:

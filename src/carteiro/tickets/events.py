@@ -113,6 +113,12 @@ def redis_away(address: str, why: str) -> None:
     event(Level.WARN, said, "redis_away", fields)
 
 
+def tickets_started(*, topic: str, group: str, types: Sequence[TaskType], dlq_topic: str) -> None:
+    """Tell that a worker has begun, and with what."""
+    fields = {"topic": topic, "group": group, "taskTypes": [*types], "dlqTopic": dlq_topic}
+    event(Level.INFO, "Works on tickets", "tickets_started", fields)
+
+
 def handlers_go_on(said: str) -> None:
     """Tell that the process ends though handlers are under way, and why that is so."""
     event(Level.ERROR, said, "handlers_go_on", {})
@@ -178,10 +184,18 @@ def ticket_held(death: Death) -> None:
     event(Level.ERROR, said, "ticket_held", _of(death))
 
 
-def ticket_outage_began(type: TaskType) -> None:
+def ticket_not_charged(ticket: Ticket | Unreadable, *, type: str, why: str) -> None:
+    """Tell that a ticket failed in an outage."""
+    said = "Ticket failed with the others of its type: it is tried again when the type goes on, and not charged"
+    fields = _named(ticket) | {"errorType": _shown(type), "errorReason": _shown(why)}
+    event(Level.WARN, said, "ticket_not_charged", fields)
+
+
+def ticket_outage_began(type: TaskType, *, error_type: str, why: str) -> None:
     """Tell that what a type needs seems to be away."""
     said = "Most tickets of a type fail: it pauses, no attempt is charged, and one is tried now and then"
-    event(Level.ERROR, said, "ticket_outage_began", {"taskType": type})
+    fields = {"taskType": type, "errorType": _shown(error_type), "errorReason": _shown(why)}
+    event(Level.ERROR, said, "ticket_outage_began", fields)
 
 
 def ticket_outage_ended(type: TaskType) -> None:

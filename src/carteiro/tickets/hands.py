@@ -129,8 +129,6 @@ class Hands:
             await self._handle(hand, work, line, now)
             if self._drains:
                 self._put_down.set()
-            if not line.health.is_perfect and line.ready:
-                self._look_after(line)
             taken += 1
             if taken % _BREATH == 0:
                 self._look_around()
@@ -189,12 +187,6 @@ class Hands:
             return OutOfTime(f"it took longer than {line.time_limit:g} s")
         return error
 
-    def _look_after(self, line: Line) -> None:
-        """While there is an outage nobody else calls a hand when the next trial may be made."""
-        if line.health.is_out:
-            wait = line.health.wait(time.monotonic())
-            asyncio.get_running_loop().call_later(wait, self.wake)
-
     async def _rest(self) -> None:
         woken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._idle.append(woken)
@@ -202,7 +194,10 @@ class Hands:
         self._is_waking = False
 
     async def _watch_the_clock(self) -> None:
-        """Cancel what takes too long. One look at all of them now and then is cheaper than a timer for each."""
+        """Cancel what takes too long. One look at all of them now and then is cheaper than a timer for each.
+
+        While there is an outage nobody else calls a hand when the next trial may be made.
+        """
         limits = [line.time_limit for line in self._lanes.lines.values()]
         pause = min(_LONGEST_LATENESS_S, *limits)
         while True:
@@ -211,3 +206,5 @@ class Hands:
             for hand in self._hands:
                 if hand.is_running and hand.late_at <= now:
                     hand.interrupt(now)
+            if self._lanes.are_ready:
+                self.wake()

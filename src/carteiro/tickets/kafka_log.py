@@ -162,7 +162,7 @@ class _Member:
         errands: "SimpleQueue[Callable[[], None]]",
     ) -> None:
         self.ends: dict[Part, int] = {}
-        self.is_telling = False  # it waits for the keeper, not for a broker
+        self._told: Future[Any] | None = None
         self.alone_s = 0.0  # for how long it has waited for a broker since it was to stop
         self._parts: set[Part] = set()  # that the keeper has
         self._is_abandoned = False
@@ -187,9 +187,15 @@ class _Member:
                 self._bring(self._records())
                 self._run_errands()
                 self._look_around()
+            self._part()
         finally:
             self._consumer.close()  # revokes what is left
             self._run_errands()  # whoever waits for one learns that it is too late
+
+    @property
+    def is_telling(self) -> bool:
+        """Whether it waits for the keeper, and not for a broker."""
+        return self._told is not None and not self._told.done()
 
     async def abandoned(self) -> None:
         """The thread hangs, and is left to itself: the keeper lets go, and what was to be committed is read again."""
@@ -199,6 +205,20 @@ class _Member:
     def _run_errands(self) -> None:
         while not self._errands.empty():
             self._errands.get()()
+
+    def _part(self) -> None:
+        """Have the keeper let go of all, still a member: one that is being closed is soon taken for dead."""
+        parts = [*self._parts]
+        if not parts:
+            return
+        _steer(self._consumer.pause, parts)
+        told = self._begin_to_tell(self._keeper.revoked(parts))
+        while not told.done():
+            self._consumer.poll(_POLL_S)  # what was on its way is read again by somebody
+            self._bring([])
+            self._run_errands()
+        self._parts.clear()
+        self._commit_last(told.result())
 
     def _look_around(self) -> None:
         if (now := time.monotonic()) >= self._look_at:
@@ -272,13 +292,18 @@ class _Member:
         return parts
 
     def _revoked(self, _: Consumer, parts: list[TopicPartition]) -> None:
-        commits = self._tell(self._keeper.revoked([_part(each) for each in parts]))
-        self._parts -= {_part(each) for each in parts}
+        ours = [part for each in parts if (part := _part(each)) in self._parts]
+        if ours:
+            commits = self._tell(self._keeper.revoked(ours))
+            self._parts -= set(ours)
+            self._commit_last(commits)
+        self._consumer.incremental_unassign(parts)
+
+    def _commit_last(self, commits: Sequence[Commit]) -> None:
         self._run_errands()  # commits that were asked for before must not come after the last ones
         if commits and not self._waits.is_away:
             with suppress(KafkaException):  # then it is read again
                 _commit(self._consumer, commits)
-        self._consumer.incremental_unassign(parts)
 
     def _lost(self, _: Consumer, parts: list[TopicPartition]) -> None:
         self._tell(self._keeper.lost([_part(each) for each in parts]))
@@ -287,14 +312,14 @@ class _Member:
             self._consumer.incremental_unassign(parts)
 
     def _tell(self, told: Coroutine[Any, Any, _T]) -> _T:
+        return self._begin_to_tell(told).result()
+
+    def _begin_to_tell(self, told: Coroutine[Any, Any, _T]) -> "Future[_T]":
         if self._is_abandoned:
             told.close()
             raise RuntimeError("nobody listens any more")
-        self.is_telling = True
-        try:
-            return asyncio.run_coroutine_threadsafe(told, self._loop).result()
-        finally:
-            self.is_telling = False
+        self._told = telling = asyncio.run_coroutine_threadsafe(told, self._loop)
+        return telling
 
 
 def _in_a_thread(work: Callable[[], None]) -> "asyncio.Future[None]":

@@ -64,6 +64,7 @@ class Runner:
         self._counter = counter
         self._watch = watch
         self._grace = settings.drain
+        self._is_urgent = asyncio.Event()
         self._read_ahead = furthest(settings) + _OVERSHOOT
         self._chance = random.Random().random  # noqa: S311 - jitter, not a secret
         self._partitions: dict[Part, Partition] = {}
@@ -116,7 +117,8 @@ class Runner:
         left = set(helpers)
         for each in self._hands.dismissed(helpers):
             each.cancel()
-        _, left = await asyncio.wait(left, timeout=_CLEANING_UP.total_seconds())
+        patience = timedelta(0) if self._is_urgent.is_set() else _CLEANING_UP
+        _, left = await asyncio.wait(left, timeout=patience.total_seconds())
         for _ in range(_FAREWELLS):
             if not left:
                 break
@@ -131,7 +133,7 @@ class Runner:
 
     def stop_now(self) -> None:
         """Do not wait for what is under way, either: it is read again."""
-        self._grace = timedelta(0)
+        self._is_urgent.set()
         for partition in self._partitions.values():
             self._abandon(partition)
         self._log.stop()
@@ -267,6 +269,7 @@ class Runner:
 
     async def _failed(self, work: Work, line: Line, error: BaseException) -> None:
         if self._is_outage(work, line, error):
+            self._watch.not_charged(work, error)
             _put_away(work)
             self._lanes.ready(work)  # behind the others; it is not charged, and waits for the end
             return
@@ -285,7 +288,7 @@ class Runner:
             line.health.unused(now)
             return False
         if line.health.failed(work.began, now, self._chance(), id=work.ticket.id):
-            self._watch.outage_began(line.type)
+            self._watch.outage_began(line.type, error)
         return line.health.is_out
 
     def _judge(self, work: Work, line: Line, outcome: Outcome, error: BaseException) -> None:
@@ -341,6 +344,16 @@ class Runner:
     # --- giving partitions away -------------------------------------------------------------------
 
     async def _drained(self, partitions: Sequence[Partition], patience: timedelta) -> None:
+        """Wait until nothing of them is under way, the patience is over, or it is urgent."""
+        waits = [
+            asyncio.ensure_future(each)
+            for each in (self._is_put_down(partitions, patience), self._is_urgent.wait())
+        ]
+        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        for each in waits:
+            each.cancel()
+
+    async def _is_put_down(self, partitions: Sequence[Partition], patience: timedelta) -> None:
         until = time.monotonic() + patience.total_seconds()
         await self._hands.drained(partitions, patience)
         await self._burying.drained(
@@ -349,7 +362,7 @@ class Runner:
 
     def _forget(self, partition: Partition) -> None:
         self._abandon(partition)
-        del self._partitions[partition.part]
+        self._partitions.pop(partition.part, None)
 
     def _abandon(self, partition: Partition) -> None:
         partition.is_live = partition.is_open = False

@@ -92,10 +92,15 @@ class Watch:
         """The broker did not take a dead letter; it is tried again."""
         self._metrics.publish_failed(error_type)
 
-    def outage_began(self, type: TaskType) -> None:
+    def not_charged(self, work: Work, error: BaseException) -> None:
+        """A ticket failed with all the others of its type; it is tried again, as if it had not."""
+        self._metrics.failed(work.ticket.type)
+        events.ticket_not_charged(work.ticket, type=error_type(error), why=message_of(error))
+
+    def outage_began(self, type: TaskType, error: BaseException) -> None:
         """Most tickets of a type fail: no more are started for a while."""
         self._metrics.pauses(type, paused=True)
-        events.ticket_outage_began(type)
+        events.ticket_outage_began(type, error_type=error_type(error), why=message_of(error))
 
     def outage_ended(self, type: TaskType) -> None:
         """They succeed again."""

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from contextlib import AsyncExitStack
 
 from carteiro.config import TicketSettings
+from carteiro.tickets import events
 from carteiro.tickets.alerts import Alerts
 from carteiro.tickets.counter import RetryCounter
 from carteiro.tickets.handlers import Tickets, with_urls
@@ -60,6 +61,12 @@ class TicketWorker:
             parts.push_async_callback(self._publisher.close)
             for beside in (self._have_dlq_topic(), self._alerts.run()):
                 parts.push_async_callback(_ended, asyncio.create_task(beside))
+            events.tickets_started(
+                topic=self._settings.topic,
+                group=self._settings.group,
+                types=[line.type for line in self._runner.lines],
+                dlq_topic=self._settings.dlq_topic if self._settings.dlq_enabled else "",
+            )
             await self._runner.run()
 
     def stop(self) -> None:

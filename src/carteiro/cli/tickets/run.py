@@ -1,5 +1,6 @@
 """``carteiro tickets run``: a worker of the ticket lane."""
 
+from dataclasses import replace
 from typing import Annotated
 
 import typer
@@ -49,9 +50,21 @@ async def _work(settings: Settings, tickets: Tickets) -> None:
     stop = stop_on_signals()
     worker = TicketWorker(settings.tickets, tickets, urls=settings.ticket_urls)
     page = page_part(settings, worker.page, lambda: worker.waits_for)
-    part = ProcessPart(worker.run, worker.stop, worker.stop_now)
+
+    async def work() -> None:
+        """The page stays until all has ended: whoever looks sees the last tickets, too."""
+        try:
+            await worker.run()
+        finally:
+            page.stop()
+
+    part = ProcessPart(work, worker.stop, worker.stop_now)
     try:
-        await run_together([part, page], stop)
+        await run_together([part, replace(page, stop=_nothing)], stop)
     except HandlersGoOn as error:  # the loop would wait for them for ever
         events.handlers_go_on(str(error))
         leave_at_once()
+
+
+def _nothing() -> None:
+    """It is stopped by another."""
