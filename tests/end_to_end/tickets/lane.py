@@ -55,6 +55,7 @@ class Lane:
         self.topic = topic
         self.redis_url = redis_url
         self.folder = folder
+        self.metrics_port = 0
         self.expected: dict[str, Expected] = {}
         self.put_in = [0] * topic.partitions
 
@@ -121,7 +122,7 @@ class Lane:
             "COMMIT_EVERY_MS": "20",
             "DRAIN_MS": "2000",
             "METRICS_HOST": "127.0.0.1",
-            "METRICS_PORT": "0",
+            "METRICS_PORT": str(self.metrics_port),
         }
         return environment_of_a_command(
             **{f"CARTEIRO_TICKETS_{name}": each for name, each in settings.items()},
