@@ -12,7 +12,7 @@ import yaml  # type: ignore[import-untyped]
 import generate
 from carteiro.config import Settings, load
 from carteiro.tickets.kafka_client import PARTITIONS, REPLICAS, TOPIC_SETTINGS
-from support.chart import rendered
+from support.chart import ChartRefused, rendered
 from support.pages import REPOSITORY
 
 CHART = REPOSITORY / "deploy/helm/carteiro-tickets"
@@ -28,6 +28,14 @@ CHANGES: dict[str, Any] = {
     "worker__app": "builds:tickets",
     "worker__urls": {"DEPLOY": "https://deployer.example.com/tickets"},
     "metrics__port": 8123,
+    "mongo__collection": "dead",
+    "worker__window": 500,
+    "worker__windowBytes": 2**20,
+    "extraEnv": [{"name": "CARTEIRO_LOG_LEVEL", "value": "debug"}],
+    "imagePullSecrets": [{"name": "registry"}],
+    "serviceAccountName": "tickets",
+    "nodeSelector": {"disk": "fast"},
+    "tolerations": [{"key": "tickets", "operator": "Exists"}],
 }
 
 
@@ -67,6 +75,20 @@ def test_the_values_of_the_dlq_become_settings(tmp_path: Path) -> None:
     assert settings.tickets.dlq_topic == "dead.tickets"
     assert settings.tickets.max_retries_before_dlq == 7
     assert settings.ticket_urls == {"DEPLOY": "https://deployer.example.com/tickets"}
+    assert settings.tickets.mongo_collection == "dead"
+    assert (settings.tickets.window, settings.tickets.window_bytes) == (500, 2**20)
+
+
+@pytest.mark.parametrize("name", PROCESSES)
+def test_what_is_of_kubernetes_is_passed_on(name: str) -> None:
+    """As it stands; where nothing is given nothing is said."""
+    passed_on = ("imagePullSecrets", "serviceAccountName", "nodeSelector", "tolerations")
+    spec = pod_of(name, **CHANGES)
+    [container] = spec["containers"]
+
+    assert {each: spec[each] for each in passed_on} == {each: CHANGES[each] for each in passed_on}
+    assert container["env"][-1:] == CHANGES["extraEnv"]
+    assert pod_of(name).keys().isdisjoint(passed_on)
 
 
 @pytest.mark.parametrize("name", PROCESSES)
@@ -113,7 +135,15 @@ def test_a_worker_has_time_to_end(tmp_path: Path) -> None:
     """Or Kubernetes would kill what would have ended by itself."""
     drain = settings_of(tmp_path).tickets.drain.total_seconds()
 
-    assert pod_of("worker")["terminationGracePeriodSeconds"] > drain + 10
+    assert pod_of("worker")["terminationGracePeriodSeconds"] >= drain + 20
+
+
+def test_a_worker_without_time_to_end_is_refused() -> None:
+    """With what is too short."""
+    with pytest.raises(ChartRefused, match="terminationGracePeriodSeconds must be at least"):
+        rendered(CHART, worker__drainMs=20_001)
+
+    rendered(CHART, worker__drainMs=20_001, worker__terminationGracePeriodSeconds=41)
 
 
 def test_other_settings_are_other_pods() -> None:

@@ -417,3 +417,29 @@ def test_types_of_tickets_keep_their_case_and_their_dots(tmp_path: Path) -> None
         "DEPLOY.v2": "http://127.0.0.1/deploy",
         "BUILD": "http://127.0.0.1/build",
     }
+
+
+@pytest.mark.parametrize(
+    ("key", "wrong", "told"),
+    [
+        ("tickets.bootstrap_servers", "", "HOST:PORT, or several parted by commas"),
+        ("tickets.group", "", "a text that is not empty"),
+        ("tickets.topic", "two words", "the name of a topic"),
+        ("tickets.dlq_topic", "", "the name of a topic"),
+        ("tickets.mongo", "localhost:27017", "mongodb://HOST:PORT"),
+        ("tickets.alertmanager", "alertmanager:9093", "http://HOST:PORT"),
+        ("ticket_urls.BUILD", "deployer/tickets", "http://HOST:PORT/PATH"),
+        ("tickets.drain_ms", 240_001, "at most 240000: .* max.poll.interval.ms"),
+    ],
+)
+def test_a_setting_of_tickets_says_what_it_should_be(key: str, wrong: object, told: str) -> None:
+    """In words, not as a pattern."""
+    with pytest.raises(ConfigError, match=rf"{key} = .*: should be {told}"):
+        load(environ={}, overrides={key: wrong})
+
+
+def test_the_longest_drain_is_taken() -> None:
+    """The bound belongs to what is allowed."""
+    settings = load(environ={}, overrides={"tickets.drain_ms": 240_000})
+
+    assert settings.tickets.drain == timedelta(minutes=4)

@@ -26,10 +26,11 @@ from carteiro.telemetry.metrics.definitions import METRICS
 from carteiro.tickets import archive_metrics, health, kafka_client, notes
 from carteiro.tickets import metrics as ticket_metrics
 from carteiro.tickets.counter import TIME_TO_LIVE_S
-from carteiro.tickets.dead_letter import TOPIC_LIMIT
+from carteiro.tickets.dead_letter import TOPIC_LIMIT, envelope
 from carteiro.tickets.http_handler import _WORTH_ANOTHER_TRY, _as_ascii
 from carteiro.tickets.redrive import MOST_REDRIVES
 from carteiro.tickets.ticket import LONGEST_ID
+from support.deaths import a_death
 from support.lane import HOW_TO as TICKETS
 from support.lane import RECOVER
 from support.pages import REPOSITORY, pages, text_of
@@ -55,6 +56,7 @@ SMTP = "docs/how-to/send-through-smtp.md"
 RESEND = "docs/how-to/send-through-resend.md"
 DEPLOYED = "deploy/carteiro.toml"
 MIB = 1024 * 1024
+HEADERS = {name for name, _ in envelope(a_death(), published_at_ms=1, group="workers").headers}
 DEFAULT_PRESET = PRESETS[SETTINGS.retry_preset]
 
 
@@ -143,7 +145,7 @@ def test_a_metric_that_is_named_exists(page: str) -> None:
     known |= {metric.name for metric in (*ticket_metrics.ALL, *archive_metrics.OWN)}
     series = {name + end for name in known for end in _SERIES}
 
-    assert set(_METRIC.findall(text_of(page))) - known - series == set()
+    assert set(_METRIC.findall(text_of(page))) - known - series - HEADERS == set()
 
 
 def test_every_code_of_our_own_is_explained() -> None:
@@ -159,3 +161,8 @@ def test_the_stages_that_a_rule_can_name_are_all_told() -> None:
     text = " ".join(text_of("docs/how-to/judge-answers-yourself.md").split())
 
     assert f"`stage` ({', '.join(f'`{stage}`' for stage in Stage)})" in text
+
+
+def test_every_header_of_a_dead_letter_is_told() -> None:
+    """Others read them, too."""
+    assert set(re.findall(r"`([\w.-]+)`", text_of(TICKETS))) >= HEADERS

@@ -2,8 +2,9 @@
 
 import hashlib
 import json
+import operator
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import yaml  # type: ignore[import-untyped]
 
 _MARK = re.compile(r"(\{\{.*?\}\})", re.DOTALL)
 _RANGE = re.compile(r"range \$(\w+), \$(\w+) := (\S+)")
+_TOKEN = re.compile(r"[()]|[^\s()]+")
 _INCLUDE = re.compile(r'include \(print \$\.Template\.BasePath "/([\w.]+)"\) \.')
 
 
@@ -25,6 +27,10 @@ def rendered(chart: Path, **changes: Any) -> dict[tuple[str, str], dict[str, Any
         assert name in place, f"the chart has no value {path}"
         place[name] = changed
     return _Rendering(chart / "templates", {"Values": values, "Release": {"Name": "tickets"}}).all()
+
+
+class ChartRefused(Exception):
+    """The chart says that values make no sense."""
 
 
 class _Rendering:
@@ -61,6 +67,8 @@ class _Rendering:
 
     def _put(self, said: str, names: dict[str, Any]) -> str:
         first, *pipes = [each.strip() for each in said.split(" | ")]
+        if first.startswith("fail "):
+            raise ChartRefused(json.loads(first.removeprefix("fail ")))
         if included := _INCLUDE.fullmatch(first):
             found: Any = self._text(included[1])
         elif first.startswith("toYaml "):
@@ -94,11 +102,47 @@ def _block(parts: list[str]) -> tuple[list[str], list[str]]:
 def _rounds(said: str, names: dict[str, Any]) -> list[dict[str, Any]]:
     """The names that are known inside of a block, each time that it is gone through."""
     if said.startswith("if "):
-        return [names] if _found(said.removeprefix("if "), names) else []
+        return [names] if _worked_out(said.removeprefix("if "), names) else []
     looped = _RANGE.fullmatch(said)
     assert looped, f"not understood: {said}"
     key, each, over = looped.groups()
     return [names | {key: at, each: found} for at, found in sorted(_found(over, names).items())]
+
+
+_FUNCTIONS: Mapping[str, Callable[..., Any]] = {
+    "lt": operator.lt,
+    "mul": operator.mul,
+    "add": operator.add,
+    "int64": int,
+}
+
+
+def _worked_out(said: str, names: Mapping[str, Any]) -> Any:
+    """The value of an expression: a name, or a function with its arguments, which may stand in brackets."""
+    tokens = _TOKEN.findall(said)
+    found = _applied(tokens, names)
+    assert not tokens, f"not understood: {said}"
+    return found
+
+
+def _applied(tokens: list[str], names: Mapping[str, Any]) -> Any:
+    function = _FUNCTIONS.get(tokens[0])
+    if function is None:
+        return _found(tokens.pop(0), names)
+    del tokens[0]
+    arguments = []
+    while tokens and tokens[0] != ")":
+        arguments.append(_argument(tokens, names))
+    return function(*arguments)
+
+
+def _argument(tokens: list[str], names: Mapping[str, Any]) -> Any:
+    first = tokens.pop(0)
+    if first == "(":
+        found = _applied(tokens, names)
+        assert tokens.pop(0) == ")"
+        return found
+    return int(first) if first.isdigit() else _found(first, names)
 
 
 def _found(name: str, names: Mapping[str, Any]) -> Any:

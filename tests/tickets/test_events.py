@@ -3,6 +3,7 @@
 import inspect
 import io
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 
 from carteiro.telemetry import log
 from carteiro.tickets import events
+from carteiro.tickets.ticket import Reason
 from support.deaths import a_death
 
 
@@ -33,6 +35,7 @@ def write_all() -> None:
     events.dlq_archived(3, new=2)
     events.dlq_not_understood(death.ticket.record, "TypeError")
     events.dlq_consumer_stopped()
+    events.dlq_purged(1, by="ana", why="old", chosen={"taskType": "BUILD"}, ids=["ticket-1"])
     events.alertmanager_away("http://127.0.0.1:9093", "token=hunter22")
     events.alertmanager_back("http://127.0.0.1:9093")
     events.dlq_topic_created("dlq", partitions=3, replicas=1)
@@ -96,3 +99,54 @@ def test_a_dead_ticket_is_named_with_its_place_and_cause() -> None:
 
     assert (line["ticketId"], line["taskType"], line["failures"]) == ("ticket-1", "BUILD", 3)
     assert (line["source"], line["reason"]) == ("execution.tickets|2|41", "max_retries_exceeded")
+
+
+@pytest.mark.parametrize(
+    ("reason", "told"),
+    [
+        ("max_retries_exceeded", "mend what it failed of, then republish it"),
+        ("permanent_error", "quarantine this one"),
+        ("unknown_task_type", "deploy a handler"),
+        ("undecodable", "it is no ticket: quarantine it"),
+    ],
+)
+def test_a_death_is_told_with_what_helps_against_it(reason: Reason, told: str) -> None:
+    """To republish what is no ticket helps nobody."""
+    line = _published(reason, is_whole=True)
+
+    assert told in line["message"]
+    assert "oversized" not in line
+
+
+def test_a_death_whose_payload_is_not_kept_is_told_as_such() -> None:
+    """Whoever is told has less time."""
+    line = _published("max_retries_exceeded", is_whole=False)
+
+    assert line["oversized"] is True
+    assert "be quick" in line["message"]
+
+
+def _published(reason: Reason, *, is_whole: bool) -> dict[str, Any]:
+    stream = io.BytesIO()
+    log.configure("info", stream)
+    events.dlq_published(
+        replace(a_death(), reason=reason), topic="dlq", size_bytes=12, is_whole=is_whole
+    )
+    return orjson.loads(stream.getvalue())  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize(
+    ("what", "told"),
+    [
+        ("Kafka: Subscribed topic not available: tikcets", "correct tickets.topic"),
+        ("Kafka: all brokers are down", "it goes on by itself"),
+    ],
+)
+def test_a_mistyped_topic_is_no_outage(what: str, told: str) -> None:
+    """Nobody else would ever make it."""
+    stream = io.BytesIO()
+    log.configure("info", stream)
+
+    events.tickets_waiting(what)
+
+    assert told in orjson.loads(stream.getvalue())["message"]

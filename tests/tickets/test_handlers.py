@@ -88,7 +88,12 @@ def test_handlers_are_found_in_a_module_of_the_folder(
     [
         ("no_such_module", "there is no module no_such_module here"),
         ("empty_of_mine", "no handler is there"),
-        ("empty_of_mine:nothing", "nothing is no carteiro.tickets.Tickets"),
+        ("empty_of_mine:nothing", "nothing is no carteiro.tickets.Tickets; write"),
+        ("full_of_mine:nothing", r"Tickets; did you mean full_of_mine:tickets\?"),
+        ("./empty_of_mine", r"not a file; did you mean empty_of_mine\?"),
+        ("empty_of_mine.py", r"not a file; did you mean empty_of_mine\?"),
+        ("folder/empty_of_mine.py:mine", r"did you mean folder.empty_of_mine:mine\?"),
+        ("../..", "not a file$"),
     ],
 )
 def test_a_module_without_handlers_is_refused(
@@ -98,6 +103,7 @@ def test_a_module_without_handlers_is_refused(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
     a_module(tmp_path, "empty_of_mine", "")
+    a_module(tmp_path, "full_of_mine", "from carteiro.tickets import Tickets\ntickets = Tickets()")
     with pytest.raises(ConfigError, match=why):
         load_app(app)
 
@@ -127,16 +133,33 @@ def test_a_beginners_mistake_is_told_in_a_line(
     monkeypatch.setattr(sys, "path", [*sys.path])
     name = f"mistake_{abs(hash(text))}"
     a_module(tmp_path, name, f"from carteiro.tickets import Tickets\n{text}\n")
-    with pytest.raises(ConfigError, match=why.format(name)):
+    with pytest.raises(ConfigError, match=why.format(name)) as raised:
         load_app(name)
+    assert len(str(raised.value).splitlines()) == 1
 
 
-def test_an_error_inside_the_module_is_shown_as_it_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("import a_library_that_is_not_there", "No module named 'a_library_that_is_not_there'"),
+        ("def build(", "was never closed"),
+        ("1 / 0", "division by zero"),
+    ],
+)
+def test_an_error_inside_the_module_is_shown_with_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, why: str
 ) -> None:
-    """It is the user's own."""
+    """A sentence, then the lines of the user's own."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
-    a_module(tmp_path, "broken_of_mine", "import a_library_that_is_not_there\n")
-    with pytest.raises(ModuleNotFoundError, match="a_library_that_is_not_there"):
-        load_app("broken_of_mine")
+    name = f"broken_{abs(hash(text))}"
+    a_module(tmp_path, name, f"{text}\n")
+
+    with pytest.raises(ConfigError) as raised:
+        load_app(name)
+
+    sentence, *place = str(raised.value).splitlines()
+    assert sentence.startswith(f"--app {name}: it cannot be imported: ")
+    assert why in sentence
+    assert f'{name}.py", line 1' in "\n".join(place)
+    assert "importlib" not in "\n".join(place)

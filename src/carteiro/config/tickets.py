@@ -1,5 +1,6 @@
 """The settings of the ticket lane."""
 
+from datetime import timedelta
 from typing import Annotated
 
 from pydantic import Field, ValidationInfo, field_validator
@@ -9,12 +10,15 @@ from carteiro.config.values import (
     PageUrlOrNone,
     QueueUrl,
     Section,
+    Servers,
     SomeCount,
     SomeDuration,
     Text,
     TopicName,
 )
 from carteiro.model import value
+
+_LONGEST_DRAIN = timedelta(minutes=4)  # of the 5 that Kafka gives, for cleaning up and committing
 
 
 @value
@@ -28,7 +32,7 @@ class PageAddress:
 class TicketSettings(Section):
     """The ticket lane: where tickets come from, how they are worked on, and where dead ones go."""
 
-    bootstrap_servers: Text
+    bootstrap_servers: Servers
     kafka_file: str
     topic: TopicName
     group: Text
@@ -57,6 +61,16 @@ class TicketSettings(Section):
                 "should not be the topic of the tickets: the dead would be read again, and die again"
             )
         return name
+
+    @field_validator("drain")
+    @classmethod
+    def _is_over_in_time(cls, drain: timedelta) -> timedelta:
+        if drain > _LONGEST_DRAIN:
+            raise ValueError(
+                f"should be at most {_LONGEST_DRAIN // timedelta(milliseconds=1)}: Kafka takes a worker for dead "
+                "that is silent for longer than max.poll.interval.ms, 5 minutes"
+            )
+        return drain
 
     @property
     def page_address(self) -> PageAddress:

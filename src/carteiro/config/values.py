@@ -166,7 +166,7 @@ HoldDuration: TypeAlias = Annotated[
     timedelta, BeforeValidator(_some_duration), Field(le=LONGEST_HOLD / 2)
 ]
 DurationOrNone: TypeAlias = Annotated[timedelta | None, BeforeValidator(_duration_or_none)]
-Text: TypeAlias = Annotated[str, Field(min_length=1)]
+Text: TypeAlias = Annotated[str, shaped(r"(?s:.+)", "a text that is not empty")]
 StoreUrl: TypeAlias = Annotated[str, AfterValidator(_store)]
 QueueUrl: TypeAlias = Annotated[str, AfterValidator(_queue)]
 Networks: TypeAlias = Annotated[str, AfterValidator(_networks)]
@@ -182,10 +182,28 @@ UrlOrNone: TypeAlias = Annotated[str, AfterValidator(lambda raw: raw and _api_ur
 Topics: TypeAlias = Annotated[str, AfterValidator(_topics)]
 RatePerSecond: TypeAlias = Annotated[float, Field(ge=0, le=100_000, allow_inf_nan=False)]
 Weight: TypeAlias = Annotated[float, Field(ge=LIGHTEST, le=HEAVIEST, allow_inf_nan=False)]
-TopicName: TypeAlias = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,249}$")]
-MongoUrl: TypeAlias = Annotated[str, Field(pattern=r"^mongodb(\+srv)?://.+$")]
-PageUrl: TypeAlias = Annotated[str, Field(pattern=r"^https?://[^/?#@\s]+(/[^#\s]*)?$")]
-PageUrlOrNone: TypeAlias = Annotated[str, Field(pattern=r"^(https?://[^/?#@\s]+(/[^?#\s]*)?)?$")]
+Servers: TypeAlias = Annotated[str, shaped(r"(?s:.+)", "HOST:PORT, or several parted by commas")]
+TopicName: TypeAlias = Annotated[
+    str,
+    shaped(r"[A-Za-z0-9._-]{1,249}", "the name of a topic: 1 to 249 letters, digits, . - and _"),
+]
+MongoUrl: TypeAlias = Annotated[
+    str, shaped(r"mongodb(\+srv)?://.+", "mongodb://HOST:PORT or mongodb+srv://HOST")
+]
+PageUrl: TypeAlias = Annotated[
+    str,
+    shaped(
+        r"https?://[^/?#@\s]+(/[^#\s]*)?",
+        "http://HOST:PORT/PATH or https://HOST/PATH, without a user and a password",
+    ),
+]
+PageUrlOrNone: TypeAlias = Annotated[
+    str,
+    shaped(
+        r"(https?://[^/?#@\s]+(/[^?#\s]*)?)?",
+        "http://HOST:PORT or https://HOST, without a user and a password, or empty",
+    ),
+]
 
 
 class Section(BaseModel):

@@ -17,6 +17,7 @@ import httpx
 from carteiro.model import value
 from carteiro.telemetry.metrics.definitions import OTHER
 from carteiro.tickets import events
+from carteiro.tickets.advice import advice
 from carteiro.tickets.dead_letter import DeadTicket, Death
 from carteiro.tickets.scrubbing import scrubbed_start
 from carteiro.tickets.ticket import TicketId
@@ -36,10 +37,8 @@ _PATIENCE_S = 10.0
 _LAST_PATIENCE_S = 2.0
 _LONGEST_LABEL = 200
 _LONGEST_ERROR = 1000
-_ACTIONS = {
-    DIED: "carteiro tickets dlq group shows what they have in common; mend it, then carteiro tickets dlq republish",
-    HELD: "Mend what is wrong, set tickets.dlq_enabled and restart; then carteiro tickets dlq republish",
-}
+_LOOK = "carteiro tickets dlq show {ticket} shows the last one, carteiro tickets dlq group all; {advice}"
+_RELEASE = "set tickets.dlq_enabled and restart, then it is a dead letter; {advice}"
 
 
 @value
@@ -51,6 +50,7 @@ class _Group:
     count: int
     ticket: TicketId
     error: str
+    action: str
     is_sent: bool = False
 
 
@@ -76,17 +76,22 @@ class Alerts:
     def died(self, dead: DeadTicket) -> None:
         """Note that a ticket died; at once, whatever the Alertmanager does."""
         kind = str(dead.metadata["error_type"])
+        told = advice(dead.reason, is_whole=dead.missing is None)
         self._note(
-            _labels(DIED, dead.type, kind, WARNING), dead.id, dead.metadata["original_error"]
+            _labels(DIED, dead.type, kind, WARNING),
+            dead.id,
+            dead.metadata["original_error"],
+            _LOOK.format(ticket=dead.id, advice=told),
         )
 
     def held(self, death: Death) -> None:
         """Note that a dead ticket is held, with all of its key, until people do something."""
         ticket = death.ticket
         labels = _labels(HELD, ticket.type, death.error_type, CRITICAL)
-        self._note(labels, ticket.id, scrubbed_start(death.error, _LONGEST_ERROR))
+        action = _RELEASE.format(advice=advice(death.reason))
+        self._note(labels, ticket.id, scrubbed_start(death.error, _LONGEST_ERROR), action)
 
-    def _note(self, labels: Labels, ticket: TicketId, error: str) -> None:
+    def _note(self, labels: Labels, ticket: TicketId, error: str, action: str) -> None:
         if not self._url:
             return
         if labels not in self._groups and len(self._groups) >= MOST_GROUPS:
@@ -98,6 +103,7 @@ class Alerts:
             count=1 if before is None else before.count + 1,
             ticket=ticket,
             error=error[:_LONGEST_ERROR],
+            action=action,
             is_sent=before is not None and before.is_sent,
         )
         self._news.set()
@@ -158,7 +164,7 @@ class Alerts:
                 "summary": f"{what}: {group.count}",
                 "description": group.error,
                 "ticket_id": group.ticket,
-                "action": _ACTIONS[named["alertname"]],
+                "action": group.action,
             },
             "startsAt": group.began.isoformat(),
             "endsAt": ends.isoformat(),

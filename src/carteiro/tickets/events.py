@@ -1,23 +1,29 @@
 """What the ticket lane says in the log, one function per event; no ticket's contents can reach a line."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 
 from carteiro.telemetry.log import Level, event
+from carteiro.tickets.advice import advice
 from carteiro.tickets.dead_letter import Death
 from carteiro.tickets.scrubbing import scrubbed_start
-from carteiro.tickets.ticket import Record, TaskType, Ticket, Unreadable
+from carteiro.tickets.ticket import Record, TaskType, Ticket, TicketId, Unreadable
 
 _LONGEST_REASON = 1024  # bytes
+_NO_TOPIC = (
+    "Subscribed topic not available"  # what the library of Kafka says of one that is not there
+)
 
 
 # --- dead letters -----------------------------------------------------------------------------
 
 
-def dlq_published(death: Death, *, topic: str, size_bytes: int) -> None:
-    """Tell that a ticket was given up, and where it is now."""
-    said = "Ticket is dead and in the dead letter topic: look into it, then republish it"
+def dlq_published(death: Death, *, topic: str, size_bytes: int, is_whole: bool = True) -> None:
+    """Tell that a ticket was given up, where it is now, and whether more than its place is kept."""
+    said = f"Ticket is dead and in the dead letter topic: {advice(death.reason, is_whole=is_whole)}"
     fields = _of(death) | {"dlqTopic": topic, "bytes": size_bytes}
+    if not is_whole:
+        fields["oversized"] = True
     event(Level.ERROR, said, "dlq_published", fields)
 
 
@@ -74,6 +80,14 @@ def dlq_not_understood(record: Record, error_type: str) -> None:
     said = "Dead letter is not understood: it is archived as bytes, or by its place if they are too many"
     fields = {"dlqPlace": record.place, "errorType": error_type}
     event(Level.ERROR, said, "dlq_not_understood", fields)
+
+
+def dlq_purged(
+    records: int, *, by: str, why: str, chosen: Mapping[str, str], ids: Sequence[TicketId]
+) -> None:
+    """Tell who took dead letters out of the archive, which, and why: the documents are gone, so this is the record."""
+    fields = {"records": records, "by": by, "why": why, "chosen": {**chosen}, "ticketIds": [*ids]}
+    event(Level.INFO, "Dead letters purged from the archive", "dlq_purged", fields)
 
 
 def alertmanager_away(url: str, why: str) -> None:
@@ -144,14 +158,11 @@ def kafka_trouble(what: str, why: str) -> None:
 
 
 def tickets_waiting(what: str) -> None:
-    """Tell what the worker cannot go on without; it goes on by itself."""
-    fields = {"waitsFor": _shown(what)}
-    event(
-        Level.WARN,
-        "Tickets wait: it goes on by itself when this is over",
-        "tickets_waiting",
-        fields,
-    )
+    """Tell what the worker cannot go on without; it goes on by itself, though nobody may make a mistyped topic."""
+    said = "Tickets wait: it goes on by itself when this is over"
+    if _NO_TOPIC in what:
+        said = "Tickets wait for their topic: make it, or correct tickets.topic"
+    event(Level.WARN, said, "tickets_waiting", {"waitsFor": _shown(what)})
 
 
 def tickets_going_on(waited_for: str) -> None:

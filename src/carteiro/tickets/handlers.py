@@ -3,9 +3,11 @@
 import importlib
 import inspect
 import sys
+import traceback
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from datetime import timedelta
 from pathlib import Path
+from types import ModuleType
 from typing import TypeAlias, TypeVar
 
 from carteiro.errors import CarteiroError, ConfigError
@@ -14,6 +16,7 @@ from carteiro.policy.retry import PRESETS, PresetName, RetryPolicy
 from carteiro.tickets.ticket import TaskType, Ticket, is_fit
 
 Function: TypeAlias = Callable[[Ticket], Awaitable[object]]
+_OURS = frozenset({__file__, importlib.__file__})
 _F = TypeVar("_F", bound=Function)
 
 
@@ -98,22 +101,51 @@ handler = DEFAULT.handler
 def load_app(name: str) -> Tickets:
     """The handlers of ``package.module`` or ``package.module:variable``, found as Python finds it here."""
     module_name, _, variable = name.partition(":")
+    _refuse_path(name, module_name)
     if (here := str(Path.cwd())) not in sys.path:
         sys.path.insert(0, here)
-    try:
-        module = importlib.import_module(module_name)
-    except ValueError as error:  # what a handler must not be
-        raise ConfigError(f"--app {name}: {error}") from error
-    except ModuleNotFoundError as error:
-        if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
-            raise
-        raise ConfigError(f"--app {name}: there is no module {error.name} here") from None
+    module = _imported(name, module_name)
     found = getattr(module, variable, None) if variable else DEFAULT
+    hint = _hint(module_name, vars(module))
     if not isinstance(found, Tickets):
-        raise ConfigError(f"--app {name}: {variable} is no carteiro.tickets.Tickets")
+        raise ConfigError(f"--app {name}: {variable} is no carteiro.tickets.Tickets; {hint}")
     if not len(found):
-        raise ConfigError(f"--app {name}: no handler is there; {_hint(module_name, vars(module))}")
+        raise ConfigError(f"--app {name}: no handler is there; {hint}")
     return found
+
+
+def _refuse_path(name: str, module: str) -> None:
+    if all(part.isidentifier() for part in module.split(".")) and not module.endswith(".py"):
+        return
+    parts = module.removesuffix(".py").replace("/", ".").strip(".").split(".")
+    meant = ".".join(part for part in parts if part.isidentifier())
+    hint = f"; did you mean {name.replace(module, meant)}?" if meant else ""
+    raise ConfigError(f"--app {name}: name a module as Python imports it, not a file{hint}")
+
+
+def _imported(name: str, module: str) -> ModuleType:
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name is not None and f"{module}.".startswith(f"{error.name}."):
+            raise ConfigError(f"--app {name}: there is no module {error.name} here") from None
+        raise ConfigError(_failed(name, error)) from error
+    except Exception as error:  # whatever a module does
+        raise ConfigError(_failed(name, error)) from error
+
+
+def _failed(name: str, error: Exception) -> str:
+    """A sentence, then where it was, as Python tells it: in the user's files, not in ours or in the import's."""
+    frames = traceback.extract_tb(error.__traceback__)
+    if frames[-1].filename == __file__:  # what a handler must not be: it says all itself
+        return f"--app {name}: {error}"
+    own = [
+        frame
+        for frame in frames
+        if not frame.filename.startswith("<frozen importlib") and frame.filename not in _OURS
+    ]
+    told = [*traceback.format_list(own), *traceback.format_exception_only(error)]
+    return f"--app {name}: it cannot be imported: {error}\n{''.join(told).rstrip()}"
 
 
 def _hint(module: str, variables: Mapping[str, object]) -> str:

@@ -422,7 +422,7 @@ def _ours(names: Sequence[str]) -> list[str]:
 
 _SHOWN_IN_LISTS = [
     *("ticket_id", "task_type", "dlq_metadata", "processed_at"),
-    *_ours((*_IN_LISTS, *_OF_A_RUN)),
+    *_ours((*_IN_LISTS, PAYLOAD_BYTES, *_OF_A_RUN)),
 ]
 
 

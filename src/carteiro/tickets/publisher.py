@@ -93,8 +93,9 @@ class Publisher:
             events.dlq_publish_failed(death, why, topic=self._topic, error_type=type_)
             await self._look_if_missing(self._topic, [failed])
             raise
-        events.dlq_published(death, topic=self._topic, size_bytes=size(written))
-        return written.is_whole
+        is_whole = written.is_whole
+        events.dlq_published(death, topic=self._topic, size_bytes=size(written), is_whole=is_whole)
+        return is_whole
 
     async def send(self, topic: str, envelopes: Sequence[Envelope]) -> list[PublishFailed | None]:
         """Put each into a topic as it is; for each why it failed, if it did."""

@@ -296,17 +296,23 @@ def fields_of(ticket: Archived) -> dict[str, Any] | None:
     return _read(ticket.raw)
 
 
-def _pending(ticket: Archived) -> bytes | None:
-    """The ticket as it goes round again, from its own bytes if they are there; None if it is no ticket.
+def own_text(ticket: Archived) -> bytes | None:
+    """The ticket as it was written, where its bytes are kept; None if there is none.
 
     People may have mended the fields: then these are meant.
     """
     read_again = _read(ticket.raw)
-    if ticket.fields is None or read_again == ticket.fields:
-        if ticket.raw is None or read_again is None:
-            return None
-        return with_members(ticket.raw, {"status": b'"PENDING"'}, without=METADATA)
-    return dumped({**ticket.fields, "status": "PENDING"})
+    if ticket.raw is None or read_again is None or ticket.fields not in (None, read_again):
+        return None
+    return with_members(ticket.raw, {}, without=METADATA)
+
+
+def _pending(ticket: Archived) -> bytes | None:
+    """The ticket as it goes round again, from its own bytes if they are there; None if it is no ticket."""
+    own = own_text(ticket)
+    if own is not None:
+        return with_members(own, {"status": b'"PENDING"'}, without=METADATA)
+    return None if ticket.fields is None else dumped({**ticket.fields, "status": "PENDING"})
 
 
 def _read(raw: bytes | None) -> dict[str, Any] | None:

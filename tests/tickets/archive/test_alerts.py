@@ -73,6 +73,17 @@ async def test_all_that_are_alike_are_one_alert(
     assert alert["annotations"]["description"] == "no route to host"
 
 
+async def test_an_alert_says_what_helps(alertmanager: AlertmanagerServer, type_: str) -> None:
+    """What is no ticket is not to be sent round again."""
+    async with _alerting(alertmanager.url) as alerts:
+        alerts.died(a_dead_ticket(a_ticket(type=type_), reason="unknown_task_type"))
+        await until(lambda: len(_of(alertmanager, type_)) == 1)
+
+    [alert] = _of(alertmanager, type_)
+    assert "dlq show T-1" in alert["annotations"]["action"]
+    assert "deploy a handler" in alert["annotations"]["action"]
+
+
 async def test_proxies_of_the_environment_are_not_for_alerts(
     alertmanager: AlertmanagerServer, type_: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

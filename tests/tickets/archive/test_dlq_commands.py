@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 from base64 import b64decode
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -15,7 +15,9 @@ from typing import Any
 import orjson
 import pytest
 
+from carteiro.cli.desk import who
 from carteiro.cli.exit_codes import ExitCode
+from carteiro.telemetry import log
 from carteiro.tickets.archived import OURS
 from carteiro.tickets.dead_letter import DeadTicket
 from carteiro.tickets.mongo_archive import MongoArchive
@@ -27,6 +29,13 @@ from support.redis_server import RedisServer
 from support.services import HOST, free_port
 
 DAY = timedelta(days=1)
+
+
+@pytest.fixture(autouse=True)
+def _silent_again() -> Iterator[None]:
+    """The log of a process is one: leave it as it was found."""
+    yield
+    log.configure("off")
 
 
 @dataclass(frozen=True)
@@ -185,6 +194,8 @@ def test_what_was_too_large_is_found_by_that_and_shown_with_its_place(dlq: Dlq) 
     shown, told = dlq.asked("show", "big"), dlq("show", "big").out
 
     assert (row["ticketId"], row["reason"]) == ("big", "max_retries_exceeded")
+    assert [each["ticketId"] for each in dlq.listed("ls") if each["oversized"]] == ["big"]
+    assert "max_retries_exceeded, oversized" in dlq("ls").out
     assert (shown["ticket"], shown["raw"]) == (None, None)
     size_bytes = shown["missing"]["sizeBytes"]
     assert size_bytes > 0
@@ -193,12 +204,31 @@ def test_what_was_too_large_is_found_by_that_and_shown_with_its_place(dlq: Dlq) 
 
 
 def test_bytes_that_are_no_ticket_are_shown_as_such(dlq: Dlq) -> None:
-    """To people by their number, to programs in base64."""
-    dlq.keep(a_dead_ticket(b"\xff\x00"))
-    [row] = dlq.listed("ls")
+    """To people as far as tells what they may be, without what a terminal obeys; to programs in base64."""
+    dlq.keep(a_dead_ticket(b"\xff\x00"), a_dead_ticket(b"<a>\x1b[2J" + b"b" * 600, at=1))
+    short, long = (each["ticketId"] for each in reversed(dlq.listed("ls")))
 
-    assert dlq.asked("show", row["ticketId"])["raw"] == "/wA="
-    assert "2 bytes that are no ticket" in dlq("show", row["ticketId"]).out
+    told = dlq("show", long).out
+
+    assert dlq.asked("show", short)["raw"] == "/wA="
+    assert r"2 bytes that are no ticket: \xff\x00" in dlq("show", short).out
+    assert r"607 bytes that are no ticket: <a>\x1b[2Jb" in told
+    assert "b… (the first 500)" in told
+    assert "\x1b" not in told
+
+
+def test_a_ticket_is_shown_with_every_digit(dlq: Dlq) -> None:
+    """Unless people mended its fields: then these."""
+    number = 10**25 + 1  # as a float it would be another
+    body = b'{"ticket_id":"T-1",\n"task_type":"BUILD","number":%d}' % number
+    dlq.keep(a_dead_ticket(body))
+
+    assert dlq.asked("show", "T-1")["ticket"]["number"] == number
+    assert str(number) in dlq("show", "T-1").out
+
+    _set(dlq, "T-1", {"number": 7})
+    assert dlq.asked("show", "T-1")["ticket"]["number"] == 7
+    assert str(number) not in dlq("show", "T-1").out
 
 
 # --- wrong use --------------------------------------------------------------------------------
@@ -290,6 +320,22 @@ def test_purge_takes_what_is_older_than_ninety_days(dlq: Dlq) -> None:
     assert (refused.code, "--yes" in refused.err) == (ExitCode.REFUSED, True)
     assert purged["purged"] == 1
     assert list(dlq.states) == ["young"]
+
+
+def test_who_purged_what_and_why_stands_in_the_log(
+    dlq: Dlq, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Their histories went with them; a dry run leaves no line."""
+    dlq.keep(*_three(), ago=2 * DAY)
+    chosen = ("purge", "--older-than", "1d", "--task-type", "BUILD", "--why", "they are done")
+
+    dlq(*chosen, "--dry-run")
+    dlq(*chosen, "--yes")
+
+    line = orjson.loads(capfd.readouterr().err)
+    assert (line["event"], line["records"], line["why"]) == ("dlq_purged", 2, "they are done")
+    assert (line["chosen"]["taskType"], line["by"]) == ("BUILD", who())
+    assert sorted(line["ticketIds"]) == ["A", "B"]
 
 
 def test_purge_by_another_age_and_type(dlq: Dlq) -> None:

@@ -14,14 +14,22 @@ from carteiro.cli.paging import print_pages
 from carteiro.cli.printing import Column
 from carteiro.cli.tickets.dlq.desk import Choice, Desk, at_the_archive
 from carteiro.tickets.archived import Archived, GroupBy, State, dumped
-from carteiro.tickets.redrive import fields_of
+from carteiro.tickets.dead_letter import OVERSIZED
+from carteiro.tickets.redrive import fields_of, own_text
+
+_MOST_SHOWN = 500  # bytes that are no ticket
+
+
+def _reasons(ticket: Archived) -> str:
+    return ticket.reason if ticket.missing is None else f"{ticket.reason}, {OVERSIZED}"
+
 
 COLUMNS: tuple[Column[Archived], ...] = (
     Column("id", lambda row: row.id, is_whole=True),
     Column("type", lambda row: row.type),
     Column("error", lambda row: row.error_type),
     Column("why", lambda row: row.error),
-    Column("reason", lambda row: row.reason),
+    Column("reason", _reasons),
     Column("failures", lambda row: row.failures),
     Column("deaths", lambda row: row.deaths),
     Column("state", lambda row: row.state, is_whole=True),
@@ -91,6 +99,7 @@ def summary(ticket: Archived) -> dict[str, Any]:
         "taskType": ticket.type,
         "state": ticket.state,
         "reason": ticket.reason,
+        "oversized": ticket.missing is not None,
         "errorType": ticket.error_type,
         "originalError": ticket.error,
         "retryCount": ticket.failures,
@@ -104,13 +113,19 @@ def summary(ticket: Archived) -> dict[str, Any]:
 
 def _whole(ticket: Archived) -> dict[str, Any]:
     return summary(ticket) | {
-        "ticket": _readable(fields_of(ticket)),
+        "ticket": _exact(ticket),
         "raw": None if ticket.raw is None else base64.b64encode(ticket.raw).decode(),
         "missing": None if ticket.missing is None else document_of(ticket.missing),
         "dlqMetadata": _readable(ticket.metadata),
         "occurrences": plain(list(ticket.occurrences)),
         "history": plain(list(ticket.history)),
     }
+
+
+def _exact(ticket: Archived) -> Any:  # noqa: ANN401 - whatever a ticket says
+    """What it says, with every digit of its numbers where its bytes are kept; they stay one line."""
+    told, own = _readable(fields_of(ticket)), own_text(ticket)
+    return told if told is None or own is None else orjson.Fragment(b" ".join(own.splitlines()))
 
 
 def _readable(fields: Mapping[str, Any] | None) -> Any:  # noqa: ANN401 - whatever a ticket says
@@ -124,7 +139,7 @@ def _facts(ticket: Archived) -> dict[str, object]:
         "id": ticket.id,
         "type": ticket.type,
         "state": ticket.state,
-        "reason": ticket.reason,
+        "reason": _reasons(ticket),
         "error": f"{ticket.error_type}: {ticket.error}",
         "failures": ticket.failures,
         "deaths": ticket.deaths,
@@ -140,10 +155,20 @@ def _shown(ticket: Archived) -> str:
     fields = fields_of(ticket)
     if fields is not None:
         told = dumped(fields)
-        return "nested too deeply to be shown" if told is None else told.decode()
+        if told is None:
+            return "nested too deeply to be shown"
+        return (own_text(ticket) or told).decode()
     if ticket.missing is not None:
         return f"{ticket.missing.size_bytes} bytes, too large to be kept: {_where(ticket.source)}"
-    return "not kept" if ticket.raw is None else f"{len(ticket.raw)} bytes that are no ticket"
+    return "not kept" if ticket.raw is None else _bytes_shown(ticket.raw)
+
+
+def _bytes_shown(raw: bytes) -> str:
+    """As much as tells what it may be; the printer escapes what a terminal would obey."""
+    said = f"{len(raw)} bytes that are no ticket"
+    start = raw[:_MOST_SHOWN].decode("utf-8", "backslashreplace")
+    end = f"… (the first {_MOST_SHOWN})" if len(raw) > _MOST_SHOWN else ""
+    return f"{said}: {start}{end}" if raw else said
 
 
 def _where(place: str) -> str:
