@@ -64,11 +64,13 @@ class Committing:
         if not partition.is_paused and partition.is_open:
             partition.is_paused = True
             self._log.pause([partition.part])
-        if (
-            partition.offsets.is_mostly_done
-        ):  # the few that fail need not wait, so that they end one way or the other
+        if self.is_held_up(partition):  # they need not wait, so that they end one way or the other
             for work in list(partition.waiting):
                 self._hurry(work)
+
+    def is_held_up(self, partition: Partition) -> bool:
+        """Whether it is brought nothing more because of a few, while nearly all that came has ended."""
+        return partition.is_paused and partition.offsets.is_mostly_done
 
     def _is_far(self, partition: Partition) -> bool:
         offsets, parts = partition.offsets, 2 if partition.is_paused else 1

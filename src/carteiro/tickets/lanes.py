@@ -34,6 +34,16 @@ class Line:
             0  # tickets that never failed; counted here, it is the one thing that is done for each
         )
 
+    def pop(self) -> "Work":
+        """The next one; in an outage one that never failed, if there is one: another says less when it fails again."""
+        if self.health.is_perfect or not self.health.is_out:
+            return self.ready.popleft()
+        place = next((at for at, work in enumerate(self.ready) if not work.failures), 0)
+        self.ready.rotate(-place)
+        work = self.ready.popleft()
+        self.ready.rotate(place)
+        return work
+
     def may_start(self, now: float) -> bool:
         """Whether one more of its tickets may be started."""
         if self.limit is not None and self.running >= self.limit:
@@ -154,7 +164,7 @@ class Lanes:
             line = self._turns[0]
             self._turns.rotate(-1)
             while line.ready and line.may_start(now):
-                work = line.ready.popleft()
+                work = line.pop()
                 if work.partition.is_open:
                     return work, line
         return None

@@ -282,9 +282,16 @@ class Runner:
         self._judge(work, line, outcome_of(error), error)
 
     def _is_outage(self, work: Work, line: Line, error: BaseException) -> bool:
-        """Whether it failed with all the others; a failure of its own says nothing about others."""
+        """Whether it failed with all the others; a failure of its own says nothing about others.
+
+        So does one more of a ticket that failed before: many such come together, when their waits are over.
+        Where a few hold up a partition they alone are left to be tried: that they all fail is no outage, and
+        taken for one it would never end, since nothing that could succeed is brought.
+        """
         now = time.monotonic()
-        if not may_be_an_outage(error):
+        is_known_to_fail = work.failures > 0 and not line.health.is_out
+        is_its_own = is_known_to_fail or self._committing.is_held_up(work.partition)
+        if is_its_own or not may_be_an_outage(error):
             line.health.unused(now)
             return False
         if line.health.failed(work.began, now, self._chance(), id=work.ticket.id):
