@@ -7,11 +7,11 @@ by that thread between two questions: the client lets nobody else in while it wa
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
@@ -31,6 +31,9 @@ _RETRY_S = 1.0
 _KNOCK_S = 0.5  # how long it is listened for a broker that was away
 _PARTING_S = 10.0  # how long it is waited for a broker that hangs, when it is to stop
 _TICK_S = 0.1
+_DRY_S = (
+    1.0  # how long a member may ask for nothing; it hears of changes in its group only when it asks
+)
 
 _OPTIONS = {
     "enable.auto.commit": False,
@@ -62,12 +65,15 @@ class KafkaLog:
         self._consumer = Consumer({**_OPTIONS, **options, **own})
         self._stopping = threading.Event()
         self._errands: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        self._taps = _Taps(self._consumer)
         self._ends: dict[Part, int] = {}
 
     async def run(self, keeper: Keeper) -> None:
         """Bring records to the keeper until `stop`; what it says when partitions are revoked is committed."""
         loop = asyncio.get_running_loop()
-        member = _Member(self._consumer, keeper, loop, self._stopping, self._waits, self._errands)
+        member = _Member(
+            self._consumer, keeper, loop, self._stopping, self._waits, self._errands, self._taps
+        )
         self._ends = member.ends
         polling = _in_a_thread(partial(member.poll_until_stopped, self._topic))
         try:
@@ -94,11 +100,11 @@ class KafkaLog:
 
     def pause(self, parts: Sequence[Part]) -> None:
         """Bring none of these for now."""
-        self._errands.put(partial(_steer, self._consumer.pause, parts))
+        self._errands.put(partial(self._taps.close, parts))
 
     def resume(self, parts: Sequence[Part]) -> None:
         """Bring them again."""
-        self._errands.put(partial(_steer, self._consumer.resume, parts))
+        self._errands.put(partial(self._taps.open, parts))
 
     def ends(self, parts: Sequence[Part]) -> Mapping[Part, int]:
         """Where partitions end, as the last answer of their broker had it."""
@@ -149,6 +155,50 @@ class _Waiting:
         self._told(what)
 
 
+class _Taps:
+    """Which partitions bring nothing for now.
+
+    The client needs half a second until it brings more of a partition that it was told to pause. So it is
+    told only where that is worth it: while others go on, or when it lasts.
+    """
+
+    def __init__(self, consumer: Consumer) -> None:
+        self._consumer = consumer
+        self._closed: dict[Part, float] = {}  # since when
+        self._told: set[Part] = set()
+
+    def close(self, parts: Sequence[Part]) -> None:
+        """Nothing of these."""
+        for part in parts:
+            self._closed.setdefault(part, time.monotonic())
+
+    def open(self, parts: Sequence[Part]) -> None:
+        """These again."""
+        told = [part for part in parts if part in self._told]
+        self.forget(parts)
+        if told:
+            _steer(self._consumer.resume, told)
+
+    def forget(self, parts: Iterable[Part]) -> None:
+        """They are another's, or new here."""
+        for part in parts:
+            self._closed.pop(part, None)
+            self._told.discard(part)
+
+    def is_dry(self, ours: Collection[Part]) -> bool:
+        """Whether nothing at all is to come, and has not been for long; else the client is told what is not."""
+        if not self._closed:
+            return False
+        first = min(self._closed.values())
+        if all(part in self._closed for part in ours) and time.monotonic() < first + _DRY_S:
+            return True
+        news = self._closed.keys() - self._told
+        if news:
+            _steer(self._consumer.pause, [*news])
+            self._told |= news
+        return False
+
+
 class _Member:
     """What is done in the thread that asks."""
 
@@ -160,8 +210,10 @@ class _Member:
         stopping: threading.Event,
         waits: _Waiting,
         errands: "SimpleQueue[Callable[[], None]]",
+        taps: _Taps,
     ) -> None:
         self.ends: dict[Part, int] = {}
+        self._taps = taps
         self._told: Future[Any] | None = None
         self.alone_s = 0.0  # for how long it has waited for a broker since it was to stop
         self._parts: set[Part] = set()  # that the keeper has
@@ -184,7 +236,11 @@ class _Member:
         )
         try:
             while not self._stopping.is_set():
-                self._bring(self._records())
+                if self._taps.is_dry(self._parts):
+                    self._bring([])
+                    self._wait_for_errand()
+                else:
+                    self._bring(self._records())
                 self._run_errands()
                 self._look_around()
             self._part()
@@ -201,6 +257,10 @@ class _Member:
         """The thread hangs, and is left to itself: the keeper lets go, and what was to be committed is read again."""
         self._is_abandoned = True
         await self._keeper.revoked([*self._parts])
+
+    def _wait_for_errand(self) -> None:
+        with suppress(Empty):
+            self._errands.get(timeout=_POLL_S)()
 
     def _run_errands(self) -> None:
         while not self._errands.empty():
@@ -271,6 +331,7 @@ class _Member:
         self._waits("")
         given = self._with_notes(parts)
         self._parts |= {_part(each) for each in parts}
+        self._taps.forget(_part(each) for each in parts)
         self._tell(
             self._keeper.assigned(
                 [Given(_part(each), _noted(each), _committed(each)) for each in given]
@@ -292,6 +353,7 @@ class _Member:
         return parts
 
     def _revoked(self, _: Consumer, parts: list[TopicPartition]) -> None:
+        self._taps.forget(_part(each) for each in parts)
         ours = [part for each in parts if (part := _part(each)) in self._parts]
         if ours:
             commits = self._tell(self._keeper.revoked(ours))
@@ -306,6 +368,7 @@ class _Member:
                 _commit(self._consumer, commits)
 
     def _lost(self, _: Consumer, parts: list[TopicPartition]) -> None:
+        self._taps.forget(_part(each) for each in parts)
         self._tell(self._keeper.lost([_part(each) for each in parts]))
         self._parts -= {_part(each) for each in parts}
         with suppress(KafkaException):
