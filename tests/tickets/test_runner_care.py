@@ -10,8 +10,9 @@ import pytest
 from carteiro.policy.retry import RetryPolicy
 from carteiro.tickets.health import FEWEST_FAILED
 from carteiro.tickets.lanes import Partition, Work
-from carteiro.tickets.notes import read_notes
+from carteiro.tickets.notes import Noted, note_down, read_notes
 from carteiro.tickets.offsets import Offsets
+from carteiro.tickets.ports import Commit
 from carteiro.tickets.runner import HandlersGoOn
 from carteiro.tickets.ticket import Ticket, read
 from support.memory_lane import NEVER_AGAIN, MemoryLane, ids
@@ -36,21 +37,37 @@ class Deaf:
 
 async def test_only_what_another_may_have_had_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """As many as the last owner may have been ahead of his commit; what comes after is new to everybody."""
-    monkeypatch.setattr("carteiro.tickets.runner._OVERSHOOT", 50)
-    lane = MemoryLane(window=50)
+    monkeypatch.setattr("carteiro.tickets.runner._READ_AHEAD", 150)
+    lane = MemoryLane()
     for id in ids("t", 1000):
         lane.log.put(id)
     async with lane.working():
         await lane.until(lambda: lane.log.committed == 1000)
-    assert lane.counter.questions == (2 * 50 + 50) / 50
+    assert lane.counter.questions == 150 / 50
+
+
+async def test_beyond_what_the_last_commit_says_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last owner had read so much further, and somebody killed it."""
+    monkeypatch.setattr("carteiro.tickets.runner._READ_AHEAD", 100)
+    lane = MemoryLane()
+    for id in ids("t", 1000):
+        lane.log.put(id)
+    notes = note_down(Noted(0, 500, {0: 0}))
+    lane.log.commits[TOPIC, 0] = Commit((TOPIC, 0), 0, notes)
+    lane.counter.graves = {f"t{at}": f"{TOPIC}|0|{at}" for at in (599, 600)}
+    async with lane.working():
+        await lane.until(lambda: lane.log.committed == 1000)
+    assert "t599" not in lane.done
+    assert "t600" in lane.done  # nobody can have been there
+    assert len(lane.done) == 1 + 499
 
 
 async def test_of_a_partition_that_comes_back_is_asked_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Another had it meanwhile."""
-    monkeypatch.setattr("carteiro.tickets.runner._OVERSHOOT", 0)
-    lane = MemoryLane(window=10)
+    monkeypatch.setattr("carteiro.tickets.runner._READ_AHEAD", 10)
+    lane = MemoryLane()
     for id in ids("t", 100):
         lane.log.put(id)
     async with lane.working():
@@ -296,9 +313,10 @@ async def test_an_error_that_cannot_be_told_is_one_all_the_same() -> None:
     assert lane.graves.deaths[0].error == "Speechless"
 
 
-async def test_who_cannot_commit_does_not_read_on_for_ever() -> None:
+async def test_who_cannot_commit_does_not_read_on_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever comes after asks what is known of just so many."""
-    lane = MemoryLane(window=100)
+    monkeypatch.setattr("carteiro.tickets.committing.MOST_UNNOTED", 200)
+    lane = MemoryLane()
     lane.log.refuses_commits = True
     for id in ids("t", 1000):
         lane.log.put(id)
@@ -413,3 +431,21 @@ async def test_in_an_outage_those_are_tried_first_that_never_failed() -> None:
 
     assert line.health.is_out
     assert [line.pop().ticket.id for _ in works] == ["t2", "t0", "t1", "t3"]
+
+
+async def test_so_many_unfinished_tickets_are_held_and_no_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """However small they are: each costs memory."""
+    monkeypatch.setattr("carteiro.tickets.committing._MOST_UNFINISHED", 200)
+    lane = MemoryLane(concurrency=1)
+    lane.gates["t0"] = asyncio.Event()
+    for id in ids("t", 1000):
+        lane.log.put(id)
+    async with lane.working() as runner:
+        await lane.until(lambda: bool(lane.log.paused))
+        await asyncio.sleep(0.02)
+        [partition] = runner._partitions.values()
+        assert partition.offsets.unfinished <= 250
+        lane.gates["t0"].set()
+        await lane.until(lambda: lane.log.committed == 1000)

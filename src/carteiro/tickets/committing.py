@@ -9,11 +9,8 @@ from carteiro.tickets.lanes import Partition, Work
 from carteiro.tickets.ports import Commit, Part, TicketLog
 
 _SHORTEST_PAUSE_S = 0.02
-
-
-def furthest(settings: TicketSettings) -> int:
-    """How many records a worker reads beyond its last commit: whoever comes after it may meet so many again."""
-    return 2 * settings.window
+_MOST_UNFINISHED = 10_000  # tickets of a partition in memory, however small they are
+MOST_UNNOTED = 20_000  # records that are read before what became of those before them is committed
 
 
 class Committing:
@@ -77,7 +74,8 @@ class Committing:
         held = sum(each.bytes for each in self._partitions.values())
         return (
             offsets.span * parts >= self._settings.window
-            or partition.uncommitted * parts >= furthest(self._settings)
+            or offsets.unfinished * parts >= _MOST_UNFINISHED
+            or partition.unnoted * parts >= MOST_UNNOTED
             or held * parts >= self._settings.window_bytes
             or offsets.is_noted_full
         )
@@ -98,10 +96,12 @@ class Committing:
     async def _commit(self) -> None:
         partitions = [each for each in self._partitions.values() if each.is_live]
         commits = commits_of(partitions)
+        ends = {each.part: each.offsets.end for each in partitions}
         if commits and await self._log.commit(commits):
             for commit in commits:
                 if (partition := self._partitions.get(commit.part)) is not None:
                     partition.committed = (commit.offset, commit.notes)
+                    partition.noted_end = ends[commit.part]
         elif commits:
             self._something_changed.set()
         for partition in partitions:

@@ -70,7 +70,10 @@ class Partition:
         self.is_paused = False
         self.bytes = 0  # of what has not ended
         self.committed: tuple[int, str] | None = None
-        self.unsure = 0  # records to come that another may have had, and counted, before
+        self.noted_end: int | None = None  # the end of what had come when that was committed
+        self.unsure_until: int | None = (
+            None  # so far another may have come before, and counted failures
+        )
 
     @property
     def uncommitted(self) -> int:
@@ -78,6 +81,13 @@ class Partition:
         end = self.offsets.end
         committed = self.committed[0] if self.committed else self.offsets.start
         return 0 if end is None or committed is None else end - committed
+
+    @property
+    def unnoted(self) -> int:
+        """How many records have come since the last commit."""
+        end = self.offsets.end
+        noted = self.offsets.start if self.noted_end is None else self.noted_end
+        return 0 if end is None or noted is None else end - noted
 
     @property
     def held_keys(self) -> int:

@@ -53,6 +53,11 @@ class Offsets:
         del self._open[offset]
 
     @property
+    def unfinished(self) -> int:
+        """How many have come and not ended."""
+        return len(self._open)
+
+    @property
     def is_idle(self) -> bool:
         """Whether all that came has ended."""
         return not self._open

@@ -7,7 +7,7 @@ the log may forget it. If we are killed at any line, whoever has the partition n
 import asyncio
 import random
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 
@@ -17,7 +17,7 @@ from carteiro.model import Dead, Delivery, Outcome, Retry
 from carteiro.path.judge import judge
 from carteiro.policy.retry import PRESETS, RetryPolicy
 from carteiro.tickets.burying import Burying
-from carteiro.tickets.committing import Committing, commits_of, furthest
+from carteiro.tickets.committing import MOST_UNNOTED, Committing, commits_of
 from carteiro.tickets.ends import death_at_once, death_of, may_be_an_outage, outcome_of
 from carteiro.tickets.handlers import Tickets
 from carteiro.tickets.hands import Hands
@@ -36,6 +36,7 @@ from carteiro.tickets.watch import Watch
 
 _FOR_EVER = timedelta.max
 _OVERSHOOT = 3_000  # records that may be on their way when a partition is paused
+_READ_AHEAD = MOST_UNNOTED + _OVERSHOOT  # of what its last commit says
 _FAREWELL = timedelta(
     seconds=1
 )  # for handlers that were cancelled, to clean up before another runs them
@@ -65,7 +66,6 @@ class Runner:
         self._watch = watch
         self._grace = settings.drain
         self._is_urgent = asyncio.Event()
-        self._read_ahead = furthest(settings) + _OVERSHOOT
         self._chance = random.Random().random  # noqa: S311 - jitter, not a secret
         self._partitions: dict[Part, Partition] = {}
         lines = [
@@ -166,7 +166,8 @@ class Runner:
         """Begin where the last owner ended."""
         for each in given:
             partition = Partition(each.part, Offsets(each.noted), each.committed)
-            partition.unsure = self._read_ahead
+            known = each.noted.end if each.noted else each.committed
+            partition.unsure_until = None if known is None else known + _READ_AHEAD
             self._partitions[each.part] = partition
         self._watch.assigned([each.part for each in given])
 
@@ -231,7 +232,7 @@ class Runner:
 
     async def _ended_before(self, works: Sequence[Work]) -> set[Work]:
         """Those that had ended before that could be committed; of the others it is noted how often they failed."""
-        unsure = [*_unsure(works)] if any(each.unsure for each in self._partitions.values()) else []
+        unsure = [work for work in works if _is_unsure(work)]
         if not unsure:
             return set()
         standings = await self._counter.look([each.ticket.id for each in unsure])
@@ -385,12 +386,12 @@ def _put_away(work: Work) -> None:
         work.ticket.put_away()
 
 
-def _unsure(works: Sequence[Work]) -> Iterator[Work]:
-    """Those that another may have had before us: so many he may have been ahead of his last commit, and no more."""
-    for work in works:
-        if work.partition.unsure:
-            work.partition.unsure -= 1
-            yield work
+def _is_unsure(work: Work) -> bool:
+    """Whether another may have had it before us: so many he may have read after his last commit, and no more."""
+    partition = work.partition
+    if partition.unsure_until is None:
+        partition.unsure_until = (partition.offsets.start or 0) + _READ_AHEAD
+    return work.ticket.record.offset < partition.unsure_until
 
 
 def _begin(partition: Partition, end: int) -> int:
