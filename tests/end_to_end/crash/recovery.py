@@ -120,6 +120,7 @@ class _Load:
         self._post = post
         self._backlog = backlog
         self._number = 0
+        self.is_over = False
 
     async def fill(self) -> None:
         """Send until so many wait as should."""
@@ -129,8 +130,8 @@ class _Load:
             await until_taken(partial(send, self._post, emails, self.accepted.extend))
 
     async def run(self) -> None:
-        """For ever."""
-        while True:
+        """Until it is to cease: what is being sent then is sent, and known here."""
+        while not self.is_over:
             await self.fill()
             await asyncio.sleep(_COUNT_EVERY_S)
 
@@ -167,8 +168,8 @@ async def _loaded(place: Place, size: Size) -> AsyncIterator[tuple[_Load, list[C
             try:
                 yield load, workers
             finally:
-                sending.cancel()
-                await asyncio.wait([sending])
+                load.is_over = True
+                await sending
             await asyncio.to_thread(wait_for_rest, place, _REST_S)
             for each in workers:
                 each.tell(signal.SIGTERM)
