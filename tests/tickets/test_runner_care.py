@@ -46,20 +46,24 @@ async def test_only_what_another_may_have_had_is_asked_for(monkeypatch: pytest.M
     assert lane.counter.questions == 150 / 50
 
 
-async def test_beyond_what_the_last_commit_says_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The last owner had read so much further, and somebody killed it."""
+@pytest.mark.parametrize(("noted", "window"), [(500, 100), (200, 500)])
+async def test_beyond_what_the_last_commit_says_is_asked(
+    monkeypatch: pytest.MonkeyPatch, noted: int, window: int
+) -> None:
+    """The last owner had read so much further, and somebody killed it; its notes may not have had room for all."""
     monkeypatch.setattr("carteiro.tickets.runner._READ_AHEAD", 100)
-    lane = MemoryLane()
+    monkeypatch.setattr("carteiro.tickets.runner._OVERSHOOT", 0)
+    lane = MemoryLane(window=window)
     for id in ids("t", 1000):
         lane.log.put(id)
-    notes = note_down(Noted(0, 500, {0: 0}))
+    notes = note_down(Noted(0, noted, {0: 0}))
     lane.log.commits[TOPIC, 0] = Commit((TOPIC, 0), 0, notes)
     lane.counter.graves = {f"t{at}": f"{TOPIC}|0|{at}" for at in (599, 600)}
     async with lane.working():
         await lane.until(lambda: lane.log.committed == 1000)
     assert "t599" not in lane.done
     assert "t600" in lane.done  # nobody can have been there
-    assert len(lane.done) == 1 + 499
+    assert len(lane.done) == 1000 - noted
 
 
 async def test_of_a_partition_that_comes_back_is_asked_again(
@@ -449,3 +453,21 @@ async def test_so_many_unfinished_tickets_are_held_and_no_more(
         assert partition.offsets.unfinished <= 250
         lane.gates["t0"].set()
         await lane.until(lambda: lane.log.committed == 1000)
+
+
+async def test_who_has_nothing_new_to_commit_reads_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All that comes is known to be done by the notes, and one that was not is still under way."""
+    monkeypatch.setattr("carteiro.tickets.committing.MOST_UNNOTED", 100)
+    lane = MemoryLane()
+    lane.gates["t0"] = asyncio.Event()
+    for id in ids("t", 50):
+        lane.log.put(id)
+    notes = note_down(Noted(0, 500, {0: 0}))
+    lane.log.commits[TOPIC, 0] = Commit((TOPIC, 0), 0, notes)
+    async with lane.working():
+        await lane.until(lambda: bool(lane.log.history))
+        for at in range(50, 600):  # a whole batch waits behind the one that is under way
+            lane.log.put(f"t{at}", key="t0" if 500 <= at < 550 else None)
+        await lane.until(lambda: len(lane.done) == 50)
+        lane.gates["t0"].set()
+        await lane.until(lambda: lane.log.committed == 600)

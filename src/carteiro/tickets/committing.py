@@ -96,23 +96,23 @@ class Committing:
     async def _commit(self) -> None:
         partitions = [each for each in self._partitions.values() if each.is_live]
         commits = commits_of(partitions)
-        ends = {each.part: each.offsets.end for each in partitions}
-        if commits and await self._log.commit(commits):
-            for commit in commits:
-                if (partition := self._partitions.get(commit.part)) is not None:
-                    partition.committed = (commit.offset, commit.notes)
-                    partition.noted_end = ends[commit.part]
-        elif commits:
+        ends = {each: each.offsets.end for each in partitions}
+        if commits and not await self._log.commit([*commits.values()]):
             self._something_changed.set()
+        else:
+            for each, end in ends.items():
+                each.noted_end = end  # also where the commit before says all there is to say
+            for each, commit in commits.items():
+                each.committed = (commit.offset, commit.notes)
         for partition in partitions:
             if partition.is_paused:
                 self.bound(partition)
 
 
-def commits_of(partitions: Iterable[Partition]) -> list[Commit]:
+def commits_of(partitions: Iterable[Partition]) -> dict[Partition, Commit]:
     """What is to be committed of them, leaving out what was committed before."""
-    return [
-        Commit(each.part, *now)
+    return {
+        each: Commit(each.part, *now)
         for each in partitions
         if (now := each.offsets.commit()) is not None and now != each.committed
-    ]
+    }

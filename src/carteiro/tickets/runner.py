@@ -65,6 +65,7 @@ class Runner:
         self._counter = counter
         self._watch = watch
         self._grace = settings.drain
+        self._window = settings.window
         self._is_urgent = asyncio.Event()
         self._chance = random.Random().random  # noqa: S311 - jitter, not a secret
         self._partitions: dict[Part, Partition] = {}
@@ -166,10 +167,16 @@ class Runner:
         """Begin where the last owner ended."""
         for each in given:
             partition = Partition(each.part, Offsets(each.noted), each.committed)
-            known = each.noted.end if each.noted else each.committed
+            known = self._known_until(each)
             partition.unsure_until = None if known is None else known + _READ_AHEAD
             self._partitions[each.part] = partition
         self._watch.assigned([each.part for each in given])
+
+    def _known_until(self, given: Given) -> int | None:
+        """How far its last owner had come when it committed; notes that did not fit say less than that."""
+        if given.noted is None:
+            return given.committed
+        return max(given.noted.end, given.noted.start + self._window + _OVERSHOOT)
 
     async def revoked(self, parts: Sequence[Part]) -> Sequence[Commit]:
         """Start nothing more of these, wait a while for what is under way, and say how far they are."""
@@ -177,7 +184,7 @@ class Runner:
         for each in leaving:
             each.is_open = False
         await self._drained(leaving, self._grace)
-        commits = commits_of(leaving)
+        commits = [*commits_of(leaving).values()]
         for each in leaving:
             self._forget(each)
         await self._drained(leaving, _FAREWELL)
