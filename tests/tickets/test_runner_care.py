@@ -466,8 +466,11 @@ async def test_who_has_nothing_new_to_commit_reads_on(monkeypatch: pytest.Monkey
     lane.log.commits[TOPIC, 0] = Commit((TOPIC, 0), 0, notes)
     async with lane.working():
         await lane.until(lambda: bool(lane.log.history))
-        for at in range(50, 600):  # a whole batch waits behind the one that is under way
-            lane.log.put(f"t{at}", key="t0" if 500 <= at < 550 else None)
+        for at in range(50, 500):
+            lane.log.put(f"t{at}")
+        await asyncio.sleep(0.1)  # several looks at what is to be committed
+        for at in range(500, 600):  # a whole batch waits behind the one that is under way
+            lane.log.put(f"t{at}", key="t0" if at < 550 else None)
         await lane.until(lambda: len(lane.done) == 50)
         lane.gates["t0"].set()
         await lane.until(lambda: lane.log.committed == 600)
