@@ -1,7 +1,7 @@
 """A move from a file to a database: all of it, once, whatever happens in between."""
 
 import shutil
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -60,13 +60,6 @@ def clock() -> StoreClock:
 def file(tmp_path: Path) -> Path:
     """The store that is left."""
     return tmp_path / "carteiro.db"
-
-
-@pytest.fixture
-def url() -> Iterator[str]:
-    """An empty database with the schema."""
-    with shared_postgres().a_database(migrate) as made:
-        yield made
 
 
 @asynccontextmanager

@@ -1,7 +1,7 @@
 """Events on Postgres lie in parts that are dropped as a whole: nothing is left to be vacuumed, nobody waits."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from datetime import timedelta
 from importlib import resources
 
@@ -20,13 +20,6 @@ from support.steps import accepted, attempted, claimed, settled
 
 _DAY = timedelta(days=1)
 _MESSAGES = 5
-
-
-@pytest.fixture
-def url() -> Iterator[str]:
-    """An empty database with the schema."""
-    with shared_postgres().a_database(migrate) as made:
-        yield made
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 """What ``carteiro doctor`` finds of a PostgreSQL database."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from datetime import timedelta
 from typing import Any
 
@@ -8,19 +8,11 @@ import psycopg
 import pytest
 
 from carteiro.checkup import Finding, Level
-from carteiro.stores.postgres import migrate
 from carteiro.stores.postgres.examine import examine, wall_clock_ms
 from support.clock import MILLISECOND
 from support.postgres_server import a_postgres
 from support.services import HOST
 from support.shared_servers import shared_postgres
-
-
-@pytest.fixture
-def url() -> Iterator[str]:
-    """An empty database with the schema."""
-    with shared_postgres().a_database(migrate) as found:
-        yield found
 
 
 async def _found(url: str, **options: Any) -> dict[str, Finding]:

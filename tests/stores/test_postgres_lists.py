@@ -1,19 +1,18 @@
 """Lists of messages on Postgres: how far a page looks, and which index leads it whatever the statistics say."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
 from carteiro.model import EMAIL, Cursor, MessageFilter, MessageId, State, TenantId
 from carteiro.ports import Backend
-from carteiro.stores.postgres import PostgresOptions, migrate, open_postgres
+from carteiro.stores.postgres import PostgresOptions, open_postgres
 from carteiro.stores.postgres.database import Database, Session, sql
 from carteiro.stores.postgres.lists import find_messages
 from carteiro.stores.walks import Reach
 from support.builders import ACME, BRASA, TASK, a_message, messages, retry, sent, tenants_named
 from support.clock import StoreClock
-from support.shared_servers import shared_postgres
 from support.steps import HOLD, accepted, claimed, declare, settled
 
 NEAR = Reach(walk=3, queue=3)
@@ -23,13 +22,6 @@ NEAR = Reach(walk=3, queue=3)
 def clock() -> StoreClock:
     """The clock of the store."""
     return StoreClock()
-
-
-@pytest.fixture
-def url() -> Iterator[str]:
-    """An empty database with the schema."""
-    with shared_postgres().a_database(migrate) as found:
-        yield found
 
 
 @pytest.fixture

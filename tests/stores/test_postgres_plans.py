@@ -6,7 +6,7 @@ planner anything, and rows that are gone stay where they were.
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from datetime import timedelta
 from typing import Any
 
@@ -17,9 +17,8 @@ from carteiro.model import End, LeasedJob, Settled
 from carteiro.policy.fairness import READIED_PER_TURN, SUSPECT_CLAIMS
 from carteiro.policy.lifecycle import LONGEST_HOLD_MS
 from carteiro.ports import Backend
-from carteiro.stores.postgres import PostgresOptions, migrate, open_postgres
+from carteiro.stores.postgres import PostgresOptions, open_postgres
 from support.builders import TASK, a_message, a_task, dead, retry, sent, tenants_named
-from support.shared_servers import shared_postgres
 from support.steps import LEASE, accepted, claim, claimed, declare
 
 _TENANTS = [f"tenant-{number:02}" for number in range(20)]
@@ -61,13 +60,6 @@ _CLAIM = """
 EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON)
 SELECT * FROM carteiro.claim($1, $2, 'looked', 1, 10, true, $3, $4, $5, 1000, NULL)
 """
-
-
-@pytest.fixture
-def url() -> Iterator[str]:
-    """An empty database with the schema."""
-    with shared_postgres().a_database(migrate) as made:
-        yield made
 
 
 @pytest.fixture

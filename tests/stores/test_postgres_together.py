@@ -14,7 +14,7 @@ import pytest
 from carteiro.errors import SchemaMismatch, StoreUnavailable
 from carteiro.model import EMAIL, Begun, BounceKind, Late, MessageId, NoteAnswer, Refused, Settled
 from carteiro.ports import Backend
-from carteiro.stores.postgres import PostgresOptions, database, migrate, open_postgres
+from carteiro.stores.postgres import PostgresOptions, database, open_postgres
 from carteiro.stores.postgres.accept import accept_within
 from carteiro.stores.postgres.database import Session
 from carteiro.stores.postgres.migrating import newest_version
@@ -53,13 +53,6 @@ _LARGE = json.dumps({"html": "x" * 500_000})
 def empty() -> Iterator[str]:
     """A database without a schema."""
     with shared_postgres().a_database() as made:
-        yield made
-
-
-@pytest.fixture
-def url() -> Iterator[str]:
-    """An empty database with the schema."""
-    with shared_postgres().a_database(migrate) as made:
         yield made
 
 

@@ -1,6 +1,6 @@
 """Upkeep and dead letters of several processes at once on Postgres, and what a server does by itself."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import psycopg
@@ -9,18 +9,10 @@ import pytest
 from carteiro.errors import CannotBackUp
 from carteiro.model import ZERO, MessageId, RedriveAnswer
 from carteiro.ports import Backend
-from carteiro.stores.postgres import PostgresOptions, migrate, open_postgres
+from carteiro.stores.postgres import PostgresOptions, open_postgres
 from support.builders import ACME, BRASA, tenants_named
 from support.burying import buried, found
 from support.clock import StoreClock
-from support.shared_servers import shared_postgres
-
-
-@pytest.fixture
-def url() -> Iterator[str]:
-    """An empty database with the schema."""
-    with shared_postgres().a_database(migrate) as made:
-        yield made
 
 
 @pytest.fixture

@@ -1,25 +1,17 @@
 """The bell on Postgres: others are heard, and what we did ourselves is not looked for twice."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from datetime import timedelta
 
 import psycopg
 import pytest
 
 from carteiro.ports import Backend
-from carteiro.stores.postgres import PostgresOptions, migrate, open_postgres
+from carteiro.stores.postgres import PostgresOptions, open_postgres
 from support.builders import ACME, a_message, tenants_named
-from support.shared_servers import shared_postgres
 from support.steps import accepted
 
 _PATIENCE = timedelta(seconds=30)
-
-
-@pytest.fixture
-def url() -> Iterator[str]:
-    """An empty database with the schema."""
-    with shared_postgres().a_database(migrate) as made:
-        yield made
 
 
 @pytest.fixture
