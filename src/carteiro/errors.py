@@ -17,7 +17,7 @@ CarteiroError
     │   └── QueueAway      the queue beside the store is away or full; the store itself goes on
     ├── StoreFull          no room for new messages; what is accepted already still settles
     ├── StoreCorrupt       the file is damaged
-    ├── SchemaMismatch     the schema is newer than this program
+    ├── SchemaMismatch     the schema is not one that this program can use
     ├── CannotBackUp       there is no file to copy, or the target is there already
     └── CannotMove         not from there, not to there, or not as things stand; says what to do
 """
@@ -136,7 +136,7 @@ class StoreCorrupt(StoreError):
 
 
 class SchemaMismatch(StoreError):
-    """The schema is newer than this program."""
+    """The schema is newer than this program, or was made by an unreleased version."""
 
 
 class CannotBackUp(StoreError):

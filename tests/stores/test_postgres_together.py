@@ -11,12 +11,14 @@ import asyncpg
 import psycopg
 import pytest
 
+from carteiro.checkup import Level
 from carteiro.errors import SchemaMismatch, StoreUnavailable
 from carteiro.model import EMAIL, Begun, BounceKind, Late, MessageId, NoteAnswer, Refused, Settled
 from carteiro.ports import Backend
 from carteiro.stores.postgres import PostgresOptions, database, open_postgres
 from carteiro.stores.postgres.accept import accept_within
 from carteiro.stores.postgres.database import Session
+from carteiro.stores.postgres.examine import examine
 from carteiro.stores.postgres.migrating import newest_version
 from support.builders import ACME, BRASA, a_claim_id, a_message, messages, sent, tenants_named
 from support.clock import StoreClock
@@ -94,11 +96,29 @@ async def test_many_that_start_at_once_make_one_schema(empty: str) -> None:
 async def test_a_newer_schema_is_refused_and_left_as_it_is(url: str) -> None:
     """The text says which is newer, and what to do."""
     with psycopg.connect(url) as db:
-        db.execute("INSERT INTO carteiro.migrations (number, name) VALUES (9999, 'later')")
+        db.execute(
+            "INSERT INTO carteiro.migrations (number, name, digest) VALUES (9999, 'later', 1)"
+        )
 
     with pytest.raises(SchemaMismatch, match=r"newer Carteiro \(schema 9999.*upgrade this program"):
         async with open_postgres(url):
             pass
+
+
+@pytest.mark.parametrize(
+    "change",
+    ["ALTER TABLE carteiro.migrations DROP digest", "UPDATE carteiro.migrations SET digest = 1"],
+)
+async def test_a_schema_made_of_other_texts_is_refused(url: str, change: str) -> None:
+    """A database of an unreleased version has the right number and other tables: no migration leads on from there."""
+    with psycopg.connect(url) as db:
+        db.execute(change)
+
+    with pytest.raises(SchemaMismatch, match=r"unreleased version of Carteiro.*name another"):
+        async with open_postgres(url):
+            pass
+    levels = {each.check: each.level async for each in examine(url)}
+    assert levels["schema"] is Level.FAIL
 
 
 # --- claiming

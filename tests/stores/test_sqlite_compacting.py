@@ -3,22 +3,23 @@
 import sqlite3
 from contextlib import closing
 from datetime import timedelta
-from importlib import resources
 from pathlib import Path
 
 from carteiro.model import ZERO
 from carteiro.ports import Backend
+from carteiro.stores.migrations import migrations_of
 from carteiro.stores.sqlite import open_sqlite
-from carteiro.stores.sqlite.opening import INCREMENTAL, connect
+from carteiro.stores.sqlite.opening import INCREMENTAL, PACKAGE, connect
 from support.builders import ACME, a_tenant, messages
 
 
 def _older_file(path: Path) -> None:
     """A file as the first release made it."""
-    first = resources.files("carteiro.stores.sqlite") / "migrations" / "0001_pre_core.sql"
+    first = migrations_of(PACKAGE)[0]
     with closing(sqlite3.connect(path)) as db, db:
-        db.executescript(first.read_text(encoding="utf-8"))
-        db.execute("PRAGMA user_version = 1")
+        db.executescript(first.script)
+        db.execute(f"PRAGMA user_version = {first.number}")
+        db.execute(f"PRAGMA application_id = {first.digest}")
 
 
 def _kind_of(path: Path) -> int:

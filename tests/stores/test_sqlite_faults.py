@@ -84,6 +84,19 @@ async def test_a_newer_schema_is_refused_and_left_as_it_is(tmp_path: Path) -> No
         assert db.execute("PRAGMA user_version").fetchone() == (9999,)
 
 
+async def test_a_schema_made_of_other_texts_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+    """A file of an unreleased version has the right number and other tables: no migration leads on from there."""
+    file = await _a_store(tmp_path)
+    with closing(sqlite3.connect(file)) as db:
+        db.execute("PRAGMA application_id = 1")
+    before = file.read_bytes()
+
+    with pytest.raises(SchemaMismatch, match=r"unreleased version of Carteiro.*name another"):
+        await _open(file)
+
+    assert file.read_bytes() == before
+
+
 # --- a new file -------------------------------------------------------------------------------
 
 

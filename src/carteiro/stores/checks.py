@@ -3,21 +3,24 @@
 from datetime import timedelta
 
 from carteiro.checkup import Finding, Level
+from carteiro.errors import SchemaMismatch
 from carteiro.policy.lifecycle import MILLISECOND
 from carteiro.stores.columns import moment
+from carteiro.stores.migrations import pending
 
 _LONGEST_SILENCE = timedelta(minutes=10)
 
 
-def schema_is(found: int, newest: int) -> Finding:
+def schema_is(package: str, found: int, digest: int | None, database: str) -> Finding:
     """Whether the schema is the one that this program writes."""
-    if found == newest:
-        return Finding("schema", Level.OK, f"version {found}, the newest")
-    if found > newest:
-        told = f"version {found} is newer than this program, which knows {newest}"
-        return Finding("schema", Level.FAIL, told, "upgrade this program")
-    told = f"version {found}, and {newest} is needed"
-    return Finding("schema", Level.FAIL, told, "run carteiro migrate")
+    try:
+        lacking = pending(package, found, digest, database)
+    except SchemaMismatch as error:
+        return Finding("schema", Level.FAIL, str(error))
+    if lacking:
+        told = f"version {found}, and {lacking[-1].number} is needed"
+        return Finding("schema", Level.FAIL, told, "run carteiro migrate")
+    return Finding("schema", Level.OK, f"version {found}, the newest")
 
 
 def worker_seen(until: int | None, now: int) -> Finding:

@@ -11,7 +11,7 @@ from carteiro.checkup import Finding, Level
 from carteiro.errors import StoreError
 from carteiro.stores.checks import schema_is, worker_seen
 from carteiro.stores.postgres.database import FAILURES, described, sql, translated
-from carteiro.stores.postgres.migrating import found_version, newest_version
+from carteiro.stores.postgres.migrating import PACKAGE, found_schema
 
 _PATIENCE_S = 5.0
 _OLDEST_SERVER = 15
@@ -47,7 +47,7 @@ async def examine(
         yield _version(server)
         yield _writable(server)
         yield _durable(server)
-        yield (schema := schema_is(await found_version(url), newest_version()))
+        yield (schema := schema_is(PACKAGE, *await found_schema(url), described(url)))
         yield _clock(server["now_ms"], asked_at, answered_at)
         if schema.level is Level.OK:
             yield worker_seen(await connection.fetchval(sql("examine_leads")), server["now_ms"])

@@ -1,17 +1,14 @@
 """The schema and its migrations: each file once, in order, however many processes start at once."""
 
-import re
-from collections.abc import Iterator
-from importlib import resources
 from typing import Any
 
 import asyncpg
 
-from carteiro.errors import SchemaMismatch, StoreError
+from carteiro.errors import StoreError
+from carteiro.stores.migrations import Migration, migrations_of, pending
 from carteiro.stores.postgres.database import FAILURES, described, translated
 
-_PACKAGE = "carteiro.stores.postgres"
-_MIGRATION_NAME = re.compile(r"(\d{4})_(pre|post)_\w+\.sql")
+PACKAGE = "carteiro.stores.postgres"
 _LOCK = 0x6361_7274_6569_726F  # "carteiro": held while migrating
 _OLDEST_SERVER = 150_000
 _SCHEMA = """
@@ -19,8 +16,13 @@ CREATE SCHEMA IF NOT EXISTS carteiro;
 CREATE TABLE IF NOT EXISTS carteiro.migrations (
     number integer PRIMARY KEY,
     name text NOT NULL,
+    digest integer NOT NULL,
     applied_at timestamptz NOT NULL DEFAULT clock_timestamp()
 );
+"""
+# By way of JSON: the table of an unreleased version may have no such column.
+_NEWEST = """
+SELECT number, to_jsonb(m) ->> 'digest' AS digest FROM carteiro.migrations AS m ORDER BY number DESC LIMIT 1
 """
 
 
@@ -38,6 +40,12 @@ async def migrate(url: str) -> int:
 
 async def found_version(url: str) -> int:
     """The version of the schema in a database; 0 if there is none."""
+    version, _ = await found_schema(url)
+    return version
+
+
+async def found_schema(url: str) -> tuple[int, int | None]:
+    """The version of the schema in a database, and the digest of the migrations that made it."""
     try:
         connection = await asyncpg.connect(url, statement_cache_size=0)
         try:
@@ -50,42 +58,32 @@ async def found_version(url: str) -> int:
 
 def newest_version() -> int:
     """The version of the schema that this program writes."""
-    return max(number for number, _, _ in _migrations())
+    return migrations_of(PACKAGE)[-1].number
 
 
 async def _migrate(connection: Any, name: str) -> int:  # noqa: ANN401 - asyncpg's connection
     server = int(await connection.fetchval("SHOW server_version_num"))
     if server < _OLDEST_SERVER:
         raise StoreError(f"{name} is PostgreSQL {server // 10_000}: version 15 or newer is needed")
-    if await _found(connection) == newest_version():
+    if not await _pending(connection, name):
         return newest_version()
     async with connection.transaction():
         await connection.execute(f"SELECT pg_advisory_xact_lock({_LOCK})")
         await connection.execute(_SCHEMA)
-        found = await _found(connection)  # again, now that nobody else migrates
-        if found > newest_version():
-            text = (
-                f"{name} was written by a newer Carteiro (schema {found}, this one knows "
-                f"{newest_version()}): upgrade this program or name another database"
-            )
-            raise SchemaMismatch(text)
-        for number, title, script in sorted(_migrations()):
-            if number > found:
-                await connection.execute(script)
-                insert = "INSERT INTO carteiro.migrations (number, name) VALUES ($1, $2)"
-                await connection.execute(insert, number, title)
+        for each in await _pending(connection, name):  # again, now that nobody else migrates
+            await connection.execute(each.script)
+            insert = "INSERT INTO carteiro.migrations (number, name, digest) VALUES ($1, $2, $3)"
+            await connection.execute(insert, each.number, each.name, each.digest)
     return newest_version()
 
 
-async def _found(connection: Any) -> int:  # noqa: ANN401 - asyncpg's connection
+async def _pending(connection: Any, name: str) -> list[Migration]:  # noqa: ANN401 - asyncpg's connection
+    version, digest = await _found(connection)
+    return pending(PACKAGE, version, digest, name)
+
+
+async def _found(connection: Any) -> tuple[int, int | None]:  # noqa: ANN401 - asyncpg's connection
     if await connection.fetchval("SELECT to_regclass('carteiro.migrations')") is None:
-        return 0
-    return int(
-        await connection.fetchval("SELECT coalesce(max(number), 0) FROM carteiro.migrations")
-    )
-
-
-def _migrations() -> Iterator[tuple[int, str, str]]:
-    for file in (resources.files(_PACKAGE) / "migrations").iterdir():
-        if match := _MIGRATION_NAME.fullmatch(file.name):
-            yield int(match.group(1)), file.name, file.read_text(encoding="utf-8")
+        return 0, None
+    row = await connection.fetchrow(_NEWEST)
+    return (0, None) if row is None else (row["number"], row["digest"] and int(row["digest"]))

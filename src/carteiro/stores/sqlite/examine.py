@@ -10,7 +10,7 @@ from carteiro.checkup import Finding, Level
 from carteiro.errors import StoreError
 from carteiro.stores.checks import schema_is, worker_seen
 from carteiro.stores.sqlite.moving import left_for
-from carteiro.stores.sqlite.opening import connect, in_our_words, newest_version, version
+from carteiro.stores.sqlite.opening import PACKAGE, connect, digest, in_our_words, version
 from carteiro.stores.sqlite.options import SqliteOptions, wall_clock_ms
 from carteiro.stores.sqlite.rows import run
 
@@ -41,7 +41,7 @@ def examine(
             yield _writable(db)
             yield _whole(db)
             yield _durable(db)
-            yield (schema := schema_is(version(db), newest_version()))
+            yield (schema := schema_is(PACKAGE, version(db), digest(db), str(path)))
             if schema.level is Level.OK:
                 yield _clock(db, clock())
                 [until] = run(db, "examine_leads").fetchone()

@@ -1,7 +1,6 @@
 """Opens the file: connections, the schema and its migrations, errors in our words."""
 
 import os
-import re
 import sqlite3
 import time
 from collections.abc import Iterator
@@ -11,7 +10,6 @@ from pathlib import Path
 
 from carteiro.errors import (
     CarteiroError,
-    SchemaMismatch,
     StoreCorrupt,
     StoreError,
     StoreFull,
@@ -19,12 +17,12 @@ from carteiro.errors import (
     StoreUnavailable,
     TextUnfit,
 )
+from carteiro.stores.migrations import Migration, migrations_of, pending
 
 _OLDEST_SQLITE = (3, 38, 0)  # STRICT tables, RETURNING and the -> operator
 _A_MOMENT_S = 0.005
 INCREMENTAL = 2  # of auto_vacuum: free pages are given back when asked for
-_PACKAGE = "carteiro.stores.sqlite"
-_MIGRATION_NAME = re.compile(r"(\d{4})_(pre|post)_\w+\.sql")
+PACKAGE = "carteiro.stores.sqlite"
 
 
 def connect(path: Path, *, busy_timeout_ms: int) -> sqlite3.Connection:
@@ -97,53 +95,46 @@ def _use_wal(connection: sqlite3.Connection, *, patience_s: float) -> None:
 def migrate(connection: sqlite3.Connection, path: Path) -> None:
     """Bring the schema up to date; safe when many processes start at once."""
     with in_our_words(path):
-        migrations = sorted(_migrations())
-        newest = migrations[-1][0]
-        if version(connection) == newest:
+        if not _pending(connection, path):
             return
         connection.execute("BEGIN IMMEDIATE")
         try:
-            _apply(connection, migrations, newest, path)
+            _apply(connection, path)
         except BaseException:
             connection.execute("ROLLBACK")
             raise
         connection.execute("COMMIT")
 
 
-def _apply(
-    connection: sqlite3.Connection, migrations: list[tuple[int, str]], newest: int, path: Path
-) -> None:
-    found = version(connection)  # again, now that nobody else can write
-    if found > newest:
-        text = (
-            f"{path} was written by a newer Carteiro (schema {found}, this one knows {newest}): "
-            "upgrade this program or open another file"
-        )
-        raise SchemaMismatch(text)
-    if found == 0 and connection.execute("SELECT 1 FROM sqlite_master").fetchone():
+def _pending(connection: sqlite3.Connection, path: Path) -> list[Migration]:
+    return pending(PACKAGE, version(connection), digest(connection), str(path))
+
+
+def _apply(connection: sqlite3.Connection, path: Path) -> None:
+    migrations = _pending(connection, path)  # again, now that nobody else can write
+    if version(connection) == 0 and connection.execute("SELECT 1 FROM sqlite_master").fetchone():
         text = f"{path} is a database of another program: name another file"
         raise StoreError(text)
-    for number, script in migrations:
-        if number > found:
-            for statement in _statements(script):
-                connection.execute(statement)
-    connection.execute(f"PRAGMA user_version = {newest}")
+    for migration in migrations:
+        for statement in _statements(migration.script):
+            connection.execute(statement)
+        connection.execute(f"PRAGMA user_version = {migration.number}")
+        connection.execute(f"PRAGMA application_id = {migration.digest}")
 
 
 def newest_version() -> int:
     """The version of the schema that this program writes."""
-    return max(number for number, _ in _migrations())
+    return migrations_of(PACKAGE)[-1].number
+
+
+def digest(connection: sqlite3.Connection) -> int:
+    """The digest of the migrations that made the schema of a file."""
+    return int(connection.execute("PRAGMA application_id").fetchone()[0])
 
 
 def version(connection: sqlite3.Connection) -> int:
     """The version of the schema in a file; 0 if there is none."""
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
-
-
-def _migrations() -> Iterator[tuple[int, str]]:
-    for file in (resources.files(_PACKAGE) / "migrations").iterdir():
-        if match := _MIGRATION_NAME.fullmatch(file.name):
-            yield int(match.group(1)), file.read_text(encoding="utf-8")
 
 
 def _statements(script: str) -> Iterator[str]:
@@ -157,7 +148,7 @@ def _statements(script: str) -> Iterator[str]:
 
 def sql(operation: str) -> str:
     """The text of one operation's file."""
-    return (resources.files(_PACKAGE) / "sql" / f"{operation}.sql").read_text(encoding="utf-8")
+    return (resources.files(PACKAGE) / "sql" / f"{operation}.sql").read_text(encoding="utf-8")
 
 
 @contextmanager

@@ -1,0 +1,60 @@
+"""The numbered migration files of a store, and a digest of the texts that made a schema.
+
+A database whose digest is not ours was made from other texts, by a version that was never released. It is refused: no
+migration leads from there to here.
+"""
+
+import re
+from functools import cache
+from hashlib import sha256
+from importlib import resources
+
+from carteiro.errors import SchemaMismatch
+from carteiro.model import value
+
+_NAME = re.compile(r"(\d{4})_(pre|post)_\w+\.sql")
+_DIGEST_BYTES = 4  # SQLite keeps it in the 31 bits of PRAGMA application_id
+_LARGEST_DIGEST = 0x7FFF_FFFF
+
+
+@value
+class Migration:
+    """One file; ``digest`` covers its text and those of all files before it."""
+
+    number: int
+    name: str
+    script: str
+    digest: int
+
+
+@cache
+def migrations_of(package: str) -> tuple[Migration, ...]:
+    """The migrations of a store's package, oldest first."""
+    found = []
+    texts = sha256()
+    for file in sorted((resources.files(package) / "migrations").iterdir(), key=lambda f: f.name):
+        if match := _NAME.fullmatch(file.name):
+            script = file.read_text(encoding="utf-8")
+            texts.update(script.encode())
+            digest = int.from_bytes(texts.digest()[:_DIGEST_BYTES]) & _LARGEST_DIGEST
+            found.append(Migration(int(match.group(1)), file.name, script, digest))
+    return tuple(found)
+
+
+def pending(package: str, found: int, digest: int | None, database: str) -> list[Migration]:
+    """The migrations that a database at version ``found`` lacks; refuses one that ours do not lead on from."""
+    known = migrations_of(package)
+    newest = known[-1].number
+    if found > newest:
+        text = (
+            f"{database} was written by a newer Carteiro (schema {found}, this one knows {newest}): "
+            "upgrade this program or name another database"
+        )
+        raise SchemaMismatch(text)
+    if found and all((each.number, each.digest) != (found, digest) for each in known):
+        text = (
+            f"{database} was made by an unreleased version of Carteiro, and cannot be upgraded: "
+            "name another database, or delete this one"
+        )
+        raise SchemaMismatch(text)
+    return [each for each in known if each.number > found]
