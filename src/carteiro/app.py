@@ -18,6 +18,7 @@ from carteiro.model import EMAIL, ZERO, Fairness
 from carteiro.ports import Backend
 from carteiro.ports.ledger import LedgerHalf
 from carteiro.ports.moving import Source, Target
+from carteiro.provider_choice import remember
 from carteiro.stores.memory import open_memory
 from carteiro.stores.paired_ports import open_paired
 from carteiro.stores.sqlite import SqliteOptions, open_sqlite, open_sqlite_ledger
@@ -149,6 +150,7 @@ async def _govern(backend: Backend, settings: Settings) -> None:
         for tier, weight in settings.tiers.items():
             await backend.tenants.weigh_tier(tier, weight)
         await backend.tenants.limit(EMAIL, settings.send_limit.as_value())
+        await remember(settings, backend.marks)
 
 
 @asynccontextmanager

@@ -8,11 +8,12 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
+from carteiro import provider_choice
 from carteiro.app import dead_letter_folder, open_backend
 from carteiro.config import Settings, load
 from carteiro.email import Email
 from carteiro.errand import Errand
-from carteiro.errors import InvalidMessage, KeyReused, NotAccepted, StoreUnavailable
+from carteiro.errors import ConfigError, InvalidMessage, KeyReused, NotAccepted, StoreUnavailable
 from carteiro.kinds import Pool
 from carteiro.model import (
     EMAIL,
@@ -183,7 +184,8 @@ class Carteiro:
     def run_worker(self) -> Coroutine[Any, Any, None]:
         """Work on e-mail and this process's tasks until `stop`, with upkeep beside it.
 
-        From this call on it can be stopped, even before it is awaited.
+        From this call on it can be stopped, even before it is awaited. `ConfigError` if no provider is set
+        here and another process has set one.
         """
         return self._run(self._worker(self.backend.store))
 
@@ -191,8 +193,9 @@ class Carteiro:
         """Work on what is due now, at most ``limit`` jobs, and return; what became of them, by state.
 
         Can be stopped as a worker can. What waits for another attempt is left for the next time.
-        `StoreUnavailable` if nothing can be claimed.
+        `StoreUnavailable` if nothing can be claimed, `ConfigError` as `run_worker`.
         """
+        await provider_choice.check(self.settings, self.backend.marks)
         if self.backend.queue is not None:
             await self.backend.queue.complete()
         await expire_once(self.backend.upkeep, self.tally)
@@ -219,12 +222,22 @@ class Carteiro:
 
     async def _run(self, worker: Worker) -> None:
         upkeep = asyncio.gather(*self._upkeep())
+        guard = asyncio.create_task(self._stopped_if_refused(worker))
         try:
+            await provider_choice.check(self.settings, self.backend.marks)
             await worker.run()
         finally:
             self._workers.discard(worker)
             upkeep.cancel()
-            await asyncio.gather(upkeep, return_exceptions=True)
+            is_refused = not guard.cancel()
+            await asyncio.gather(upkeep, guard, return_exceptions=True)
+        if is_refused:
+            raise guard.result()
+
+    async def _stopped_if_refused(self, worker: Worker) -> ConfigError:
+        error = await provider_choice.until_refused(self.settings, self.backend.marks)
+        worker.stop()
+        return error
 
     def stop(self) -> None:
         """Let the workers of this process finish what is in flight, within the grace period."""

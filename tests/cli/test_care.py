@@ -478,6 +478,18 @@ def test_a_store_is_made_and_then_up_to_date(line: CommandLine) -> None:
     assert again == {"from": newest_version(), "to": newest_version()}
 
 
+def test_a_new_store_has_a_first_tenant_with_the_samples(line: CommandLine) -> None:
+    """So that SQL and HTTP find a template at once; what is deleted stays deleted."""
+    line.done("migrate")
+    types = {each["type"] for each in line.listed("template", "ls", "--tenant", "default")}
+    line.done("template", "delete", "welcome_user", "--tenant", "default", "--yes")
+    line.done("migrate")
+    left = {each["type"] for each in line.listed("template", "ls", "--tenant", "default")}
+
+    assert types == {"welcome_user", "signup_confirmation"}
+    assert left == {"signup_confirmation"}
+
+
 def test_a_newer_store_is_refused(line: CommandLine) -> None:
     """One line that says what to do, and the file stays as it is."""
     line.done("migrate")

@@ -752,10 +752,9 @@ async def test_what_came_over_http_is_a_row_too(url: str, app: Application) -> N
         async with a_client_of(create_api(post), key="ck_default") as client:
             response = await client.post("/rest/v1/rpc/enqueue_email", json=asked)
             row = app.row(UUID(response.json()))
-            ran = await client.post("/functions/v1/process-email-queue")
+            await post.work_off()
 
     assert (row["user_id"], row["payload"], row["max_retries"]) == (user, asked["p_payload"], 3)
-    assert ran.json() == {"processed": 1, "sent": 1, "retried": 0, "failed": 0, "cancelled": 0}
     assert app.row(row["id"])["status"] == "sent"
 
 

@@ -4,6 +4,7 @@ import asyncio
 
 from carteiro.app import open_backend, schema_version
 from carteiro.cli.desk import refuse_memory, told
+from carteiro.cli.first_tenant import add_first_tenant
 from carteiro.cli.options import AsJson, ConfigFile, QueueUrl, StoreUrl
 from carteiro.cli.printing import Printer
 from carteiro.config import Settings, load
@@ -17,7 +18,7 @@ def migrate(
     queue: QueueUrl = None,
     as_json: AsJson = False,
 ) -> None:
-    """Bring the store up to date, and say from which version to which; a missing file is made."""
+    """Create or upgrade the schema of the store and print both versions; a new store has the tenant default."""
     settings = load(file=config, overrides={"store": store, "queue": queue})
     refuse_memory(settings)
     before, after = asyncio.run(_migrated(settings))
@@ -32,5 +33,6 @@ def migrate(
 async def _migrated(settings: Settings) -> tuple[int, int]:
     """Opening brings the schema up to date."""
     before = await schema_version(settings)
-    async with open_backend(settings, governs=False):
+    async with open_backend(settings, governs=False) as backend:
+        await add_first_tenant(backend)
         return before, await schema_version(settings)

@@ -11,9 +11,9 @@ from carteiro.cli.desk import Desk, at_a_new_desk
 from carteiro.cli.documents import plain
 from carteiro.cli.exit_codes import NotNow, WrongUse
 from carteiro.cli.files import read_document, read_words
+from carteiro.cli.first_tenant import FIRST_TENANT
 from carteiro.cli.options import Html, HtmlFile, TextFile, Words, a_duration, a_time
 from carteiro.cli.template import variables_of
-from carteiro.cli.up import FIRST_TENANT
 from carteiro.model import Replayed, State, TenantId
 from carteiro.policy.lifecycle import MILLISECOND
 from carteiro.post import Carteiro

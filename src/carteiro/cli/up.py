@@ -13,6 +13,7 @@ from carteiro.cli import process
 from carteiro.cli.admin_token import first_admin_token
 from carteiro.cli.desk import told
 from carteiro.cli.exit_codes import NotNow
+from carteiro.cli.first_tenant import FIRST_TENANT, add_first_tenant
 from carteiro.cli.key import added
 from carteiro.cli.metrics import metrics_parts
 from carteiro.cli.options import ConfigFile, Host, Port, ProviderName, QueueUrl, StoreUrl
@@ -21,12 +22,10 @@ from carteiro.cli.server import address_of, http_server, listen
 from carteiro.cli.worker import worker_part
 from carteiro.config import Settings, load, without_password
 from carteiro.keys import make_key
-from carteiro.model import Tenant, TenantId, value
+from carteiro.model import Tenant, value
 from carteiro.outgoing import routes_of
 from carteiro.ports import Backend
 from carteiro.post import Carteiro
-
-FIRST_TENANT = TenantId("default")
 
 
 @value
@@ -69,6 +68,7 @@ async def serve(
     stop = stop_on_signals()
     async with Carteiro.open(settings=settings) as post:
         pages = metrics_parts(post)
+        await add_first_tenant(post.backend)
         secrets = await _secrets_to_show(post.backend, new_key=new_key)
         from carteiro.intake.http.api import create_api  # noqa: PLC0415 - dear, and for servers alone
 

@@ -2,6 +2,7 @@
 
 from carteiro.cli import process
 from carteiro.cli.desk import refuse_memory, told
+from carteiro.cli.first_tenant import add_first_tenant
 from carteiro.cli.metrics import metrics_parts
 from carteiro.cli.options import ConfigFile, ProviderName, QueueUrl, StoreUrl
 from carteiro.cli.process import Part, run_together, stop_on_signals
@@ -27,6 +28,7 @@ def worker(
 async def _work(settings: Settings) -> None:
     stop = stop_on_signals()
     async with Carteiro.open(settings=settings) as post:
+        await add_first_tenant(post.backend)
         pages = metrics_parts(post, answers_for=Role.WORKER)
         await run_together([worker_part(post), *pages], stop)
 

@@ -125,6 +125,7 @@ class ApiSettings(Section):
     port: Annotated[int, Field(ge=0, le=65535)]
     trusted_proxies: Networks
     request_timeout: SomeDuration = Field(alias="request_timeout_ms")
+    attempt_wait: SomeDuration = Field(alias="attempt_wait_ms")
     per_minute: Limit
     per_hour: Limit
     per_day: Limit

@@ -5,6 +5,7 @@ from carteiro.ports.dead_letters import DeadLetters
 from carteiro.ports.inbox import Inbox
 from carteiro.ports.joining import Joining
 from carteiro.ports.keys import Keys
+from carteiro.ports.marks import Marks
 from carteiro.ports.provider import Features, Handover, Parcel, Provider
 from carteiro.ports.queue import KeptQueue
 from carteiro.ports.rates import Rates
@@ -25,6 +26,7 @@ __all__ = [
     "Handover",
     "Inbox",
     "Keys",
+    "Marks",
     "Parcel",
     "Provider",
     "Rates",
@@ -56,6 +58,7 @@ class Backend:
     reading: Reading
     upkeep: Upkeep
     inbox: Inbox
+    marks: Marks
     wake: Wake
     joining: Joining | None = None  # None: the store shares no database with its callers
     queue: KeptQueue | None = None  # None: the store keeps its jobs itself

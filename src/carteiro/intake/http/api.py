@@ -80,7 +80,9 @@ def _add_for_tenants(api: "_Api", office: Office, ring: KeyRing) -> None:
     api.offer("recipients", Access.TENANT, recipients.endpoints())
     suppressions = SuppressionDesk(ports.suppressions, whose, prefix=_V1)
     api.offer("suppressions", Access.TENANT, suppressions.endpoints())
-    api.offer("table queue", Access.TENANT, TableQueue(office, intake, ring).endpoints())
+    wait = office.settings.api.attempt_wait
+    table_queue = TableQueue(intake, ports.reading, ring, longest_wait=wait)
+    api.offer("table queue", Access.TENANT, table_queue.endpoints())
 
 
 def _add_for_administrators(api: "_Api", office: Office, ring: KeyRing) -> None:

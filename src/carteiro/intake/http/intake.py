@@ -1,6 +1,6 @@
 """How e-mails get from HTTP into the ledger, and how each answer of the ledger is told."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Protocol, TypeAlias
 
 from carteiro.config import Settings
@@ -15,7 +15,6 @@ from carteiro.model import (
     OverLimit,
     QueueRow,
     Replayed,
-    State,
     Tenant,
     value,
 )
@@ -66,10 +65,6 @@ class Office(Protocol):
 
     async def accept_emails(self, postings: Sequence[Posting]) -> list[PostAnswer | NotAccepted]:
         """Commit many of them in one go; an answer for each, in order."""
-        ...
-
-    async def work_off(self, *, limit: int | None = None) -> Mapping[State, int]:
-        """Work on what is due now, at most ``limit`` jobs; what became of them, by state."""
         ...
 
 

@@ -120,4 +120,6 @@ def key_in(headers: Mapping[str, str]) -> str:
     if given is not None:
         return given
     scheme, _, key = headers.get("authorization", "").partition(" ")
-    return key.strip() if scheme.lower() == "bearer" else ""
+    if scheme.lower() == "bearer":
+        return key.strip()
+    return headers.get("apikey", "")  # as Supabase's clients send it

@@ -1,9 +1,11 @@
-"""The two addresses of the table queue, as those who come from Supabase know them."""
+"""The addresses of the table queue, as those who come from Supabase know them."""
 
 import asyncio
 import binascii
+import time
 from base64 import urlsafe_b64decode
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 import orjson
@@ -15,19 +17,39 @@ from carteiro.email import Email, make_email
 from carteiro.errors import FieldError, InvalidMessage, NotAccepted
 from carteiro.intake.http.documents import JSON, Document
 from carteiro.intake.http.endpoint import Endpoint
-from carteiro.intake.http.intake import Intake, Item, Office, refused
+from carteiro.intake.http.intake import Intake, Item, refused
 from carteiro.intake.http.key_ring import KeyRing, key_in
 from carteiro.intake.http.reading import read_question
 from carteiro.intake.http.refusal import Refusal
-from carteiro.model import Accepted, QueueRow, Replayed, State, Tenant
+from carteiro.model import (
+    EMAIL,
+    FINISHED,
+    Accepted,
+    Cursor,
+    MessageFilter,
+    MessageId,
+    QueueRow,
+    Replayed,
+    State,
+    StoredMessage,
+    Tenant,
+)
+from carteiro.ports import Reading
 
 MOST_IN_A_RUN = 10
+_FIRST_LOOK_S, _LAST_LOOK_S = (
+    0.05,
+    0.5,
+)  # between two looks at the ledger: doubled from one to the other
+_PAGES, _IN_A_PAGE = 5, 200  # of waiting e-mails that are looked through for due ones
+_WAITING = (State.ENQUEUED, State.RETRY_SCHEDULED)
+_STATUS = {State.SENT: "sent", State.CANCELLED: "cancelled"} | dict.fromkeys(
+    (State.FAILED, State.EXPIRED), "failed"
+)
 _PUBLISHABLE = "sb_publishable_"
-_ARGUMENTS = {
-    "to": "p_recipient_email",
-    "template.type": "p_template_type",
-    "template.variables": "p_payload",
-}
+_FIELDS = ("to", "template.type", "template.variables")
+_ARGUMENTS = dict(zip(_FIELDS, ("p_recipient_email", "p_template_type", "p_payload"), strict=True))
+_COLUMNS = dict(zip(_FIELDS, ("recipient_email", "template_type", "payload"), strict=True))
 
 
 class EnqueueQuestion(BaseModel):
@@ -39,31 +61,64 @@ class EnqueueQuestion(BaseModel):
     p_recipient_email: str = Field(description="An address alone, without a display name.")
     p_user_id: UUID | None = Field(default=None, description="Whom the tenant knows by it.")
     p_payload: dict[str, object] | None = Field(
-        default=None, description="The words of the template, by name."
+        default=None, description="The variables of the template, by name."
+    )
+
+
+class SendQuestion(BaseModel):
+    """A row of ``email_queue``, by its columns."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    template_type: str = Field(description="The name of a template.")
+    recipient_email: str = Field(description="An address alone, without a display name.")
+    user_id: UUID | None = Field(default=None, description="Whom the tenant knows by it.")
+    payload: dict[str, object] | None = Field(
+        default=None, description="The variables of the template, by name."
     )
 
 
 class QueueRun(Document):
-    """What became of the e-mails that were due."""
+    """Results of the e-mails that were due; ``pending`` ones were not tried yet."""
 
     processed: int
     sent: int
     retried: int
     failed: int
     cancelled: int
+    pending: int
+
+
+class SendResult(Document):
+    """A row of ``email_queue`` after its first attempt, by its columns."""
+
+    model_config = ConfigDict(alias_generator=None)
+
+    id: str
+    status: str = Field(description="sent, pending, failed or cancelled.")
+    error_message: str | None = Field(default=None, description="Reason of the last failure.")
+    next_retry_at: datetime | None = Field(default=None, description="Of a pending one.")
+    resend_id: str | None = Field(default=None, description="The provider's id of a sent one.")
 
 
 class TableQueue:
-    """Puts e-mails in by a template, and works off what is due, for whoever has a tenant's key."""
+    """Accepts e-mails by a template, and reports the results of their attempts; sending is the workers' part."""
 
-    def __init__(self, office: Office, intake: Intake, keys: KeyRing) -> None:
-        self._office = office
+    def __init__(
+        self,
+        intake: Intake,
+        reading: Reading,
+        keys: KeyRing,
+        *,
+        longest_wait: timedelta,
+    ) -> None:
         self._intake = intake
+        self._reading = reading
         self._keys = keys
-        self._running = asyncio.Lock()
+        self._longest_wait = longest_wait
 
     def endpoints(self) -> Iterable[Endpoint]:
-        """Both of them."""
+        """All of them."""
         yield Endpoint(
             "POST",
             "/rest/v1/rpc/enqueue_email",
@@ -75,43 +130,136 @@ class TableQueue:
         )
         yield Endpoint(
             "POST",
+            "/functions/v1/send-custom-emails",
+            self.send,
+            "Put an e-mail into the table queue and wait for its first attempt",
+            SendResult,
+            also={202: SendResult},
+            reads=SendQuestion,
+            refuses=(429,),
+        )
+        yield Endpoint(
+            "POST",
             "/functions/v1/process-email-queue",
             self.process,
-            "Work off what is due",
+            "Wait for the e-mails that are due",
             QueueRun,
+            also={202: QueueRun},
         )
 
     async def enqueue(self, request: Request) -> Response:
         """Answered with the id, a JSON string, after the e-mail is durably committed.
 
-        It is rendered here, tried at once and then as the preset ``transactional`` has it, until it
-        failed three times. On Postgres it is a row of ``email_queue``.
+        It is rendered here, tried at once and then as the preset ``transactional`` has it. On Postgres it is a row of
+        ``email_queue``.
         """
         tenant = await self._tenant_of(request)
         asked = await read_question(request, EnqueueQuestion)
-        user_id = None if asked.p_user_id is None else str(asked.p_user_id)
-        row = QueueRow(user_id)
-        item = Item(_email(asked, row), None, row)
+        fields = (asked.p_recipient_email, asked.p_template_type, asked.p_payload)
+        identity = await self._accepted(request, tenant, fields, asked.p_user_id, _ARGUMENTS)
+        return Response(orjson.dumps(identity), media_type=JSON)
+
+    async def send(self, request: Request) -> Response:
+        """Answered after a worker made the first attempt: 200 with its result. 202 if none came in time.
+
+        The e-mail is committed first, as by ``enqueue_email``: a pending one is tried later.
+        """
+        tenant = await self._tenant_of(request)
+        asked = await read_question(request, SendQuestion)
+        fields = (asked.recipient_email, asked.template_type, asked.payload)
+        identity = await self._accepted(request, tenant, fields, asked.user_id, _COLUMNS)
+        [tried], _ = await self._tried({identity: 0})
+        if tried is None:
+            return SendResult(id=identity, status="pending").as_response(202)
+        status = _STATUS.get(tried.state, "pending")
+        return SendResult(
+            id=identity,
+            status=status,
+            error_message=None if tried.failure is None else tried.failure.reason,
+            next_retry_at=tried.due_at if status == "pending" else None,
+            resend_id=tried.provider_id,
+        ).as_response()
+
+    async def process(self, request: Request) -> Response:
+        """Wait for workers to try the tenant's e-mails that are due, ten at most; answered with counts.
+
+        202 if some are still pending: they are tried as soon as a worker runs. Nothing is sent by this process.
+        """
+        tenant = await self._tenant_of(request)
+        rows, pending = await self._tried(await self._due(tenant))
+        states = [row.state for row in rows if row is not None]
+        return QueueRun(
+            processed=len(states),
+            sent=states.count(State.SENT),
+            retried=states.count(State.RETRY_SCHEDULED),
+            failed=states.count(State.FAILED) + states.count(State.EXPIRED),
+            cancelled=states.count(State.CANCELLED),
+            pending=pending,
+        ).as_response(202 if pending else 200)
+
+    async def _accepted(
+        self,
+        request: Request,
+        tenant: Tenant,
+        fields: tuple[str, str, dict[str, object] | None],
+        user_id: UUID | None,
+        names: Mapping[str, str],
+    ) -> MessageId:
+        row = QueueRow(None if user_id is None else str(user_id))
+        try:
+            item = Item(_email(*fields, row), None, row)
+        except InvalidMessage as error:
+            raise InvalidMessage(_renamed(error.fields, names)) from None
         request_id: str = request.state.request_id
         [answer] = await self._intake.many([item], tenant=tenant, request_id=request_id)
         if isinstance(answer, NotAccepted):
-            answer = NotAccepted(_by_argument(answer.fields))
+            answer = NotAccepted(_renamed(answer.fields, names))
         if not isinstance(answer, Accepted | Replayed):
             raise refused(answer)
-        return Response(orjson.dumps(answer.id), media_type=JSON)
+        return answer.id
 
-    async def process(self, request: Request) -> Response:
-        """Send at most ten that are due, of whichever tenants, beside any worker; one run at a time."""
-        await self._tenant_of(request)
-        async with self._running:
-            states = await self._office.work_off(limit=MOST_IN_A_RUN)
-        return QueueRun(
-            processed=sum(states.values()),
-            sent=states.get(State.SENT, 0),
-            retried=states.get(State.RETRY_SCHEDULED, 0),
-            failed=states.get(State.FAILED, 0) + states.get(State.EXPIRED, 0),
-            cancelled=states.get(State.CANCELLED, 0),
-        ).as_response()
+    async def _due(self, tenant: Tenant) -> dict[MessageId, int]:
+        """E-mails of the tenant that are due, and how often each was tried."""
+        now = datetime.now(UTC)
+        due = [
+            row
+            for state in _WAITING
+            for row in await self._waiting(tenant, state)
+            if row.due_at <= now
+        ]
+        due.sort(key=lambda row: row.due_at)
+        return {row.id: row.attempts for row in due[:MOST_IN_A_RUN]}
+
+    async def _waiting(self, tenant: Tenant, state: State) -> Sequence[StoredMessage]:
+        wanted = MessageFilter(tenant=tenant.id, kind=EMAIL, state=state)
+        rows: list[StoredMessage] = []
+        cursor: Cursor | None = None
+        for _ in range(_PAGES):
+            page = await self._reading.messages(wanted, cursor=cursor, limit=_IN_A_PAGE)
+            rows += page.rows
+            cursor = page.next
+            if cursor is None:
+                break
+        return rows
+
+    async def _tried(
+        self, attempts: Mapping[MessageId, int]
+    ) -> tuple[list[StoredMessage | None], int]:
+        """Wait for one more attempt of each message: the row after it, None without one; and how many are pending."""
+        rows: dict[MessageId, StoredMessage | None] = dict.fromkeys(attempts)
+        pending = set(attempts)
+        until = time.monotonic() + self._longest_wait.total_seconds()
+        pause = _FIRST_LOOK_S
+        while True:
+            for identity in list(pending):
+                row = await self._reading.message(identity)
+                if row is None or _is_tried(row, attempts[identity]):
+                    rows[identity] = row
+                    pending.discard(identity)
+            if not pending or time.monotonic() >= until:
+                return list(rows.values()), len(pending)
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, _LAST_LOOK_S)
 
     async def _tenant_of(self, request: Request) -> Tenant:
         if _is_anonymous(key_in(request.headers)):
@@ -119,29 +267,32 @@ class TableQueue:
         return await self._keys.tenant_of(request)
 
 
-def _email(asked: EnqueueQuestion, row: QueueRow) -> Email:
+def _is_tried(row: StoredMessage, attempts_before: int) -> bool:
+    """Whether an attempt has ended since, or none will be made."""
+    if row.state in FINISHED:
+        return True
+    return row.state is State.RETRY_SCHEDULED and row.attempts > attempts_before
+
+
+def _email(to: str, type_: str, variables: dict[str, object] | None, row: QueueRow) -> Email:
     fields: dict[str, object] = {
-        "to": asked.p_recipient_email,
-        "template": {"type": asked.p_template_type, "variables": asked.p_payload or {}},
+        "to": to,
+        "template": {"type": type_, "variables": variables or {}},
     }
     if row.user_id is not None:
-        fields["recipient"] = {"email": asked.p_recipient_email, "externalId": row.user_id}
-    try:
-        email = make_email(fields)
-    except InvalidMessage as error:
-        raise InvalidMessage(_by_argument(error.fields)) from None
-    return email.model_copy(update={"max_retries": row.max_retries})
+        fields["recipient"] = {"email": to, "externalId": row.user_id}
+    return make_email(fields).model_copy(update={"max_retries": row.max_retries})
 
 
-def _by_argument(faults: Iterable[FieldError]) -> tuple[FieldError, ...]:
-    """What is wrong, by the names of the arguments."""
-    return tuple(FieldError(_argument(each.field), each.message) for each in faults)
+def _renamed(faults: Iterable[FieldError], names: Mapping[str, str]) -> tuple[FieldError, ...]:
+    """The faults by the names that the caller gave."""
+    return tuple(FieldError(_name(each.field, names), each.message) for each in faults)
 
 
-def _argument(field: str) -> str:
-    for path, argument in _ARGUMENTS.items():
+def _name(field: str, names: Mapping[str, str]) -> str:
+    for path, name in names.items():
         if field == path or field.startswith(f"{path}."):
-            return argument + field.removeprefix(path)
+            return name + field.removeprefix(path)
     return field
 
 

@@ -10,6 +10,7 @@ from carteiro.ports import Backend
 from carteiro.stores.memory.dead_letters import MemoryDeadLetters
 from carteiro.stores.memory.inbox import MemoryInbox
 from carteiro.stores.memory.keys import MemoryKeys
+from carteiro.stores.memory.marks import MemoryMarks
 from carteiro.stores.memory.rates import MemoryRates
 from carteiro.stores.memory.reading import MemoryReading
 from carteiro.stores.memory.recipients import MemoryRecipients
@@ -53,5 +54,6 @@ async def open_memory(
         reading=MemoryReading(tables),
         upkeep=MemoryUpkeep(tables),
         inbox=MemoryInbox(tables),
+        marks=MemoryMarks(tables),
         wake=MemoryWake(tables),
     )

@@ -191,6 +191,7 @@ class Tables:
         ] = {}  # the versions that are kept, oldest first
         self.recipients: dict[RecipientId, Recipient] = {}
         self.mails: list[InboxMail] = []
+        self.marks: dict[str, str] = {}
         self.suppressions: dict[TenantId, dict[tuple[str, str], Record]] = {}  # by key and reason
         self.leads: dict[str, Lead] = {}
 

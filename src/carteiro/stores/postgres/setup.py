@@ -13,6 +13,7 @@ from carteiro.stores.postgres.inbox import PostgresInbox
 from carteiro.stores.postgres.joining import PostgresJoining
 from carteiro.stores.postgres.keeping import keep_jobs
 from carteiro.stores.postgres.keys import PostgresKeys
+from carteiro.stores.postgres.marks import PostgresMarks
 from carteiro.stores.postgres.migrating import migrate
 from carteiro.stores.postgres.options import PostgresOptions
 from carteiro.stores.postgres.rates import PostgresRates
@@ -69,6 +70,7 @@ async def _opened(url: str, options: PostgresOptions) -> AsyncIterator[LedgerHal
             reading=PostgresReading(db, options),
             upkeep=PostgresUpkeep(db, wake, options),
             inbox=PostgresInbox(db),
+            marks=PostgresMarks(db),
             wake=wake,
             joining=PostgresJoining(db),
         )

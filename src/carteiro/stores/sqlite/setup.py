@@ -14,6 +14,7 @@ from carteiro.stores.sqlite.half import SqliteLedger, SqliteLedgerDesk
 from carteiro.stores.sqlite.inbox import SqliteInbox
 from carteiro.stores.sqlite.keeping import changes_hands, keep_jobs
 from carteiro.stores.sqlite.keys import SqliteKeys
+from carteiro.stores.sqlite.marks import SqliteMarks
 from carteiro.stores.sqlite.options import SqliteOptions, wall_clock_ms
 from carteiro.stores.sqlite.rates import SqliteRates
 from carteiro.stores.sqlite.reading import Reader, SqliteReading
@@ -85,6 +86,7 @@ async def _opened(place: Path, options: SqliteOptions) -> AsyncIterator[LedgerHa
             reading=SqliteReading(reader, options),
             upkeep=SqliteUpkeep(writer, wake, place, options),
             inbox=SqliteInbox(writer, reader, clock),
+            marks=SqliteMarks(writer, reader),
             wake=wake,
         )
         ledger = SqliteLedger(store, writer, reader, options)

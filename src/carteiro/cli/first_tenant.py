@@ -1,0 +1,23 @@
+"""The tenant that a new store starts with, so that a first trial over HTTP or SQL needs no set-up."""
+
+from carteiro.model import TenantId
+from carteiro.ports import Backend
+from carteiro.rendering import sample_templates
+
+FIRST_TENANT = TenantId("default")
+_MARK = "first tenant"
+
+
+async def add_first_tenant(backend: Backend) -> None:
+    """Give a new store its first tenant, with the sample templates; once, so that what is deleted stays deleted.
+
+    Killed on the way it is done again: what is there already stays as it is.
+    """
+    if await backend.marks.find(_MARK) is not None:
+        return
+    await backend.tenants.ensure([FIRST_TENANT])
+    has = {each.type for each in await backend.templates.list(FIRST_TENANT)}
+    for sample in sample_templates(FIRST_TENANT):
+        if sample.type not in has:
+            await backend.templates.define(sample)
+    await backend.marks.put(_MARK, FIRST_TENANT)

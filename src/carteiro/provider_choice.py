@@ -1,0 +1,56 @@
+"""Which provider this installation chose, so that no process delivers to the sandbox what was meant for another.
+
+The sandbox is the default, and a process that was started without its settings (from cron, in another shell, on another
+machine) has the default. So the store remembers the provider that was set last. A worker that was given none refuses to
+send while the store names another.
+"""
+
+import asyncio
+from datetime import timedelta
+
+from carteiro.config import Settings
+from carteiro.errors import ConfigError, StoreError
+from carteiro.ports import Marks
+
+_MARK = "provider"
+_EVERY = timedelta(seconds=1)
+
+
+def is_chosen(settings: Settings) -> bool:
+    """Whether somebody set the provider, be it to the sandbox."""
+    return settings.origin("provider") != "default"
+
+
+async def remember(settings: Settings, marks: Marks) -> None:
+    """Keep the choice of these settings, if they make one."""
+    if is_chosen(settings) and await marks.find(_MARK) != settings.provider:
+        await marks.put(_MARK, settings.provider)
+
+
+async def check(settings: Settings, marks: Marks) -> None:
+    """Raise `ConfigError` if a worker with these settings would send to the sandbox what others send elsewhere."""
+    if is_chosen(settings):
+        return
+    route = next(iter({**settings.tenant_routes, **settings.type_routes}.values()), None)
+    others = route or await marks.find(_MARK)
+    if others is None or others == settings.provider:
+        return
+    text = (
+        f"provider is not set here, but this installation sends through {others}: the mail would end in the sandbox's "
+        f'inbox. Set provider as the other processes have it, or to "{settings.provider}" if that is what you want'
+    )
+    raise ConfigError(text)
+
+
+async def until_refused(settings: Settings, marks: Marks) -> ConfigError:
+    """Return why a worker with these settings must stop, once another process has chosen another provider."""
+    if is_chosen(settings):
+        await asyncio.Event().wait()  # for ever
+    while True:
+        await asyncio.sleep(_EVERY.total_seconds())
+        try:
+            await check(settings, marks)
+        except ConfigError as error:
+            return error
+        except StoreError:
+            continue  # nothing can be sent either
