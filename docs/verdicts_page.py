@@ -22,6 +22,19 @@ its `delivery` or a replay allows, and never through another provider. Whatever 
 the 500s, or with 408, counts so, but for names by which SES itself says that it did not do it, as
 `ServiceUnavailable`. A reply of SMTP is always an answer.
 """
+_NOBODY = f"""\
+An address is suppressed for good (`hard`) on a reply to RCPT alone, and only where code and words agree that there is
+no such mailbox: the words are those of a rule whose *suppress* is `hard`; the code is
+{", ".join(f"`{code}`" for code in sorted(codes.MAILBOX_CODES))} without an enhanced code (or with `5.0.0`), or any 5xx
+with {", ".join(f"`{code}`" for code in sorted(codes.MAILBOX_ENHANCED))}; and no other cause is named, as by
+*policy*, *spam* or *sender*. Everything else counts as a soft bounce: the same words after the content, a domain that
+does not exist, `Mailbox unavailable`. What SES and Resend report later as a permanent bounce suppresses for good.
+"""
+_BRAZIL = """\
+Documents with the replies themselves were found for Titan and Zoho. UOL (for BOL, too) publishes whom it refuses, but
+not in which words, and Locaweb which senders its relay takes; of its replies only what people report was found. For
+Terra, KingHost, iG and Globo none were found. What they say, in Portuguese or English, is read by the words of anybody.
+"""
 _MOST_PHRASES = 6  # a rule is known by a few of its words; the code has them all
 
 
@@ -32,24 +45,30 @@ def verdicts_page(note: str) -> str:
         "What a provider answers is classified once, into `code`, `originalCode`, `category`, `retryable`, `scope`\n"
         "(whose fault it is), `reason` and `rule`. `carteiro classify` explains any answer. *Suppress* is what it\n"
         "says about writing to the recipient again: `hard` where nobody is there, `soft` where it only counts.\n"
-        "A breaker may open only on what is the `provider`'s; `QUOTA_ERROR` of a `provider` or a `destination` slows\n"
-        "the shared send rate. [How to add rules of your own](../how-to/judge-answers-yourself.md).\n\n"
+        "A breaker may open only on what is the `provider`'s, and `QUOTA_ERROR` of a `provider` slows the shared send\n"
+        "rate. [How to add rules of your own](../how-to/judge-answers-yourself.md).\n\n"
         f"## In doubt\n\n{_DOUBT}\n"
         f"## The order of decision\n\n{_order()}\n"
         "A reply that begins with 4, or whose enhanced code does, is always tried again: words only tell whose fault\n"
-        "it is. Where code and enhanced code disagree, the enhanced one is believed. At `auth` every refusal is our\n"
-        f"account's. Before the first mail ({_session()}) every answer may pass and is the\n"
-        "provider's. At `mail` what is said of an address is said of the sender's; after `data` a bare code is the\n"
-        "message's. The rule's name ends in the stage, where that is known: `smtp.code.550@mail`.\n\n"
+        "it is. Before any recipient every answer is the provider's: at `auth` every refusal is our account's; before\n"
+        f"the first mail ({_session()}) every answer may pass; at `mail` a refusal is\n"
+        "permanent with this provider, and the next of the route is tried. No breaker opens on what is said to `mail`\n"
+        "of one sender or one message. After `data` a hint or a bare code is the message's. The rule's name ends in\n"
+        "the stage, where that is known: `smtp.code.550@mail`.\n\n"
+        f"## Nobody there\n\n{_NOBODY}\n"
         f"## Words of a system\n\n{''.join(_system(each) for each in systems.SYSTEMS)}"
-        f"## Enhanced codes\n\nThey decide before words.\n\n{_table('enhanced code', codes.ENHANCED)}\n"
-        f"## Words of anybody\n\nThe first rule whose words are found decides.\n\n{_texts('text', words.TEXT_RULES)}\n"
+        f"### Receivers in Brazil\n\n{_BRAZIL}\n"
+        "## Words of anybody\n\nThe first rule whose words are found decides. Those of the second table are hints: a\n"
+        "specific enhanced code comes before them.\n\n"
+        f"{_texts('text', [each for each in words.TEXT_RULES if each.name not in words.HINTS])}\n"
+        f"{_texts('text', [each for each in words.TEXT_RULES if each.name in words.HINTS])}\n"
+        f"## Enhanced codes\n\n{_table('enhanced code', codes.ENHANCED)}\n"
         f"## What is left\n\n{_table('open enhanced code', codes.OPEN_ENHANCED)}\n"
         "A refusal by policy (`5.7`) without words that are known is about whom it answers; the rule is\n"
         "`smtp.policy.` and the stage.\n\n"
         f"{_table('`5.7` at stage', codes.POLICY_AT)}\n"
         f"{_table('class and subject', codes.SUBJECTS)}\n"
-        f"{_table('code', codes.CODES)}\n{_table('class', codes.CLASSES)}\n"
+        f"{_table('code', codes.CODES)}\n{_table('code at stage', _at_stages())}\n{_table('class', codes.CLASSES)}\n"
         f"Codes about our login, before all others: {', '.join(f'`{code}`' for code in sorted(codes.ACCOUNT_CODES))}:\n"
         f"`{OUR_ACCOUNT.category}`, {OUR_ACCOUNT.scope}.\n\n"
         "## SES\n\nA code is `SES_` and the name in capitals, but for "
@@ -79,6 +98,10 @@ def _order() -> str:
     text = inspect.cleandoc(classify.__doc__ or "")
     listed = text[text.index("1. ") :].replace("`rules.", "`policy.rules.")
     return f"{listed.replace('`own_rules`', '[your own rules](../how-to/judge-answers-yourself.md)')}\n"
+
+
+def _at_stages() -> dict[str, Ruling]:
+    return {f"{code} at {stage}": ruling for (code, stage), ruling in codes.CODES_AT.items()}
 
 
 def _session() -> str:

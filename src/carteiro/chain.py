@@ -26,7 +26,7 @@ from carteiro.model import (
 from carteiro.pacer import Pacer
 from carteiro.policy.addresses import mask_text
 from carteiro.policy.breaker import Breaker, Round
-from carteiro.policy.consequences import may_open_breaker, throttles
+from carteiro.policy.consequences import is_providers_own, may_open_breaker, throttles
 from carteiro.policy.routing import Health, Routes, choose, wait_for_another
 from carteiro.telemetry import log
 
@@ -216,7 +216,9 @@ def _leaves_it_to_others(outcome: Outcome) -> bool:
     """Whether it is proven that nothing was handed over, and it was not the message's fault."""
     if isinstance(outcome, NotMade):
         return True
-    return isinstance(outcome, Rejected | Deferred) and may_open_breaker(outcome.failure)
+    if not isinstance(outcome, Rejected | Deferred) or not is_providers_own(outcome.failure):
+        return False
+    return not _says_nothing(outcome.failure)
 
 
 def _says_nothing(failure: Failure) -> bool:

@@ -28,7 +28,7 @@ VERDICTS = json.dumps([MOVING])
             "550",
             "CONFIGURATION_ERROR",
             False,
-            "sender_identity",
+            "provider",
             "smtp.code.550@mail",
         ),
         (
@@ -95,8 +95,9 @@ def test_a_verdict_is_one_document_with_the_fields_of_a_failure(
     [
         (
             "550 5.1.1 No such user",
-            ["the enhanced code decides", "dead letter", "suppression: hard"],
+            ["these words mean", "dead letter", "suppression: soft; hard if it answered RCPT TO"],
         ),
+        ("550 5.1.1 No", ["the enhanced code decides", "suppression: soft"]),
         (
             "451 4.7.1 Greylisted",
             ["these words mean the same everywhere", "tried again, first after"],
@@ -242,7 +243,7 @@ def test_a_dry_run_tells_which_past_verdicts_would_change_and_changes_none(
         "retryable": True,
         "scope": "destination",
     }
-    assert (change["messages"], change["code"], change["rule"]) == (2, "550", "own.moving")
+    assert (change["messages"], change["code"], change["rule"]) == (2, "550", "own.moving@rcpt")
     assert change["example"] in dead
     assert "given up, recipient" in told.out
     assert "2 failures looked at, 2 would be judged otherwise; nothing was changed" in told.err
@@ -298,7 +299,8 @@ def test_a_dry_run_and_the_worker_agree(
     line.worked_off(**SHORT, **rules)
 
     by_worker = line.asked("show", again)["errorCategory"] == "QUOTA_ERROR"
-    assert [each["rule"] for each in would_change] == (["own.turned"] if by_worker else [])
+    names = [each["rule"].partition("@")[0] for each in would_change]
+    assert names == (["own.turned"] if by_worker else [])
     assert by_worker is (provider == "sandbox")
 
 

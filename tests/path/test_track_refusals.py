@@ -65,6 +65,14 @@ async def test_whoever_is_not_there_is_not_written_to_again() -> None:
         assert (await office.letter(again)).failure.code == "SUPPRESSED"
 
 
+async def test_unknown_after_the_content_is_only_counted() -> None:
+    """The recipient was taken at RCPT: what is said later may be a filter's, or of another hop."""
+    async with an_office() as office:
+        await sent(office, Rejected(classify_smtp("550 5.1.1 No such user", stage=Stage.DOT)))
+
+        assert await reasons(office) == [("ana@example.com", SuppressionReason.SOFT_BOUNCE, False)]
+
+
 async def test_a_full_mailbox_is_counted_when_the_message_is_given_up() -> None:
     """Not at each attempt."""
     async with an_office() as office:

@@ -86,14 +86,14 @@ def test_a_bare_code_decides_by_its_table_or_class(code: str, *, retryable: bool
             LATER,
             TRANSIENT,
             Scope.DESTINATION,
-            "smtp.code.421",
+            "smtp.text.service_unavailable",
         ),
         (
             "421-4.7.28 unusual rate of mail",
             LATER,
             QUOTA,
             Scope.DESTINATION,
-            "smtp.enhanced.4.7.28",
+            "smtp.text.rate",
         ),
         (
             "454 Throttling failure: Maximum sending rate exceeded",
@@ -103,7 +103,7 @@ def test_a_bare_code_decides_by_its_table_or_class(code: str, *, retryable: bool
             "smtp.text.throttled_by_provider",
         ),
         ("452 4.3.9 no room", LATER, TRANSIENT, Scope.DESTINATION, "smtp.subject.4.3"),
-        ("550 5.1.1 User unknown", NEVER, PERMANENT, Scope.RECIPIENT, "smtp.enhanced.5.1.1"),
+        ("550 5.1.1 User unknown", NEVER, PERMANENT, Scope.RECIPIENT, "smtp.text.user_unknown"),
         ("550 #5.1.1 rejected", NEVER, PERMANENT, Scope.RECIPIENT, "smtp.enhanced.5.1.1"),
         ("554 5.7.1 no", NEVER, PERMANENT, Scope.MESSAGE, "smtp.subject.5.7"),
         ("550 5.7.26 no SPF", NEVER, CONFIGURATION, Scope.SENDER, "smtp.enhanced.5.7.26"),
@@ -114,7 +114,7 @@ def test_a_bare_code_decides_by_its_table_or_class(code: str, *, retryable: bool
 def test_a_reply_is_classified_by_its_most_telling_part(
     reply: str, category: Category, scope: Scope, rule: str, *, retryable: bool
 ) -> None:
-    """A specific enhanced code first, then the text, then subject, code and class."""
+    """Words that name a cause first, then a specific enhanced code, hints, subject, code and class."""
     failure = classify_smtp(reply)
 
     assert failure.rule == rule
@@ -124,18 +124,18 @@ def test_a_reply_is_classified_by_its_most_telling_part(
 @pytest.mark.parametrize(
     ("reply", "retryable", "rule"),
     [
-        ("552 4.2.2 Mailbox full", LATER, "smtp.enhanced.4.2.2"),
+        ("552 4.2.2 no", LATER, "smtp.enhanced.4.2.2"),
         ("550 4.7.1 no such user", LATER, "smtp.text.user_unknown"),
-        ("450 5.1.1 User unknown", NEVER, "smtp.enhanced.5.1.1"),
-        ("451 5.5.1 no", NEVER, "smtp.subject.5.5"),
-        ("450 5.0.0 no", NEVER, "smtp.class.5"),
+        ("450 5.1.1 User unknown", LATER, "smtp.text.user_unknown"),
+        ("451 5.5.1 no", LATER, "smtp.subject.5.5"),
+        ("450 5.0.0 no", LATER, "smtp.code.450"),
         ("550 4.0.0 no", LATER, "smtp.class.4"),
     ],
 )
-def test_the_enhanced_code_wins_over_the_basic_one(
+def test_what_either_code_calls_temporary_may_pass(
     reply: str, rule: str, *, retryable: bool
 ) -> None:
-    """Where their classes differ, the enhanced one is believed."""
+    """Where their classes differ, nothing is given up."""
     failure = classify_smtp(reply)
 
     assert (failure.retryable, failure.rule) == (retryable, rule)
@@ -145,18 +145,22 @@ def test_the_enhanced_code_wins_over_the_basic_one(
 @pytest.mark.parametrize(
     ("reply", "retryable", "rule"),
     [
-        ("550 Mailbox unavailable", NEVER, "smtp.code.550"),
+        ("550 Mailbox unavailable", NEVER, "smtp.text.user_refused"),
         ("552 Requested action aborted", NEVER, "smtp.code.552"),
-        ("550 No such user here, try again later", NEVER, "smtp.text.user_unknown"),
+        ("550 No such user here, try again later", NEVER, "smtp.text.user_unknown_perhaps"),
         ("550 5.2.1 This account has been disabled", NEVER, "smtp.text.mailbox_disabled"),
         ("552 Message size exceeds maximum", NEVER, "smtp.text.message_too_big"),
-        ("552 5.3.4 Message too big, try later", NEVER, "smtp.enhanced.5.3.4"),
+        ("552 5.3.4 Message too big, try later", NEVER, "smtp.text.message_too_big"),
+        ("552 5.3.4 Try later", NEVER, "smtp.enhanced.5.3.4"),
         ("550 5.7.1 Unauthenticated email refused", NEVER, "smtp.text.sender_not_authenticated"),
         ("550 Relaying denied", NEVER, "smtp.text.relay_denied"),
         ("550 5.7.1 This looks like spam", NEVER, "smtp.text.content_refused"),
         ("550 5.7.1 Recipient address rejected: Greylisted", LATER, "smtp.text.greylisted"),
-        ("552 5.2.2 Over quota", LATER, "smtp.enhanced.5.2.2"),
-        ("554 5.2.2 Over quota", LATER, "smtp.enhanced.5.2.2"),
+        ("552 5.2.2 Over quota", LATER, "smtp.text.mailbox_full"),
+        ("554 5.2.2 No", LATER, "smtp.enhanced.5.2.2"),
+        ("554 Mail service here is currently unavailable", LATER, "smtp.text.server_trouble"),
+        ("521 Mailbox is full", LATER, "smtp.text.mailbox_full"),
+        ("556 Too many connections", LATER, "smtp.text.rate"),
         ("552 Mailbox is full", LATER, "smtp.text.mailbox_full"),
         ("552 exceeded storage allocation", LATER, "smtp.text.mailbox_full"),
         ("550 Connection frequency limited", LATER, "smtp.text.rate"),
@@ -201,7 +205,15 @@ def test_an_address_is_no_enhanced_code() -> None:
     [
         ("550 User spam@example.com unknown", "smtp.text.user_unknown"),
         ("550 <quota@rate.example>: rejected", "smtp.code.550"),
-        ("550 Mail from 192.0.2.9 refused", "smtp.text.source_refused"),
+        ("550 Mail from 192.0.2.9 refused", "smtp.text.blocklisted"),
+        ("550 Seen by 192.0.2.9 at noon", "smtp.code.550"),
+        ("550 HELO was mx.example.com", "smtp.code.550"),
+        ("554 5.7.1 Failed antispam checks: see HELO, PTR", "smtp.text.content_refused"),
+        (
+            "550 Blacklisted URL in message, HELO=mx.example.com [192.0.2.9]",
+            "smtp.text.content_listed",
+        ),
+        ("550 Sender domain example.org is blacklisted here", "smtp.text.sender_listed"),
         ("550 Mail refused", "smtp.code.550"),
     ],
 )
@@ -213,7 +225,7 @@ def test_names_in_a_reply_are_not_taken_for_its_words(reply: str, rule: str) -> 
 @pytest.mark.parametrize(
     ("stage", "scope"),
     [
-        (Stage.MAIL, Scope.SENDER),
+        (Stage.MAIL, Scope.PROVIDER),
         (Stage.RCPT, Scope.RECIPIENT),
         (Stage.DOT, Scope.MESSAGE),
         (None, Scope.MESSAGE),
@@ -231,6 +243,52 @@ def test_other_trouble_with_a_mailbox_after_the_content_is_the_contents() -> Non
     after, before = (classify_smtp("550 5.2.0 No", stage=at) for at in (Stage.DOT, Stage.RCPT))
 
     assert (after.scope, before.scope) == (Scope.MESSAGE, Scope.RECIPIENT)
+
+
+@pytest.mark.parametrize(
+    ("reply", "stage", "rule", "retryable"),
+    [
+        ("552 Requested action aborted", Stage.RCPT, "smtp.code.552.rcpt@rcpt", LATER),
+        ("552 Requested action aborted", Stage.DOT, "smtp.code.552@dot", NEVER),
+        ("552 Requested action aborted", Stage.MAIL, "smtp.code.552@mail", NEVER),
+        ("552 Message too big", Stage.RCPT, "smtp.text.message_too_big@rcpt", NEVER),
+    ],
+)
+def test_a_bare_552_at_rcpt_is_a_full_mailbox(
+    reply: str, stage: Stage, rule: str, *, retryable: bool
+) -> None:
+    """RFC 5321: storage exceeded; there is no message yet that could be too large."""
+    failure = classify_smtp(reply, stage=stage)
+
+    assert (failure.rule, failure.retryable) == (rule, retryable)
+
+
+def test_an_enhanced_code_in_brackets_counts() -> None:
+    """As qmail and its kin write it, behind the words."""
+    failure = classify_smtp("554 sorry (#5.7.26)")
+
+    assert (failure.original_code, failure.rule) == ("5.7.26", "smtp.enhanced.5.7.26")
+
+
+@pytest.mark.parametrize(
+    ("reply", "mx", "rule"),
+    [
+        (
+            "550 Mailbox unavailable or access denied",
+            "mx3.qq.com",
+            "smtp.tencent_netease.recipient_rate",
+        ),
+        ("550 5.1.90 No", "x.mail.protection.outlook.com", "smtp.microsoft.recipients_a_day"),
+        ("550 5.1.0 <a@example.com> sender rejected. AUP#In-1310", "", "smtp.spectrum.rate"),
+        ("554 5.7.1 rejected AUP#CXMXRT", "", "smtp.cox.rate"),
+        ("554 (RLY:B1)", "", "smtp.yahoo.source_blocked"),
+    ],
+)
+def test_limits_of_large_receivers_may_pass(reply: str, mx: str, rule: str) -> None:
+    """Their own pages say that it goes on after a while."""
+    failure = classify_smtp(reply, mx=mx)
+
+    assert (failure.rule, failure.retryable) == (rule, LATER)
 
 
 @pytest.mark.parametrize("reply", ["", "  \r\n", "hello", "5500 no", "42 1", "4210", "999 what"])

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from carteiro.model import Scope
 from carteiro.policy.answers import judge_answer, judged_again
 from carteiro.policy.classify import LONGEST_REASON, classify_resend, classify_smtp, classify_text
-from carteiro.policy.consequences import is_class_conflict, may_open_breaker, suppression
+from carteiro.policy.consequences import may_open_breaker, suppression
 from carteiro.policy.rules.ruling import Suppression
-from carteiro.policy.stage import SESSION, Stage
+from carteiro.policy.stage import BEFORE_RECIPIENTS, SESSION, Stage
 
 STAGES = st.sampled_from([None, *Stage])
 HOSTS = st.sampled_from(["", "mx.google.com", "x.protection.outlook.com", "relay.test"]) | st.text()
@@ -77,10 +77,10 @@ def test_digits_in_the_midst_of_a_text_are_no_code(code: int, text: str) -> None
 
 @given(REPLIES, STAGES, HOSTS)
 def test_what_is_temporary_may_always_pass(reply: str, stage: Stage | None, mx: str) -> None:
-    """A 4 at the front of the most telling code is never hardened."""
+    """A 4 at the front of either code is never hardened, but for our login."""
     failure = classify_smtp(reply, stage=stage, mx=mx)
 
-    if (failure.original_code or "")[:1] == "4":
+    if "4" in {failure.code[0], (failure.original_code or failure.code)[0]}:
         assert failure.retryable
 
 
@@ -95,6 +95,17 @@ def test_before_the_first_mail_nothing_is_a_messages_fault(
     assert failure.retryable
 
 
+@given(REPLIES, st.sampled_from(sorted(BEFORE_RECIPIENTS)), HOSTS)
+def test_before_any_recipient_the_relay_speaks_for_itself(
+    reply: str, stage: Stage, mx: str
+) -> None:
+    """Whatever its words: nothing is said of a recipient, a destination or a message."""
+    failure = classify_smtp(reply, stage=stage, mx=mx)
+
+    assert failure.scope is Scope.PROVIDER
+    assert suppression(failure) is Suppression.NONE
+
+
 @given(REPLIES, STAGES, HOSTS)
 def test_only_a_sure_permanent_refusal_of_the_recipient_suppresses_hard(
     reply: str, stage: Stage | None, mx: str
@@ -105,7 +116,9 @@ def test_only_a_sure_permanent_refusal_of_the_recipient_suppresses_hard(
     if suppression(failure) is Suppression.HARD:
         assert failure.scope is Scope.RECIPIENT
         assert not failure.retryable
-        assert not is_class_conflict(failure)
+        assert stage is Stage.RCPT
+        assert failure.code in {"550", "551", "553", "552", "554", "571"}
+        assert (failure.original_code or "").startswith(("5.1.", "5.0.0", failure.code))
     assert not may_open_breaker(failure) or failure.scope is Scope.PROVIDER
 
 
@@ -113,7 +126,8 @@ def test_only_a_sure_permanent_refusal_of_the_recipient_suppresses_hard(
     ("reply", "retryable", "suppress"),
     [
         ("552 4.2.2 Mailbox full", True, Suppression.SOFT),
-        ("450 5.1.1 User unknown", False, Suppression.SOFT),
+        ("450 5.1.1 User unknown", True, Suppression.NONE),
+        ("451 5.5.1 No", True, Suppression.NONE),
         ("550 5.1.1 User unknown", False, Suppression.HARD),
         ("550 4.1.1 User unknown", True, Suppression.NONE),
     ],
@@ -121,8 +135,8 @@ def test_only_a_sure_permanent_refusal_of_the_recipient_suppresses_hard(
 def test_codes_whose_classes_disagree_prove_nothing_about_a_mailbox(
     reply: str, *, retryable: bool, suppress: Suppression
 ) -> None:
-    """The enhanced code says whether it may pass; nobody is suppressed for good on such an answer."""
-    failure = classify_smtp(reply)
+    """What either code calls temporary may pass; nobody is suppressed for good on such an answer."""
+    failure = classify_smtp(reply, stage=Stage.RCPT)
 
     assert (failure.retryable, suppression(failure)) == (retryable, suppress)
 

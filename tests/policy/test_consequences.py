@@ -9,20 +9,16 @@ from carteiro.policy import classify
 from carteiro.policy.classify import classify_resend, classify_ses, classify_smtp
 from carteiro.policy.consequences import (
     RULINGS,
+    is_providers_own,
     may_open_breaker,
     rule_name,
     suppression,
     throttles,
 )
 from carteiro.policy.rules.ruling import Suppression
-from carteiro.policy.stage import Stage
+from carteiro.policy.stage import BEFORE_RECIPIENTS, Stage
 from carteiro.providers.ses import failures as ses_failures
 from carteiro.providers.smtp import failures as smtp_failures
-
-# The only codes on which an address is suppressed for good; words and systems say the same in theirs.
-HARD_CODES = {
-    *("5.1.1", "5.1.2", "5.1.3", "5.1.6", "5.1.10", "5.7.13", "5.7.17", "5.7.18", "521", "556"),
-}
 
 
 @pytest.mark.parametrize(
@@ -38,6 +34,7 @@ HARD_CODES = {
         (classify_smtp("454 Throttling failure: Daily message quota exceeded"), True, True),
         (classify_smtp("421 4.7.0 Too many connections", stage=Stage.GREETING), True, False),
         (classify_smtp("421 4.7.28 too fast", stage=Stage.EHLO), True, False),
+        (classify_smtp("421 4.7.28 too fast", stage=Stage.MAIL), True, False),
         (classify_smtp("421 4.7.28 too fast", stage=Stage.RCPT), False, False),
         (classify_smtp("451 4.7.1 example.com: slow down", stage=Stage.DATA), False, False),
         (classify_smtp("552 5.2.2 Mailbox full"), False, False),
@@ -59,16 +56,106 @@ def test_what_slows_the_rate_and_what_may_open_a_breaker(
     assert (throttles(failure), may_open_breaker(failure)) == (slows, opens)
 
 
-def test_only_the_narrow_set_of_codes_suppresses_for_good() -> None:
-    """A policy, a full mailbox or a bare 550 is no proof that nobody is there."""
+def test_no_code_alone_suppresses_for_good() -> None:
+    """Servers put 5.1.1 on whatever they refuse: words must say it, and codes agree."""
     hard = {
-        name.split(".", 2)[2]
+        name
         for name, ruling in RULINGS.items()
         if ruling.suppress is Suppression.HARD
         and name.startswith(("smtp.enhanced.", "smtp.code.", "smtp.subject.", "smtp.class."))
     }
 
-    assert hard == HARD_CODES
+    assert hard == set()
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "550 5.1.1 No such user",
+        "550 5.1.1 <ana@example.com>: Recipient address rejected: User unknown in virtual mailbox table",
+        "550 5.1.1 <ana@example.com>: Recipient address rejected: User unknown in relay recipient table",
+        "550 No such user here",
+        "553 5.1.10 Recipient not found",
+        "550 5.0.0 Mailbox does not exist",
+        "550 sorry, no mailbox here by that name (#5.1.1)",
+        "550 5.1.1 Usuário inexistente",
+        "550 Unrouteable address",
+    ],
+)
+def test_who_is_not_there_is_given_up_for_good_at_rcpt_alone(reply: str) -> None:
+    """At other stages, or where the stage is not known, it counts as a soft bounce at most."""
+    found = {stage: suppression(classify_smtp(reply, stage=stage)) for stage in [None, *Stage]}
+
+    assert found[Stage.RCPT] is Suppression.HARD
+    assert found[None] is found[Stage.DOT] is found[Stage.DATA] is Suppression.SOFT
+    assert all(found[stage] is Suppression.NONE for stage in BEFORE_RECIPIENTS)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "550 5.1.1 Rejected",
+        "550 5.1.1 Mailbox is full",
+        "550 5.1.1 Rate limit exceeded for this user",
+        "552 5.1.1 <ana@example.com> Mailbox delivery failure policy error",
+        "550 5.1.1 Message refused by recipient preferences, no such user",
+        "550 5.1.1 Spam detected, user unknown",
+        "550 5.1.1 Your IP 192.0.2.1 is on a blocklist, user unknown",
+        "550 5.1.1 Unknown user: see our sender policy",
+        "550 5.1.1 Sender unknown",
+        "550 5.1.0 <shop@example.com> sender rejected. AUP#In-1310",
+        "550 <ana@example.com>: Recipient address rejected: Spam detected",
+        "550 <ana@example.com>: Recipient address rejected: Access denied",
+        "550 <ana@example.com>: Recipient address rejected: Policy Rejection- Quota Exceeded",
+        "550 <ana@example.com>: Recipient address rejected: undeliverable address: mail loops back",
+        "550 Your host does not have a valid name",
+        "550 This user does not have permission to receive mail from outside",
+        "550 Recipient not listed among those you may write to",
+        "550 5.7.1 No such user",
+        "550 5.2.1 User unknown",
+        "554 No such user",
+        "552 mailbox not found",
+        "450 5.1.1 User unknown",
+        "521 192.0.2.1 is blocked",
+        "521 Host does not accept mail",
+        "556 5.1.10 Domain has no mail service",
+        "550 Mailbox unavailable",
+        "550 5.1.2 Host unknown",
+        "550 5.1.90 You have reached your daily limit for message recipients",
+        "550 Mailbox unavailable or access denied http://service.mail.qq.com/",
+    ],
+)
+def test_who_may_be_there_is_never_given_up_for_good(reply: str) -> None:
+    """Another cause is named, codes disagree, or the words say less than that."""
+    found = [suppression(classify_smtp(reply, stage=stage)) for stage in [None, *Stage]]
+
+    assert Suppression.HARD not in found
+
+
+@pytest.mark.parametrize(
+    ("reply", "stage", "opens", "is_own"),
+    [
+        ("421 Service not available", Stage.MAIL, True, True),
+        ("450 No", Stage.MAIL, True, True),
+        ("554 5.7.1 Relay access denied", Stage.MAIL, True, True),
+        ("550 5.7.1 Your IP address is blocked", Stage.MAIL, True, True),
+        ("550 5.7.1 Your IP address is blocked", Stage.EHLO, True, True),
+        ("550 5.7.1 Your IP address is blocked", Stage.RCPT, False, False),
+        ("553 5.1.8 Sender address rejected", Stage.MAIL, False, True),
+        ("450 4.1.8 Sender address rejected", Stage.MAIL, False, True),
+        ("550 No", Stage.MAIL, False, True),
+        ("552 5.3.4 Message too big", Stage.MAIL, False, True),
+        ("553 5.1.8 Sender address rejected", Stage.RCPT, False, False),
+        ("451 4.7.1 Too many messages", Stage.MAIL, False, True),
+    ],
+)
+def test_what_a_relay_says_to_mail_of_one_sender_opens_no_breaker(
+    reply: str, stage: Stage, *, opens: bool, is_own: bool
+) -> None:
+    """It is its own all the same: another provider may take the mail."""
+    failure = classify_smtp(reply, stage=stage)
+
+    assert (may_open_breaker(failure), is_providers_own(failure)) == (opens, is_own)
 
 
 def test_no_ruling_suppresses_but_for_a_recipient() -> None:

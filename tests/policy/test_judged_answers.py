@@ -177,10 +177,10 @@ def test_a_status_and_silence_have_verdicts(
 @pytest.mark.parametrize(
     ("text", "rule"),
     [
-        ("(550, b'5.1.1 <ana@example.com>: no such user')", "smtp.enhanced.5.1.1"),
+        ("(550, b'5.1.1 <ana@example.com>: no such user')", "smtp.text.user_unknown"),
         (r"(550, b'5.1.1 no such\n5.1.1 user')", "smtp.enhanced.5.1.1"),
         ("HTTP 421", "http.status.421"),
-        ('550 5.1.1 user unknown {"code":"NoSuchUser"}', "smtp.enhanced.5.1.1"),
+        ('550 5.1.1 user unknown {"code":"NoSuchUser"}', "smtp.text.user_unknown"),
     ],
 )
 def test_what_wraps_an_answer_does_not_hide_it(text: str, rule: str) -> None:

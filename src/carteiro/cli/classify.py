@@ -69,8 +69,8 @@ DryRun: TypeAlias = Annotated[
 _WHY = {
     "own": "one of your own rules decides before all others",
     "login": "at a login, every answer is about our account",
-    "enhanced": "the enhanced code decides: no rule of the answering system knows these words",
-    "text": "these words mean the same everywhere, and no code before them is specific",
+    "enhanced": "the enhanced code decides: no words name another cause",
+    "text": "these words mean the same everywhere, and say more than the codes",
     "policy": "it is refused by policy without words that are known: that is about whom it answers",
     "subject": "class and subject of the enhanced code are all that is known of it",
     "code": "the bare code decides, in the light of its stage: nothing else is known",
@@ -162,7 +162,7 @@ def _explain(asked: _Asked, settings: Settings, out: Printer) -> None:
         "because": _why(failure.rule),
         "what happens": _what_happens(failure, settings),
         "if handed over": _if_handed_over(judged, asked.stage, provider, settings),
-        "recipient": f"suppression: {consequences.suppression(failure)}",
+        "recipient": f"suppression: {_suppression(failure)}",
         "send rate": "falls, for all workers" if consequences.throttles(failure) else None,
         "breaker": "may open" if consequences.may_open_breaker(failure) else "is not touched",
         "reason": failure.reason,
@@ -201,6 +201,15 @@ def _what_happens(failure: Failure, settings: Settings) -> str:
         f"tried again, first after about {first}; "
         f"after {policy.max_attempts} failures a dead letter, max_attempts_exceeded"
     )
+
+
+def _suppression(failure: Failure) -> str:
+    """What it says about writing to the recipient again; where no stage is given, also what it would say at RCPT."""
+    said = consequences.suppression(failure)
+    at_rcpt = consequences.suppression(replace(failure, rule=f"{failure.rule}@{Stage.RCPT}"))
+    if "@" in failure.rule or said is at_rcpt:
+        return said
+    return f"{said}; {at_rcpt} if it answered RCPT TO (--stage {Stage.RCPT})"
 
 
 def _if_handed_over(

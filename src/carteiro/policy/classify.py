@@ -5,11 +5,12 @@ the name of the rule that decided. What no rule knows may pass: it is retryable.
 
 An SMTP reply is judged in this order, and the first that decides does:
 
-1. the stage: what is said before the first mail, or to a login, is about us and no message;
+1. the stage: what is said before any recipient is the relay's own, and at a login about our account;
 2. words of the answering system, known by its host or by words of its own (`rules.systems`);
-3. an enhanced code that is specific (`rules.codes.ENHANCED`);
-4. words that mean the same everywhere, unless the code says all there is to say (`rules.words`);
-5. what is left: an open enhanced code, its subject, the code in the light of its stage, its class.
+3. words that name a cause, whoever says them (`rules.words`);
+4. an enhanced code that is specific (`rules.codes.ENHANCED`);
+5. words that only hint at one (`rules.words`);
+6. what is left: an open enhanced code, its subject, the code in the light of its stage, its class.
 
 Rules of the operator come before all but the time-out after the hand-over: see `own_rules`.
 """
@@ -23,6 +24,7 @@ from carteiro.model import Category, Failure, Scope
 from carteiro.policy.rules import codes, resend, ses, systems, words
 from carteiro.policy.rules.phrases import Said
 from carteiro.policy.rules.ruling import (
+    NO_MAILBOX,
     OUR_ACCOUNT,
     OUR_SENDER,
     UNAVAILABLE,
@@ -31,6 +33,7 @@ from carteiro.policy.rules.ruling import (
     later,
     never,
 )
+from carteiro.policy.rules.words import TextRule
 from carteiro.policy.stage import CONTENT, SESSION, Stage
 
 LONGEST_REASON = 500
@@ -43,6 +46,7 @@ _REPLY_LINE = re.compile(
     rf"\s*(?P<code>[2-5][0-9]{{2}}){_CODE_END}[\s:,-]*(?:[#\[(]?(?P<enhanced>{_ENHANCED}))?(?P<text>.*)",
     re.DOTALL,
 )
+_IN_BRACKETS = re.compile(rf"\(#(?P<enhanced>{_ENHANCED})")
 
 # Reply position is the start of a text. Even there a number may count something ("421 ms") or be
 # the status line of a proxy ("503 Service Unavailable" is no bad sequence of commands).
@@ -74,7 +78,7 @@ _HUMPS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|[^A-Za-z0-
 
 
 class _Reply(NamedTuple):
-    """An SMTP reply taken apart; the enhanced code's class, where there is one, is the reply's."""
+    """An SMTP reply taken apart."""
 
     code: str
     enhanced: str | None
@@ -82,7 +86,8 @@ class _Reply(NamedTuple):
 
     @property
     def family(self) -> str:
-        return (self.enhanced or self.code)[0]
+        """The class: the enhanced code knows better, but what any of them calls temporary is."""
+        return self.code[0] if self.code[0] == "4" else (self.enhanced or self.code)[0]
 
 
 def classify_smtp(reply: str, *, stage: Stage | None = None, mx: str = "") -> Failure:
@@ -226,7 +231,9 @@ def _take_apart(reply: str) -> _Reply | None:
     if first is None:
         return None
     if "\n" not in reply and "\r" not in reply:
-        return _Reply(first["code"], first["enhanced"], first["text"])
+        return _Reply(
+            first["code"], first["enhanced"] or _enhanced_at_the_end(reply), first["text"]
+        )
     enhanced: str | None = None
     texts: list[str] = []
     for line in reply.splitlines():
@@ -236,7 +243,13 @@ def _take_apart(reply: str) -> _Reply | None:
         else:
             enhanced = enhanced or parts["enhanced"]
             texts.append(parts["text"])
-    return _Reply(first["code"], enhanced, " ".join(texts))
+    return _Reply(first["code"], enhanced or _enhanced_at_the_end(reply), " ".join(texts))
+
+
+def _enhanced_at_the_end(reply: str) -> str | None:
+    """As qmail and its kin write it: ``550 sorry, no mailbox here by that name (#5.1.1)``."""
+    found = _IN_BRACKETS.search(reply) if "#" in reply else None
+    return found["enhanced"] if found else None
 
 
 def _rule_for(reply: _Reply, stage: Stage | None, mx: str) -> tuple[str, Ruling]:
@@ -245,7 +258,8 @@ def _rule_for(reply: _Reply, stage: Stage | None, mx: str) -> tuple[str, Ruling]
     rule, ruling = _about_mail(reply, stage, mx)
     if stage in SESSION:
         return rule, _of_session(ruling)
-    return rule, _of_class(reply, ruling)
+    ruling = _of_class(reply, ruling)
+    return rule, _of_envelope(ruling) if stage is Stage.MAIL else ruling
 
 
 def _about_login(reply: _Reply) -> tuple[str, Ruling]:
@@ -261,6 +275,14 @@ def _of_session(ruling: Ruling) -> Ruling:
     return UNAVAILABLE
 
 
+def _of_envelope(ruling: Ruling) -> Ruling:
+    """No recipient was named yet: the relay says it for itself, and another may say otherwise."""
+    category = ruling.category
+    if ruling.scope is Scope.RECIPIENT:
+        category = UNAVAILABLE.category if ruling.retryable else OUR_SENDER.category
+    return Ruling(category, retryable=ruling.retryable, scope=Scope.PROVIDER)
+
+
 def _of_class(reply: _Reply, ruling: Ruling) -> Ruling:
     """A temporary reply may pass, whatever its words; whose fault it is they still tell."""
     if reply.family != "4" or ruling.retryable:
@@ -270,44 +292,54 @@ def _of_class(reply: _Reply, ruling: Ruling) -> Ruling:
 
 def _about_mail(reply: _Reply, stage: Stage | None, mx: str) -> tuple[str, Ruling]:
     enhanced = reply.enhanced or ""
-    said = Said(f"{reply.code} {enhanced} {reply.text}")
+    said = Said(f"{reply.code} {reply.code[0]}xx {enhanced} {reply.text}")
     system = systems.system_of(mx, said)
     if system and (known := systems.rule_of(system, said)):
-        return f"smtp.{system.name}.{known.name}", known.ruling
+        return _of_cause(system.name, known, said)
+    found = words.TEXTS.first(said)
+    if found and found.name not in words.HINTS:
+        return _of_cause("text", found, said)
     if ruling := codes.ENHANCED.get(enhanced):
-        return f"smtp.enhanced.{enhanced}", _at_stage(ruling, stage)
-    if reply.code not in codes.PLAIN_CODES and (found := words.TEXTS.first(said)):
-        return f"smtp.text.{found.name}", found.ruling
+        return f"smtp.enhanced.{enhanced}", ruling
+    if found:
+        return _of_hint(found, stage)
     return _what_is_left(reply, enhanced, stage)
+
+
+def _of_cause(whose: str, found: TextRule, said: Said) -> tuple[str, Ruling]:
+    if found.ruling is NO_MAILBOX and not said.words.isdisjoint(words.OTHER_CAUSES):
+        whose, found = "text", words.UNKNOWN_PERHAPS
+    return f"smtp.{whose}.{found.name}", found.ruling
+
+
+def _of_hint(found: TextRule, stage: Stage | None) -> tuple[str, Ruling]:
+    if found.name == words.POLICY and stage and (ruling := codes.POLICY_AT.get(stage)):
+        return f"smtp.policy.{stage}", ruling
+    return f"smtp.text.{found.name}", _at_stage(found.ruling, stage)
 
 
 def _what_is_left(reply: _Reply, enhanced: str, stage: Stage | None) -> tuple[str, Ruling]:
     if ruling := codes.OPEN_ENHANCED.get(enhanced):
-        judge = _bare_at_stage if enhanced.endswith(_OTHER) else _at_stage
-        return f"smtp.enhanced.{enhanced}", judge(ruling, stage)
+        is_open = enhanced.endswith(_OTHER)
+        return f"smtp.enhanced.{enhanced}", _at_stage(ruling, stage) if is_open else ruling
     subject = enhanced.rpartition(".")[0]
     if subject == _POLICY and stage and (ruling := codes.POLICY_AT.get(stage)):
         return f"smtp.policy.{stage}", ruling
     if ruling := codes.SUBJECTS.get(subject):
-        return f"smtp.subject.{subject}", _at_stage(ruling, stage)
+        return f"smtp.subject.{subject}", ruling
+    if stage and (ruling := codes.CODES_AT.get((reply.code, stage))):
+        return f"smtp.code.{reply.code}.{stage}", ruling
     ruling = codes.CODES.get(reply.code)
     if ruling and reply.family == reply.code[0]:
-        return f"smtp.code.{reply.code}", _bare_at_stage(ruling, stage)
+        return f"smtp.code.{reply.code}", _at_stage(ruling, stage)
     return f"smtp.class.{reply.family}", codes.CLASSES[reply.family]
 
 
 def _at_stage(ruling: Ruling, stage: Stage | None) -> Ruling:
-    """What is said to MAIL FROM about an address is said of the sender's."""
-    if stage is not Stage.MAIL or ruling.scope is not Scope.RECIPIENT:
-        return ruling
-    return later(Scope.SENDER, ruling.category) if ruling.retryable else OUR_SENDER
-
-
-def _bare_at_stage(ruling: Ruling, stage: Stage | None) -> Ruling:
-    """A bare code says no more than its stage: after the content it is the content that is refused."""
+    """What says little says no more than its stage: after the content it is the content that is refused."""
     if stage in CONTENT and ruling.scope is Scope.RECIPIENT:
         return replace(ruling, scope=Scope.MESSAGE)
-    return _at_stage(ruling, stage)
+    return ruling
 
 
 # --- SES --------------------------------------------------------------------------------------

@@ -6,8 +6,10 @@ All of it is told by the failure itself and by the rule that it names; nothing m
 from collections.abc import Iterator, Mapping
 
 from carteiro.model import Category, Failure, Scope
+from carteiro.policy.own_rules import stage_of
 from carteiro.policy.rules import codes, resend, ses, systems, words
 from carteiro.policy.rules.ruling import Ruling, Suppression
+from carteiro.policy.stage import BEFORE_RECIPIENTS, Stage
 
 # No slower pace helps: nothing more goes out until the day, or the month, is over.
 _USED_UP = frozenset(
@@ -18,6 +20,7 @@ _USED_UP = frozenset(
             "ses.TooManyRequests.daily_quota",
         ),
         *("ses.LimitExceeded.daily_quota", "smtp.text.daily_quota", "smtp.amazon_ses.daily_quota"),
+        "smtp.microsoft.recipients_a_day",
         *(
             "smtp.resend.daily_quota",
             "resend.daily_quota_exceeded",
@@ -25,6 +28,8 @@ _USED_UP = frozenset(
         ),
     }
 )
+
+_UNDEFINED = "5.0.0"  # RFC 3463: says no more than that it is permanent
 
 
 def throttles(failure: Failure) -> bool:
@@ -35,21 +40,39 @@ def throttles(failure: Failure) -> bool:
     return failure.category is Category.QUOTA_ERROR and failure.scope is Scope.PROVIDER
 
 
-def may_open_breaker(failure: Failure) -> bool:
-    """Whether it speaks against the provider's health: only what is the provider's, and no mere pace.
+def is_providers_own(failure: Failure) -> bool:
+    """Whether the provider, and no destination, is why it failed: another one may do better, and nobody has it.
 
-    What one destination holds against it, as a block list, does not: others take its mail.
+    What one destination holds against a provider, as a block list, is not: the next one is no better known there.
     """
+    if failure.scope is not Scope.PROVIDER:
+        return False
     ruling = RULINGS.get(rule_name(failure))
-    if failure.scope is not Scope.PROVIDER or (ruling is not None and ruling.is_local):
+    return ruling is None or not ruling.is_local or stage_of(failure) in BEFORE_RECIPIENTS
+
+
+def may_open_breaker(failure: Failure) -> bool:
+    """Whether it speaks against the provider's health: only what is the provider's own, and no mere pace.
+
+    Nor does what it says to MAIL of one sender's address, or of one message: others' mail it takes.
+    """
+    if not is_providers_own(failure) or _is_of_one_sender(failure):
         return False
     return not throttles(failure) or rule_name(failure) in _USED_UP
+
+
+def _is_of_one_sender(failure: Failure) -> bool:
+    """Said to MAIL: all that knows a sender, and what is refused for good but for our account or host."""
+    ruling = RULINGS.get(rule_name(failure))
+    if ruling is None or stage_of(failure) is not Stage.MAIL:
+        return False
+    return ruling.scope is Scope.SENDER or not (failure.retryable or ruling.scope is Scope.PROVIDER)
 
 
 def suppression(failure: Failure) -> Suppression:
     """What it says about writing to the recipient again; hard only where nobody is there.
 
-    Codes whose classes contradict each other (``450 5.1.1``) are no proof of that.
+    An SMTP reply says that if its words do, its codes agree and the recipient was what it answered.
     """
     if failure.scope is not Scope.RECIPIENT:
         return Suppression.NONE
@@ -61,15 +84,19 @@ def suppression(failure: Failure) -> Suppression:
         return Suppression.NONE
     if ruling is None or ruling.retryable != failure.retryable:  # an operator's own, or softened
         return Suppression.NONE if failure.retryable else Suppression.SOFT
-    if ruling.suppress is Suppression.HARD and is_class_conflict(failure):
+    if ruling.suppress is Suppression.HARD and not _says_nobody(failure):
         return Suppression.SOFT
     return ruling.suppress
 
 
-def is_class_conflict(failure: Failure) -> bool:
-    """Whether code and enhanced code of a reply disagree on whether it may pass."""
-    original = failure.original_code or ""
-    return "." in original and failure.code[:1] in {"4", "5"} and original[0] != failure.code[0]
+def _says_nobody(failure: Failure) -> bool:
+    """Whether stage and codes allow what the words say: that there is no such mailbox."""
+    if stage_of(failure) is not Stage.RCPT:
+        return False
+    enhanced = failure.original_code or ""
+    if "." in enhanced and enhanced != _UNDEFINED:
+        return failure.code[:1] == "5" and enhanced in codes.MAILBOX_ENHANCED
+    return failure.code in codes.MAILBOX_CODES
 
 
 def rule_name(failure: Failure) -> str:
@@ -84,6 +111,7 @@ def _named() -> Iterator[tuple[str, Ruling]]:
         ("policy", codes.POLICY_AT),
         ("subject", codes.SUBJECTS),
         ("code", codes.CODES),
+        ("code", {".".join(place): ruling for place, ruling in codes.CODES_AT.items()}),
         ("class", codes.CLASSES),
     ):
         for key, ruling in rulings.items():

@@ -20,4 +20,5 @@ class Stage(StrEnum):
 
 # Nothing was said of any message yet.
 SESSION = frozenset({Stage.CONNECT, Stage.GREETING, Stage.EHLO, Stage.STARTTLS, Stage.RSET})
+BEFORE_RECIPIENTS = SESSION | {Stage.AUTH, Stage.MAIL}
 CONTENT = frozenset({Stage.DATA, Stage.DOT})

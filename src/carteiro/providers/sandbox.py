@@ -13,6 +13,7 @@ from carteiro.email import Email, stored_content
 from carteiro.gather import Gatherer
 from carteiro.model import Deferred, Failure, InboxMail, Outcome, Rejected, Taken
 from carteiro.policy import classify
+from carteiro.policy.stage import Stage
 from carteiro.ports.inbox import Inbox
 from carteiro.ports.provider import Features, Handover, Parcel
 
@@ -67,11 +68,11 @@ class SandboxProvider:
             case "random", percent if self._dice.random() * 100 < percent:
                 return classify.classify_smtp("421 4.3.2 Service not available, try later")
             case "greylist", _ if parcel.attempt <= _GREYLISTED_ATTEMPTS:
-                return classify.classify_smtp("451 4.7.1 Greylisted, please try again later")
+                return _at_rcpt("451 4.7.1 Greylisted, please try again later")
             case "bounce-550", _:
-                return classify.classify_smtp("550 5.1.1 No such user here")
+                return _at_rcpt("550 5.1.1 No such user here")
             case "full-552", _:
-                return classify.classify_smtp("552 5.2.2 Mailbox full")
+                return _at_rcpt("552 5.2.2 Mailbox full")
             case "reject", _:
                 return classify.classify_ses("MessageRejected", "Email content was rejected")
             case _:
@@ -107,6 +108,10 @@ class SandboxProvider:
     async def _keep_all(self, mails: list[InboxMail]) -> list[None]:
         await self._inbox.keep(mails)
         return [None] * len(mails)
+
+
+def _at_rcpt(reply: str) -> Failure:
+    return classify.classify_smtp(reply, stage=Stage.RCPT)
 
 
 def _parts(local: str) -> tuple[str, float]:

@@ -14,7 +14,6 @@ from carteiro.policy.rules.ruling import (
     DESTINATION_REFUSES,
     FULL_MAILBOX,
     MESSAGE_LATER,
-    NO_MAILBOX,
     OUR_ACCOUNT,
     OUR_SENDER,
     REFUSED_RECIPIENT,
@@ -32,7 +31,7 @@ _OUR_ACCOUNT_LATER = later(Scope.PROVIDER, Category.CONFIGURATION_ERROR)
 # Before everything: at whatever stage, they speak of our login and nothing else.
 ACCOUNT_CODES = frozenset({"523", "524", "530", "534", "535", "538"})
 
-# An enhanced code that is specific enough to be believed whatever the text says.
+# An enhanced code that is specific: believed where words do not name another cause.
 ENHANCED: Mapping[str, Ruling] = {
     "4.1.7": _OUR_SENDER_LATER,
     "4.1.8": _OUR_SENDER_LATER,
@@ -57,14 +56,14 @@ ENHANCED: Mapping[str, Ruling] = {
     "4.7.26": _OUR_SENDER_LATER,
     "4.7.27": _OUR_SENDER_LATER,
     "4.7.28": TOO_FAST,
-    "5.1.1": NO_MAILBOX,
-    "5.1.2": NO_MAILBOX,
-    "5.1.3": NO_MAILBOX,
+    "5.1.1": REFUSED_RECIPIENT,
+    "5.1.2": REFUSED_RECIPIENT,
+    "5.1.3": REFUSED_RECIPIENT,
     "5.1.4": REFUSED_RECIPIENT,
-    "5.1.6": NO_MAILBOX,
+    "5.1.6": REFUSED_RECIPIENT,
     "5.1.7": OUR_SENDER,
     "5.1.8": OUR_SENDER,
-    "5.1.10": NO_MAILBOX,
+    "5.1.10": REFUSED_RECIPIENT,
     # RFC 3463 on x.2.2: "should be used as a persistent transient failure".
     "5.2.2": FULL_MAILBOX,
     "5.2.3": BAD_MESSAGE,
@@ -95,12 +94,12 @@ ENHANCED: Mapping[str, Ruling] = {
     "5.7.10": OUR_ACCOUNT,
     "5.7.11": OUR_ACCOUNT,
     "5.7.12": OUR_ACCOUNT,
-    "5.7.13": NO_MAILBOX,
+    "5.7.13": REFUSED_RECIPIENT,
     "5.7.14": OUR_ACCOUNT,
     "5.7.15": BAD_MESSAGE,
     "5.7.16": BAD_MESSAGE,
-    "5.7.17": NO_MAILBOX,
-    "5.7.18": NO_MAILBOX,
+    "5.7.17": REFUSED_RECIPIENT,
+    "5.7.18": REFUSED_RECIPIENT,
     "5.7.19": UNREACHED_RECIPIENT,
     "5.7.20": OUR_SENDER,
     "5.7.21": OUR_SENDER,
@@ -123,11 +122,8 @@ OPEN_ENHANCED: Mapping[str, Ruling] = {
     "5.1.0": REFUSED_RECIPIENT,
     "5.2.0": REFUSED_RECIPIENT,
     "5.2.1": REFUSED_RECIPIENT,
-    "5.3.0": DESTINATION_LATER,
     "5.3.2": DESTINATION_REFUSES,
     "5.3.5": DESTINATION_LATER,
-    "5.4.0": DESTINATION_LATER,
-    "5.4.1": DESTINATION_LATER,
     "5.4.2": DESTINATION_LATER,
     "5.4.4": REFUSED_RECIPIENT,
     "5.7.3": OUR_SENDER,
@@ -161,6 +157,11 @@ POLICY_AT: Mapping[str, Ruling] = {
     Stage.RCPT: REFUSED_RECIPIENT,
 }
 
+# What RFC 5321 says of a code by itself at one stage; at others it says something else, or nothing.
+CODES_AT: Mapping[tuple[str, str], Ruling] = {
+    ("552", Stage.RCPT): FULL_MAILBOX,
+}
+
 CODES: Mapping[str, Ruling] = {
     "421": DESTINATION_LATER,
     "432": _OUR_ACCOUNT_LATER,
@@ -174,7 +175,7 @@ CODES: Mapping[str, Ruling] = {
     "502": BAD_MESSAGE,
     "503": BAD_MESSAGE,
     "504": BAD_MESSAGE,
-    "521": NO_MAILBOX,
+    "521": REFUSED_RECIPIENT,
     "523": OUR_ACCOUNT,
     "524": OUR_ACCOUNT,
     "525": REFUSED_RECIPIENT,
@@ -188,7 +189,7 @@ CODES: Mapping[str, Ruling] = {
     "553": REFUSED_RECIPIENT,
     "554": BAD_MESSAGE,
     "555": BAD_MESSAGE,
-    "556": NO_MAILBOX,
+    "556": REFUSED_RECIPIENT,
 }
 
 # A success or a "go on" where a refusal was expected is a protocol fault of the other side.
@@ -199,5 +200,6 @@ CLASSES: Mapping[str, Ruling] = {
     "5": BAD_MESSAGE,
 }
 
-# Codes that say all there is to say; elsewhere the text is heard before the number.
-PLAIN_CODES = frozenset({"500", "502", "503", "504", "521", "556"}) | ACCOUNT_CODES
+# Codes by which a refusal may mean that nobody is there: alone, or beside an enhanced code of those below.
+MAILBOX_CODES = frozenset({"550", "551", "553"})
+MAILBOX_ENHANCED = frozenset({"5.1.0", "5.1.1", "5.1.3", "5.1.6", "5.1.10"})

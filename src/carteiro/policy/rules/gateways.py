@@ -5,7 +5,6 @@ from carteiro.policy.rules.ruling import (
     BAD_MESSAGE,
     BLOCKED_SOURCE,
     DESTINATION_LATER,
-    NO_MAILBOX,
     OUR_ACCOUNT,
     OUR_SENDER,
     REFUSED_RECIPIENT,
@@ -19,23 +18,13 @@ GATEWAYS: tuple[System, ...] = (
     System(
         "proofpoint",
         ("pphosted.com", "ppe-hosted.com", "proofpoint.com", "emailsrvr.com"),
-        phrases(
-            """
-            proofpoint com | ipcheck proofpoint | pphosted com | dnsbl & proofpoint
-            | support proofpoint
-            """
-        ),
+        phrases("proofpoint com | pphosted com | dnsbl & proofpoint | support proofpoint"),
         (
             rule(
                 "source_blocked",
                 BLOCKED_SOURCE,
-                """
-                blocked see | ipcheck | blocked by proofpoint | blocked | dynamic reputation
-                | reputation | access denied
-                """,
+                "blocked see | ipcheck | blocked by proofpoint | dynamic reputation | reputation",
             ),
-            rule("rate", TOO_FAST, "rate limit | too many | throttled"),
-            rule("no_mailbox", NO_MAILBOX, "user unknown | invalid recipient | recipient unknown"),
         ),
     ),
     System(
@@ -44,100 +33,42 @@ GATEWAYS: tuple[System, ...] = (
         phrases("mimecast"),
         (
             rule(
-                "greylisted",
-                DESTINATION_LATER,
-                """
-                internal resource temporarily unavailable | temporarily unavailable
-                | greylisting
-                """,
+                "greylisted", DESTINATION_LATER, "{resource,resources are} temporarily unavailable"
             ),
-            rule(
-                "no_mailbox",
-                NO_MAILBOX,
-                """
-                invalid recipient | recipient address unknown | no such user
-                | unknown recipient
-                """,
-            ),
-            rule(
-                "sender",
-                OUR_SENDER,
-                """
-                anti spoofing | dmarc | spf | dkim | envelope blocked & sender
-                | header based anti spoofing
-                """,
-            ),
-            rule(
-                "source_blocked",
-                BLOCKED_SOURCE,
-                """
-                rbl | blocked by ip | ip found on rbl | poor reputation | reputation
-                """,
-            ),
+            rule("network_refused", BAD_MESSAGE, "host network not allowed"),
+            rule("sender", OUR_SENDER, "anti spoofing | envelope blocked & sender"),
             rule(
                 "content",
                 BAD_MESSAGE,
-                """
-                content policy | malware | spam | virus signature | signature detected
-                | administrative prohibition | email rejected due to security policies
-                | rejected by header
-                """,
+                "signature detected | administrative prohibition | security policies | rejected by header",
             ),
             rule(
                 "recipient_policy",
                 REFUSED_RECIPIENT,
-                """
-                local ct policy | user envelope blocked | user email address blocked
-                | envelope rejected block policy | blocked sender
-                """,
+                "local ct policy | {envelope,email address} blocked | block policy | blocked sender",
             ),
-            rule(
-                "rate",
-                TOO_FAST,
-                """
-                too many | rate limit | exceeding outbound thread limit
-                | outbound thread limit
-                """,
-            ),
+            rule("rate", TOO_FAST, "outbound thread limit"),
             rule(
                 "account",
                 OUR_ACCOUNT,
-                """
-                open relay not allowed | submitter failed to authenticate
-                | account inbounds disabled | account service is temporarily | journal
-                """,
+                "account {inbounds disabled,service is temporarily} | journal",
             ),
         ),
     ),
     System(
         "barracuda",
-        ("barracudanetworks.com", "ess.barracudanetworks.com"),
-        phrases("barracuda | barracudanetworks | barracudacentral | ess barracudanetworks"),
+        ("barracudanetworks.com",),
+        phrases("barracuda | barracudanetworks | barracudacentral"),
         (
             rule(
                 "source_blocked",
                 BLOCKED_SOURCE,
-                """
-                barracudacentral | reputation | blocked using | permanently rejected & ip
-                | blocked & ip | intent & ip
-                """,
+                "barracudacentral | reputation | {rejected,blocked,intent} & ip",
             ),
-            rule(
-                "no_mailbox",
-                NO_MAILBOX,
-                """
-                no such user | invalid recipient | user unknown | recipient address rejected
-                | no such domain
-                """,
-            ),
-            rule("rate", TOO_FAST, "rate control | too many | rate"),
             rule(
                 "content",
                 BAD_MESSAGE,
-                """
-                spam | message content rejected | content | blocked
-                | permanent failure one or more recipients
-                """,
+                "message content | blocked | permanent failure one or more recipients",
             ),
         ),
     ),

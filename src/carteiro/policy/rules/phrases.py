@@ -5,11 +5,13 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Iterable
-from typing import Generic, TypeVar
+from typing import Generic, TypeAlias, TypeVar
 
 What = TypeVar("What")
+_Entry: TypeAlias = tuple[int, str, tuple[str, ...], What]
 
 _LAST = sys.maxsize
+_SHORT = 4  # letters: such words are in most texts, whatever they say
 _CHOICE = re.compile(r"(\{[^}]*\})")
 _WORD = re.compile(r"[^\W_]+")
 
@@ -73,23 +75,28 @@ class Phrases(Generic[What]):
             ([_words(part) for part in phrase.lower().split("&")], what) for phrase, what in entries
         ]
         counts = Counter(word for parts, _ in listed for part in parts for word in set(part))
-        self._by_word: dict[str, list[tuple[int, str, tuple[str, ...], What]]] = {}
+        self._by_word: dict[str, dict[str, list[_Entry[What]]]] = {}
         for order, (parts, what) in enumerate(listed):
-            rarest = min((word for part in parts for word in part), key=counts.__getitem__)
-            first, *others = sorted(
-                (f" {' '.join(part)} " for part in parts), key=len, reverse=True
+            found = {word for part in parts for word in part}
+            rarest, *others = sorted(
+                found, key=lambda word: (len(word) <= _SHORT, counts[word], word)
             )
-            self._by_word.setdefault(rarest, []).append((order, first, tuple(others), what))
+            second = others[0] if others else rarest
+            lines = sorted((f" {' '.join(part)} " for part in parts), key=len, reverse=True)
+            by_second = self._by_word.setdefault(rarest, {})
+            by_second.setdefault(second, []).append((order, lines[0], tuple(lines[1:]), what))
         self._words = frozenset(self._by_word)
 
     def first(self, said: Said) -> What | None:
         """What the first listed of the phrases in the text stands for."""
-        best, found, line = _LAST, None, said.line
-        for word in self._words & said.words:
-            for order, first, others, what in self._by_word[word]:
-                if order > best:
-                    break
-                if first in line and (not others or all(part in line for part in others)):
-                    best, found = order, what
-                    break
+        best, found, line, words = _LAST, None, said.line, said.words
+        for word in self._words & words:
+            by_second = self._by_word[word]
+            for second in by_second.keys() & words:
+                for order, first, others, what in by_second[second]:
+                    if order > best:
+                        break
+                    if first in line and (not others or all(part in line for part in others)):
+                        best, found = order, what
+                        break
         return found

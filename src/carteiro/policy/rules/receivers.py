@@ -1,11 +1,9 @@
-"""What large receivers of mail mean by their words."""
+"""What large receivers of mail mean by codes and words of their own; what anybody may say is in `rules.words`."""
 
 from carteiro.policy.rules.phrases import phrases
 from carteiro.policy.rules.ruling import (
     BAD_MESSAGE,
     BLOCKED_SOURCE,
-    DESTINATION_LATER,
-    FULL_MAILBOX,
     NO_MAILBOX,
     OUR_ACCOUNT,
     OUR_SENDER,
@@ -16,169 +14,96 @@ from carteiro.policy.rules.ruling import (
 )
 from carteiro.policy.rules.words import System, rule
 
+_OUTLOOK_BLOCKS = "{sc,dy,bv,ou} {001,002,003,004}"
+# BL is Yahoo's, the others were AOL's.
+_YAHOO_BLOCKS = "bl21 | bl22 | bl23 | bl24 | rtr {bb,bg,bl,ch,du,ge,rd,sc} | rly {b1,b2,b3}"
+_AOL_CODES = "con b1 | dyn {t1,t2} | hvu {b1,b2} | rly sn"
+_YAHOO_DEFERS = "{ts,tss}{01,02,04,05,06,07,08,09,10,11,12}"
+_NETEASE_LIMITS = """
+    mi {dmc,conn,mbr,pfl,sfq,cel,ccl,ufl} | rp {drc,ccl,cel,qrc,trc} | hl {rep,icc,ifc,ifq,itc,mep,ihu,isb}
+"""
+_COX_LIMITS = "cxthrt | cxcnct | cxmxrt"
+
 RECEIVERS: tuple[System, ...] = (
     System(
         "google",
         ("google.com", "googlemail.com", "gmail.com"),
         phrases("gsmtp | support google com | gmail com s bulk"),
         (
-            rule(
-                "recipient_rate",
-                RECIPIENT_RATE,
-                """
-                receiving mail at a rate | receiving mail too quickly
-                | user & receiving mail
-                """,
-            ),
-            rule("inactive", REFUSED_RECIPIENT, "overquotaperm | is inactive | is disabled"),
-            rule(
-                "full",
-                FULL_MAILBOX,
-                """
-                out of storage | over quota | overquotatemp | inbox is full
-                """,
-            ),
-            rule("no_account", NO_MAILBOX, "does not exist | nosuchuser"),
-            rule("unusual_rate", TOO_FAST, "unusual rate & temporarily rate limited"),
+            rule("inactive", REFUSED_RECIPIENT, "overquotaperm"),
             rule(
                 "unauthenticated",
                 OUR_SENDER,
-                """
-                unauthenticated | dmarc policy | not authenticated & mail | did not pass
-                | authentication checks | spf | dkim | not have authentication information
-                """,
+                "rate limited because & {spf,dkim,unauthenticated,aligned}",
             ),
-            rule("tls_required", OUR_ACCOUNT, "tls required | starttls | tls connection"),
+            rule("no_account", NO_MAILBOX, "does not exist | nosuchuser"),
             rule(
                 "source_blocked",
                 BLOCKED_SOURCE,
                 """
-                very low reputation | low reputation | not whitelisted | not allow listed
-                | ptr record | ptr | ip not in whitelist | your ip address has been blocked
-                """,
-            ),
-            rule("rate", TOO_FAST, "rate limited | unsolicited & temporarily | rate"),
-            rule(
-                "content",
-                BAD_MESSAGE,
-                """
-                likely unsolicited mail | likely suspicious | suspicious | spam
-                | security issue | illegal attachment | virus | messages missing a valid
-                | rfc 5322 | blocked & content
+                very low reputation | not whitelisted | not in whitelist | not allow listed
+                | your ip address has been blocked
                 """,
             ),
             rule(
                 "account_limit",
                 THROTTLED,
-                """
-                daily user sending | sending limit exceeded | smtp relay limit
-                """,
+                "sending limit exceeded | {smtp relay,relay sending} limit",
             ),
-            rule("later", DESTINATION_LATER, "try again later | temporary system problem"),
+            rule("content", BAD_MESSAGE, "likely {unsolicited mail,suspicious} | security issue"),
         ),
     ),
     System(
         "microsoft",
-        (
-            "outlook.com",
-            "hotmail.com",
-            "office365.com",
-            "protection.outlook.com",
-            "olc.protection.outlook.com",
-        ),
+        ("outlook.com", "hotmail.com", "office365.com"),
         phrases(
-            """
-            protection outlook com | office com | mail protection outlook | s3140 | s3150
-            | live com | sc 001 | sc 002 | sc 003 | sc 004 | dy 001 | dy 002 | bv 001 | ou 001
-            | ou 002 | rp 001 | rp 002 | rp 003 | resolver {adr,rst,fwd} | as 201806281 | storedrv
-            | transport rules
+            f"""
+            protection outlook com | office com | s3140 | s3150 | live com | {_OUTLOOK_BLOCKS} | rp {{001,002,003}}
+            | resolver {{adr,rst,fwd}} | as 201806281 | storedrv | transport rules
             """
         ),
         (
-            rule("limited", TOO_FAST, "temporarily rate limited"),
-            rule(
-                "blocked",
-                BLOCKED_SOURCE,
-                """
-                s3140 | s3150 | part of their network is on our block list | banned sender
-                | banned sending ip | access denied banned | s3115 | s3114 | block list
-                | sc 001 | sc 002 | sc 003 | sc 004 | dy 001 | dy 002 | bv 001 | ou 001
-                | ou 002 | 5 7 606 | 5 7 511 | 5 7 606 access denied | ip reputation
-                | tenant & threshold exceeded | 5 7 708 | 5 7 750
-                """,
-            ),
             rule(
                 "rate",
                 TOO_FAST,
-                """
-                s77 | rp 001 | rp 002 | rp 003 | rate limited | exceeded & limit | as 4312
-                | 4 7 500 | server busy | throttled | exceeding | too many connections
-                | 4 7 650 | reputation & deferred | s775 | temporarily rate limited
-                """,
+                "rate limited | s77 | s775 | rp {001,002,003} | as 4312 | 4 7 {500,650} | server busy",
             ),
+            rule(
+                "blocked",
+                BLOCKED_SOURCE,
+                f"{_OUTLOOK_BLOCKS} | s31{{14,15,40,50}} | banned {{sender,sending ip}} | 5 7 {{606,511,708,750}}",
+            ),
+            # So many recipients a day for our account; a day later it goes on.
+            rule("recipients_a_day", THROTTLED, "5 1 90 | reached your daily limit"),
+            rule("recipient_rate", RECIPIENT_RATE, "5 2 {121,122}"),
             rule(
                 "directory_block",
                 REFUSED_RECIPIENT,
-                """
-                5 4 1 & recipient address rejected | 5 4 1 & access denied
-                """,
+                "5 4 1 & {recipient address rejected,access denied}",
             ),
-            rule(
-                "no_mailbox",
-                NO_MAILBOX,
-                """
-                5 5 0 & mailbox unavailable | recipientnotfound | recipient not found
-                | user not found | no such user
-                """,
-            ),
-            rule(
-                "full",
-                FULL_MAILBOX,
-                """
-                quotaexceeded | quota exceeded | mailbox full | mailbox is full
-                """,
-            ),
+            rule("unavailable", REFUSED_RECIPIENT, "5 5 0 & mailbox unavailable"),
             rule(
                 "unauthenticated",
                 OUR_SENDER,
-                """
-                5 7 515 | 5 7 509 | 5 7 512 | dmarc | spf | dkim | does not pass
-                | required authentication level | 5 7 23
-                """,
-            ),
-            rule(
-                "account",
-                OUR_ACCOUNT,
-                """
-                not authenticated | 5 7 57 | 5 7 64 | relay access denied
-                | tenantattribution | 5 7 139 | 5 7 60
-                | client does not have permissions to send as
-                """,
+                "5 7 {515,509,512,23} | required authentication level | sendasdenied",
             ),
             rule(
                 "recipient_restricted",
                 REFUSED_RECIPIENT,
-                """
-                resolver rst | notauthorized | restricted | delivery not authorized
-                | 5 7 124 | 5 7 133 | 5 7 134 | 5 7 135 | 5 7 136 | 5 7 129
-                """,
+                "resolver rst {notauthorized,authrequired} | resolver rst sendernotauthenticatedfor{group,mailbox}"
+                "| delivery not authorized | 5 7 {124,129,133,134,135,136}",
+            ),
+            rule(
+                "account",
+                OUR_ACCOUNT,
+                "tenantattribution | 5 7 {57,60,64,139} | permissions to send as",
             ),
             rule(
                 "account_blocked",
                 OUR_ACCOUNT,
-                """
-                5 1 90 | 5 7 705 | 5 7 501 | 5 7 502 | 5 7 503 | access denied spam abuse
-                | exceeded your organization | outboundspamexception
-                """,
+                "5 7 {501,502,503,705} | exceeded your organization | outboundspamexception",
             ),
-            rule(
-                "content",
-                BAD_MESSAGE,
-                """
-                spam | malware | content filter | prohibited | attachment
-                """,
-            ),
-            rule("organisation", DESTINATION_LATER, "tenant inbound | organization & try again"),
+            rule("malformed", BAD_MESSAGE, "too many related errors | 5 1 20"),
             rule(
                 "inactive",
                 REFUSED_RECIPIENT,
@@ -190,163 +115,97 @@ RECEIVERS: tuple[System, ...] = (
         "yahoo",
         ("yahoodns.net", "yahoo.com", "yahooinc.com", "aol.com"),
         phrases(
-            """
-            {ts,tss}{01,02,03,04,05,06,07,08,09,10,11,12} | pr01 | ph01 | bl21 | bl23
-            | postmaster yahooinc com | postmaster yahoo com | help yahoo com | bl24
-            | yahoo com account
+            f"""
+            {_YAHOO_DEFERS} | ts03 | pr01 | ph01 | {_YAHOO_BLOCKS} | {_AOL_CODES} | postmaster {{yahooinc,yahoo}} com
+            | help yahoo com | yahoo com account
             """
         ),
         (
             rule(
-                "source_blocked",
-                BLOCKED_SOURCE,
-                """
-                ts03 | permanently deferred | bl21 | bl23 | bl24 | bl22 | spamhaus
-                """,
+                "source_blocked", BLOCKED_SOURCE, f"ts03 | permanently deferred | {_YAHOO_BLOCKS}"
             ),
+            rule("deferred", TOO_FAST, f"{_YAHOO_DEFERS} | con b1 | dyn {{t1,t2}}"),
+            rule("no_account", NO_MAILBOX, "doesn t have a & account | mailbox does not exist"),
             rule(
-                "no_account",
-                NO_MAILBOX,
-                """
-                doesn t have a & account | does not exist | no such mailbox | not found
-                | no mailbox
-                """,
+                "unauthenticated", OUR_SENDER, "au01 | rly sn | policy reasons & {dmarc,dkim,spf}"
             ),
-            rule(
-                "inactive",
-                REFUSED_RECIPIENT,
-                """
-                disabled or discontinued | is disabled | discontinued | is inactive
-                """,
-            ),
-            rule(
-                "deferred",
-                TOO_FAST,
-                """
-                {ts,tss}{01,02,04,05,06,07,08,09,10,11,12} | user complaints | unexpected volume
-                | too many messages | excessive
-                """,
-            ),
-            rule(
-                "unauthenticated",
-                OUR_SENDER,
-                """
-                dmarc | dkim | spf | authentication & not | auth failure
-                | failed authentication
-                """,
-            ),
-            rule(
-                "content",
-                BAD_MESSAGE,
-                """
-                pr01 | ph01 | policy reasons | not accepted for policy | content | spam
-                """,
-            ),
-            rule("full", FULL_MAILBOX, "over quota | quota exceeded | mailbox full"),
+            rule("content", BAD_MESSAGE, "pr01 | ph01 | hvu {b1,b2} | policy reasons"),
         ),
     ),
     System(
         "apple",
         ("icloud.com", "apple.com", "me.com", "mac.com"),
         phrases("cs01 | cs02 | hm08 | icloud com | support apple com"),
-        (
-            rule("content", BAD_MESSAGE, "cs01 | cs02 | hm08 | local policy | blocked & policy"),
-            rule("full", FULL_MAILBOX, "over quota | mailbox full | quota"),
-            rule(
-                "no_mailbox",
-                NO_MAILBOX,
-                """
-                user does not exist | unknown user | no such user | mailbox does not exist
-                | user lookup success but no user record found
-                """,
-            ),
-            rule("blocked", BLOCKED_SOURCE, "proofpoint | your ip | blocked & ip"),
-        ),
+        (rule("content", BAD_MESSAGE, "cs01 | cs02 | hm08 | local policy"),),
     ),
     System(
-        "qq",
-        (
-            "qq.com",
-            "foxmail.com",
-            "exmail.qq.com",
-            "163.com",
-            "126.com",
-            "netease.com",
-            "yeah.net",
-            "sina.com",
-        ),
+        "tencent_netease",
+        ("qq.com", "foxmail.com", "163.com", "126.com", "netease.com", "yeah.net", "sina.com"),
         phrases(
-            """
-            service mail qq com | rescode qq | mail qq com | qq com | mail 163 com | 163 com
-            | open qmail help | reject by behaviour spam
+            f"""
+            service mail qq com | rescode qq | mail qq com | qq com | mail 163 com | 163 com | open qmail help
+            | reject by behaviour spam | {_NETEASE_LIMITS}
             """
         ),
         (
+            # QQ: the recipient gets much at once, and for a while nobody may write to it.
+            rule("recipient_rate", RECIPIENT_RATE, "mailbox unavailable or access denied"),
+            rule("rate", TOO_FAST, f"{_NETEASE_LIMITS} | exceed the limit | connection & limited"),
             rule(
-                "rate",
-                TOO_FAST,
-                """
-                frequency limited | connection frequency | ip frequency | sender frequency
-                | domain frequency | too many | mi dmc | mi conn | connection & limited
-                | exceed the limit | mi mbr | mi pfl | quan
-                """,
+                "inactive", REFUSED_RECIPIENT, "{account is,recipient &} abnormal | user suspended"
             ),
-            rule(
-                "no_mailbox",
-                NO_MAILBOX,
-                """
-                mailbox unavailable | mailbox not found | user not found | invalid user
-                | invalid rcpt | user suspended & not found | no such user
-                """,
-            ),
-            rule(
-                "inactive",
-                REFUSED_RECIPIENT,
-                """
-                account is abnormal | recipient & abnormal | user is locked | user suspended
-                | access denied
-                """,
-            ),
-            rule(
-                "content",
-                BAD_MESSAGE,
-                """
-                spam | content rejected | mail content denied | content denied
-                | mail is rejected by recipients | virus | dt spm | dt sum
-                """,
-            ),
+            rule("content", BAD_MESSAGE, "dt {spm,sum} | content {rejected,denied}"),
             rule(
                 "source_blocked",
                 BLOCKED_SOURCE,
-                """
-                suspected bounce attacks | ip & blocked | blacklist | mail is rejected & ip
-                | reject by behaviour
-                """,
+                "suspected bounce attacks | reject by behaviour | ip is rejected",
             ),
             rule(
                 "unauthenticated",
                 OUR_SENDER,
-                """
-                spf | dkim | dmarc | not authenticated | domain is not found
-                | sender is rejected | mi ns | mi spf
-                """,
+                "domain is not found | mi {ns,spf,spb,stc} | suspected spam sender",
             ),
         ),
     ),
     System(
         "gmx",
         ("gmx.net", "gmx.de", "gmx.com", "web.de", "mail.com", "1und1.de", "kundenserver.de"),
-        phrases(
-            "postmaster gmx net | postmaster web de | postmaster 1und1 de | postmaster mail com | nemesis esmtp"
-        ),
-        # "Mailbox unavailable" begins many of its replies; only without more does it mean what it says.
+        phrases("postmaster {gmx net,web de,1und1 de,mail com} | nemesis esmtp"),
         (
-            rule("rate", TOO_FAST, "send limit | too many | limit exceeded"),
-            rule("sender", OUR_SENDER, "invalid dns | sender address | dmarc | spf | dkim"),
-            rule("source_blocked", BLOCKED_SOURCE, "block listed | ip address | bad dns ptr"),
-            rule("full", FULL_MAILBOX, "storage | quota | is full"),
-            rule("content", BAD_MESSAGE, "policy restrictions | spam | virus | size limit"),
-            rule("no_mailbox", NO_MAILBOX, "550 & mailbox unavailable"),
+            rule("sender", OUR_SENDER, "invalid dns"),
+            rule("source_blocked", BLOCKED_SOURCE, "bad dns ptr"),
         ),
+    ),
+    System(
+        "spectrum",
+        ("charter.net", "spectrum.net", "rr.com", "twc.com", "brighthouse.com"),
+        phrases("aup {in,i,out}"),
+        (rule("rate", TOO_FAST, "aup {in,i} 13{00,10,20,30,40,50,60,70,80,90}"),),
+    ),
+    System(
+        "cox",
+        ("cox.net",),
+        phrases(f"{_COX_LIMITS} | cxbl | cxdns | cdrbl | cxsndr | cxsmtp"),
+        (
+            rule("rate", TOO_FAST, _COX_LIMITS),
+            rule("source_blocked", BLOCKED_SOURCE, "cxbl | cxdns | cdrbl"),
+            rule("sender", OUR_SENDER, "cxsndr | cxsmtp"),
+        ),
+    ),
+    System(
+        "comcast",
+        ("comcast.net",),
+        phrases("{rl,bl}0000{00,01,02,03,04,05,10} | comcast net"),
+        (
+            rule("rate", TOO_FAST, "rl0000{01,02,03,04,05}"),
+            rule("source_blocked", BLOCKED_SOURCE, "bl0000{00,01,02,03,04,05,10}"),
+        ),
+    ),
+    # Titan documents that it says this of an address that it does not have.
+    System(
+        "titan",
+        ("titan.email",),
+        phrases("titan email"),
+        (rule("no_address", REFUSED_RECIPIENT, "relay access denied"),),
     ),
 )

@@ -62,6 +62,8 @@ UNAVAILABLE = later(Scope.PROVIDER)
 THROTTLED = later(Scope.PROVIDER, Category.QUOTA_ERROR)
 # Another provider, with other addresses, may get through; so may this one elsewhere.
 BLOCKED_SOURCE = replace(UNAVAILABLE, is_local=True)
+# How our host presents itself: until somebody mends it, that destination says the same.
+OUR_HOST = replace(OUR_ACCOUNT, is_local=True)
 
 DESTINATION_LATER = later(Scope.DESTINATION)
 DESTINATION_FULL = later(Scope.DESTINATION, Category.QUOTA_ERROR)

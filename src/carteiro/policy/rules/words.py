@@ -1,13 +1,14 @@
 """What the words of an SMTP reply mean, whoever says them; the first rule that finds its words decides.
 
-A phrase may name the codes of its reply: they stand before the text.
+A phrase may name the codes of its reply, or the class as ``4xx``: they stand before the text.
 """
 
 from carteiro.model import value
-from carteiro.policy.rules.phrases import NETWORK_ADDRESS, Phrases, phrases
+from carteiro.policy.rules.phrases import Phrases, phrases
 from carteiro.policy.rules.ruling import (
     BAD_MESSAGE,
     BLOCKED_SOURCE,
+    BUSY_RECIPIENT,
     DESTINATION_FULL,
     DESTINATION_LATER,
     DESTINATION_REFUSES,
@@ -15,6 +16,7 @@ from carteiro.policy.rules.ruling import (
     MESSAGE_LATER,
     NO_MAILBOX,
     OUR_ACCOUNT,
+    OUR_HOST,
     OUR_SENDER,
     RECIPIENT_RATE,
     REFUSED_RECIPIENT,
@@ -26,22 +28,45 @@ from carteiro.policy.rules.ruling import (
 
 _WHO = "{user,recipient,mailbox,address,account,addressee,inbox}"
 
-# The same in other tongues of Europe, as servers there say it.
-_BOX_ABROAD = (
-    "{caixa,caixa postal,conta,buzon,buzón,cuenta,casella,boite,boîte,bal,postfach,konto,postvak}"
-)
+_WHOM = "{user,recipient,mailbox,account,addressee,inbox}"  # an address may be a host's
+_LISTED = """{blacklisted,blocklisted,black listed,block listed,denylisted,blacklist,blocklist,black list,\
+block list,denylist,deny list,blacklists,blocklists}"""
+_REFUSED = "{refused,rejected,blocked,denied,banned,not accepted,not be accepted,weren t sent}"
+
+# The same in other tongues, as servers there say it.
+_BOX_ABROAD = """{caixa,caixa postal,conta,buzon,buzón,cuenta,casella,boite,boîte,bal,compte,postfach,konto,postvak,\
+usuario,usuário,utente}"""
 _FULL_ABROAD = "{cheia,lotada,lotado,llena,lleno,piena,pleine,voll,vol,excedida,saturée,saturee}"
-_NOBODY_ABROAD = """
-    inexistente | inexistant | inexistante | inesistente | não existe | nao existe | no existe | non esiste
-    | n existe pas | n existe plus | existe pas | existiert nicht | bestaat niet
-    | {não,nao} {encontrado,encontrada} | no {encontrado,encontrada} | non {trovato,trovata}
-    | introuvable | nicht gefunden | niet gevonden | nicht bekannt
-    | {desconhecido,desconhecida,desconocido,desconocida,sconosciuto,sconosciuta}
-    | {inconnu,inconnue,unbekannt,unbekannte,unbekannter,onbekend,onbekende}
-"""
-_SENDER_ABROAD = """
-    remetente | remitente | mittente | expediteur | expéditeur | emetteur | émetteur | absender | afzender
-"""
+_DISABLED_ABROAD = """{desativada,desativado,bloqueada,bloqueado,suspensa,suspenso,inativa,inativo,desactivada,\
+désactivé,desactive,désactivée,bloquée,gesperrt,deaktiviert,disattivata,sospesa,geblokkeerd}"""
+_GONE_ABROAD = (
+    (
+        "{usuario,usuário,destinatario,destinatário,conta,caixa,endereco,endereço,buzon,buzón,cuenta}",
+        "{inexistente,não existe,nao existe,no existe,desconhecido,desconhecida,desconocido,desconocida}",
+    ),
+    (
+        "{usuario,usuário,destinatario,destinatário,conta,caixa,buzon,buzón,cuenta}",
+        "{não encontrado,não encontrada,nao encontrado,nao encontrada,no encontrado,no encontrada}",
+    ),
+    (
+        "{utilisateur,destinataire,adresse,boite,boîte,compte}",
+        "{inexistant,inexistante,n existe pas,n existe plus,existe pas,introuvable,inconnu,inconnue}",
+    ),
+    (
+        "{casella,utente,indirizzo,destinatario}",
+        "{inesistente,non esiste,non trovato,non trovata,sconosciuto,sconosciuta}",
+    ),
+    (
+        "{benutzer,empfänger,empfaenger,postfach,konto,adresse}",
+        "{existiert nicht,nicht gefunden,nicht bekannt,unbekannt,unbekannte,unbekannter}",
+    ),
+    ("{gebruiker,postvak,adres}", "{bestaat niet,niet gevonden,onbekend,onbekende}"),
+)
+_NOBODY_ABROAD = " | ".join(f"{who} & {gone}" for who, gone in _GONE_ABROAD)
+_NOTHING_ABROAD = " | ".join(gone for _, gone in _GONE_ABROAD)
+_SENDER_ABROAD = (
+    """{remetente,remitente,mittente,expediteur,expéditeur,emetteur,émetteur,absender,afzender}"""
+)
 
 
 @value
@@ -65,10 +90,14 @@ class System:
 
 _NAMED = {
     "{who}": _WHO,
-    "{an_address}": NETWORK_ADDRESS,
+    "{whom}": _WHOM,
+    "{listed}": _LISTED,
+    "{refused}": _REFUSED,
     "{box_abroad}": _BOX_ABROAD,
     "{full_abroad}": _FULL_ABROAD,
+    "{disabled_abroad}": _DISABLED_ABROAD,
     "{nobody_abroad}": _NOBODY_ABROAD,
+    "{nothing_abroad}": _NOTHING_ABROAD,
     "{sender_abroad}": _SENDER_ABROAD,
 }
 
@@ -85,140 +114,157 @@ def phrases_of(rules: tuple[TextRule, ...]) -> Phrases[TextRule]:
     return Phrases((phrase, each) for each in rules for phrase in each.phrases)
 
 
-# Greylisting comes before all: such replies often quote a refusal ("Recipient address rejected: Greylisted").
-TEXT_RULES: tuple[TextRule, ...] = (
+# What a rule finds among these beats every enhanced code: servers put one code on all their refusals, and explain
+# themselves in words. Greylisting comes first, as such replies quote a refusal; who is not there comes last, as
+# nobody is given up for good whose reply names another cause.
+_CAUSES: tuple[TextRule, ...] = (
     rule(
         "greylisted",
         DESTINATION_LATER,
         """
-        greylisted | graylisted | greylisting | graylisting | greylist | graylist
-        | grey listed | gray listed | grey listing | gray listing | postgrey | come back later
-        | come back in | first contact & retry | deferred & first time | greylist policy
-        | new triplet | triplet
+        {grey,gray}{listed,listing,list} | {grey,gray} {listed,listing,list} | postgrey | triplet
+        | come back {later,in} | first contact & retry | first time sender | deferred & first time
         """,
     ),
     rule(
         "recipient_not_verified_yet",
         DESTINATION_LATER,
         """
-        unverified address | address verification in progress | could not be verified
-        | recipient verify & temporarily | recipient verification & temporarily
-        | callout & temporarily | verify recipient & temporary | unable to verify recipient
+        verification in progress | {verify,verification,callout} & {temporarily,temporary}
         """,
     ),
     rule(
-        "server_trouble",
-        DESTINATION_LATER,
+        "message_expired",
+        BAD_MESSAGE,
+        "message expired | {delivery,retry} {time expired,timeout exceeded} | retry time not reached for any host",
+    ),
+    rule(
+        "loop",
+        UNREACHED_RECIPIENT,
         """
-        {server,system,configuration} {error,problem} | server configuration
-        | lookup {failure,error} | local {error,problem} | internal {error,failure}
+        loop | looping | mailloop | loops back to myself | {too many,maximum,exceeded} & {hops,hop count}
+        | hop count | message depth | too many received headers
         """,
     ),
     rule(
         "rate_in_time",
         TOO_FAST,
-        "{per,this,last,each,hourly} {second,minute,hour} | hourly {limit,quota,rate}",
+        """
+        {per,this,last,each,one,an} {second,minute,hour} | hourly {limit,quota,rate} | {hour,minute} limit
+        """,
     ),
     rule(
         "too_many_recipients",
         MESSAGE_LATER,
         """
-        too many recipients | maximum number of recipients | recipients limit
-        | recipient limit exceeded | many recipients | too many rcpts
+        too many {recipients,rcpts,rcpt} | maximum number of recipients | {recipients,recipient} limit
+        | recipient limit exceeded | many recipients
+        """,
+    ),
+    rule("servers_refused", BLOCKED_SOURCE, "connections not accepted from | fix reverse dns"),
+    rule("malformed", BAD_MESSAGE, "multiple {from,sender,subject,header,headers,addresses}"),
+    rule(
+        "sender_listed",
+        OUR_SENDER,
+        """
+        {your,sender,sending,senders,from,envelope} domain & {listed}
+        | {sender,mailfrom,from} domain & {is listed,listed in,listed at}
+        | {sender,sender address,from address,sender s address} {is,has been,was} & {listed} | badmailfrom
+        | domain {is,has been,was} {listed} | domain {blocked,banned,is blocked,has been blocked}
         """,
     ),
     rule(
         "sender_refused",
         OUR_SENDER,
         """
-        sender address rejected | sender rejected | sender verify failed | sender denied
-        | sender domain & not exist | domain of sender address & not exist
-        | domain of sender & not resolve | sender address & does not exist
-        | sender & does not exist | sender domain not found | sender & not found
-        | sender id pra not permitted | sender address & not owned | not allowed to send as
-        | sender address & not allowed | sender domain & must exist | invalid sender
-        | sender & not verified | from address & not verified | address is not verified
-        | domain & not verified | invalid mail from | bad sender | unknown sender
-        | not own the sender | not match & authenticated user | send on behalf of
-        | mail from address & not allowed | from domain & not allowed | sender is not authorized
-        | from address & {not match,not allowed,not valid,invalid} | sender identity
-        | {sender,from} & no mx | sender verification failed | {sender_abroad}
+        sender {unknown,is unknown,address unknown,address rejected,rejected,verify failed,denied,identity}
+        | sender {verification failed,is not authorized} | sender is {rejected,unvalidated,invalid,denied}
+        | {invalid,bad,unknown,blank,missing,forged} {sender,from}
+        | sender domain & {not,resolve,must exist,invalid,unknown} | domain of sender & not
+        | sender & {does not exist,not found,not verified,not owned,not allowed,not permitted}
+        | sender & {no mx,unresolvable,not local,forged} | sender & has no & records
+        | {requires,require,provide,need} {valid,a valid} {sender,from} | sender id pra not permitted
+        | mail from {invalid,not allowed,not valid} | mail from & {mismatched,mismatch}
+        | return path & {invalid,not}
+        | {from address,from domain,from header} & {not verified,not match,not allowed,not valid,invalid,no mx}
+        | from domain is invalid | {address,domain} & {is not verified,not verified} | not own the sender
+        | not match & authenticated user | send on behalf of | {not allowed,not authorized,denied} to send as
+        | sending address not accepted | need fully qualified address | has no valid mx
+        | verification failed for | sender verify callout | {sender_abroad}
         """,
     ),
     rule(
         "relay_denied",
         OUR_ACCOUNT,
         """
-        relay access denied | relaying denied | relay denied | relay not permitted
-        | not permitted to relay | not allowed to relay | unable to relay | cannot relay
-        | relaying not allowed | relay not allowed | relaying & prohibited | no relaying
-        | open relay | authentication required | authentication is required
-        | must authenticate | must be authenticated | not authenticated | log in first
-        | login required | smtp auth required | relay is not allowed | relaying is not
-        | authenticate first | proper authentication | we do not relay | not relay
-        | client was not authenticated | not rcpthosts | list of allowed rcpthosts
+        {relay,relaying} {access denied,denied,not permitted,not allowed,is not,prohibited,disallowed}
+        | relaying & prohibited | {denies,deny,refuses} {relay,relaying}
+        | {unable to,cannot,not,no,open} {relay,relaying} | {permitted,allowed,allow} to relay | do not relay
+        | relay & not {permitted,allowed} | not a gateway
+        | {authentication,authentification,auth} {required,is required,requise} | smtp auth required
+        | {must,please} {authenticate,be authenticated,log in,login} | not authenticated | log in first
+        | login required | turn on smtp authentication | authenticate first | proper authentication
+        | credentials for relay | client was not authenticated | rcpthosts | local user only | bypassing & relay
+        | as a relay | not been configured to let you | retransmissao negada
         """,
     ),
     rule(
         "tls_required",
         OUR_ACCOUNT,
-        "{starttls,tls,encryption} {required,is required,needed} | {issue,use} a starttls | over a tls connection",
-    ),
-    rule(
-        "daily_quota",
-        THROTTLED,
         """
-        daily message quota | daily sending quota | daily quota | daily limit
-        | daily user sending
+        {starttls,tls,encryption} {required,is required,needed} | {issue,use} a starttls | over a tls connection
+        | not support tls | requires {tls,encryption}
         """,
     ),
+    rule("daily_quota", THROTTLED, "daily {message,sending,relay,user,smtp,limit,quota}"),
     rule(
         "throttled_by_provider",
         THROTTLED,
-        """
-        throttling failure | maximum sending rate exceeded | maximum send rate
-        """,
+        "throttling failure | maximum {sending rate exceeded,send rate}",
+    ),
+    rule(
+        "mailbox_busy",
+        BUSY_RECIPIENT,
+        "{temporarily,temporarly} {disabled,suspended,locked,inactive,closed} & {whom} | disabled temporarly",
     ),
     rule(
         "mailbox_disabled",
         REFUSED_RECIPIENT,
         """
-        {who} & {disabled,inactive,closed,suspended,deactivated}
-        | {who} & {locked,expired,discontinued,terminated,frozen}
-        | {who} & {not activated,no longer active,not active,overquotaperm}
-        | {who} & {no longer in use,blocked by administrator}
+        {whom} & {disabled,inactive,suspended,deactivated,locked,discontinued,terminated,frozen}
+        | {whom} {closed,is closed,has been closed,was closed,expired,is expired,has expired}
+        | {whom} & {not activated,no longer active,not active,retired,no longer in use,abandoned}
+        | {whom} & {blocked by administrator,cannot be accessed,not an active,archived,dormant}
+        | {whom} & {blocked due to inactivity,under review}
+        | {whom} {is,has been,was} {blocked,deleted,removed,cancelled,canceled}
+        | address & {disabled,inactive,not an active,deactivated,discontinued,no longer in use} | disableduser
+        | overquotaperm | is {now disabled,disabled,deactivated,suspended}
+        | no longer {valid,in service,accepts,accepting,available} | {box_abroad} & {disabled_abroad}
         """,
-    ),
-    rule(
-        "mailbox_outgrown",
-        FULL_MAILBOX,
-        "{mailbox,inbox} size {limit,exceeded} | {mailbox,inbox} & storage space",
     ),
     rule(
         "message_too_big",
         BAD_MESSAGE,
         """
-        message size | message too big | message too large | message is too big
-        | message is too large | mail too big | mail too large | mail is too large
-        | size limit | size exceeds | exceeds size | exceeded size | maximum size
-        | message length exceeds | message exceeds | message file too big | mail size
-        | too much mail data | exceeds maximum message | attachment size
-        | message is larger than | exceeds the maximum | content too large
+        {message,mail,email,header,headers,attachment,content,file} & {too big,too large,size limit,size limits}
+        | {message,mail,email,header,attachment,maximum} size & {exceed,exceeds,exceeded,over,limit,maximum,max}
+        | size {limit,limits,exceeds,exceeded,restriction} & {message,mail,email,attachment}
+        | {message,mail} {is too long,too long,length exceeds,exceeds,exceeded,is larger than}
+        | exceeds {size,the size,maximum message} | {maximum,fixed} message size
+        | {line,header,headers,attachments} & {exceeds,exceeded} | message file too big | too much mail data
+        | {attachment,attachments,subject,characters,header,headers,mime} & limit | recipsizelimit
         """,
     ),
     rule(
         "mailbox_full",
         FULL_MAILBOX,
         """
-        {who} & is full | {user,mailbox} & too many messages on
-        | mailbox full | mailbox is full | mailbox for & full | full mailbox | inbox full
-        | mailbox has exceeded | inbox is full | inbox is out of | mail box full | over quota
-        | overquota | quota exceeded | quota full | out of quota | exceeded quota
-        | exceeds quota | quota limit | exceeded its quota | quota | exceeded & storage
-        | storage allocation | storage limit | storage quota | out of storage | storage space
-        | not enough space | mailbox size limit | insufficient storage & mailbox
-        | inode limit | user disk quota | box is full | too many messages & mailbox
-        | mailfolder is full | has no space left | recipient storage full | mailbox exceeded
+        {who} & is full | {who} full | full {who} | {mailbox,mail box,box,folder,mailfolder} {full,is full}
+        | mailbox & full | {user,mailbox} & too many messages on | quota | overquota | overquotatemp
+        | quotaexceeded | quotaexceededexception | exceeded & {storage,disk space}
+        | storage {allocation,limit,space,full} | out of storage | {not enough,not have enough} {space,storage}
+        | space & used up | exceed & storage | {mailbox,inbox} size | insufficient storage & mailbox
+        | inode limit | no space left & mailbox | {mailbox,inbox} {has exceeded,exceeded,exceeds}
         | {box_abroad} & {full_abroad}
         """,
     ),
@@ -226,165 +272,275 @@ TEXT_RULES: tuple[TextRule, ...] = (
         "destination_full",
         DESTINATION_FULL,
         """
-        insufficient system storage | insufficient system resources | out of disk
-        | disk full | no space left on device | insufficient disk space | system storage
-        | system resources | mail system full | spool full | space shortage
+        insufficient {system,disk} {storage,resources,space} | out of disk | disk full | no space left on device
+        | system {storage,resources} | mail system full | spool full | space shortage
         """,
     ),
     rule(
         "recipient_rate",
         RECIPIENT_RATE,
         """
-        receiving mail at a rate | receiving mail too quickly | receiving mail too fast
-        | receiving messages too quickly | user is receiving | recipient & receiving rate
-        | receivingrate | receivingrateperm
-        | {rate,ratelimit,limit} exceeded for {mailbox,recipient,addressee}
+        receiving {mail,messages,email} {at a rate,too quickly,too fast} | user is receiving
+        | recipient & {receiving rate,rate limit,exceeded their} | receivingrate | receivingrateperm
+        | {rate,ratelimit,limit} exceeded for {mailbox,recipient,addressee} | rate that prevents
         """,
     ),
     rule("not_local", REFUSED_RECIPIENT, "{user,mailbox,recipient} {not,is not} local"),
     rule(
-        "helo_refused",
-        BLOCKED_SOURCE,
-        "bad helo | invalid helo | helo command rejected | {helo,ehlo} & rejected | helo & {invalid,denied}",
-    ),
-    rule(
-        "user_unknown",
-        NO_MAILBOX,
+        "rate",
+        TOO_FAST,
         """
-        {who} {unknown,is unknown,not found,is not found,not known}
-        | {who} {invalid,is invalid,not valid,is not valid,is not known}
-        | {who} {does not exist,doesn t exist,not exist,not exists,no longer exists}
-        | {who} {not recognized,is not recognized,not listed,non existent,nonexistent}
-        | {who} {could not be found,cannot be found,was not found,not exist here}
-        | {unknown,invalid,no such,no,nonexistent,non existent,not a valid,not a known} {who}
-        | {unknown or illegal,unknown email,invalid email,no such email,unrouteable,unroutable} {who}
-        | bad destination mailbox | not a user here | {who} & not listed in | not a member of domain
-        | {does not,doesn t} have an account | no valid {recipient,recipients} | recipient not in
-        | unknown or illegal alias | no such person | no such local | unknown local part
-        | not our customer | not a user here | no mailbox here by that name | no one by that
-        | no mailbox by that name | unrouteable | unroutable | {nobody_abroad}
-        | this user doesn t have | no longer on server | no longer with | no longer works here
-        | left the company | 550 & does not exist | 550 & doesn t exist
-        | 554 & doesn t exist | 554 & does not exist | 5 1 0 & does not exist
-        | domain does not exist | invalid domain | unknown domain | host not found
-        | unknown host | no such domain | domain not found
+        rate {limit,limits,limited,control,exceeded,limiting} | ratelimit | frequency {limited,limit}
+        | slow down | throttled | throttling | too {fast,quickly,frequent,frequently,much mail}
+        | trop de {connexions,messages}
+        | too many {connections,messages,mails,emails,errors,concurrent,sessions,simultaneous,requests,invalid,unknown}
+        | too many & {connections,sessions} | {connection,sending,send,session,traffic,thread} limit | flooding
+        | {unusual,excessive,unexpected} {rate,traffic,volume,amount,number,sending} | concurrent connections
+        | messages per {day,connection,session} | exceeded the maximum number
         """,
     ),
     rule(
-        "recipient_refused_by_policy",
-        REFUSED_RECIPIENT,
+        "content_listed",
+        BAD_MESSAGE,
         """
-        recipient address rejected & access denied | recipient address rejected & policy
-        | recipient & not accept mail from | recipient & restricted | restricted recipient
-        | recipient & only accepts | not accepting mail from you | mailbox is restricted
-        | recipient does not accept | not authorized to send to this recipient
-        | you are not allowed to send to | not permitted to send to this | recipient & blocked
-        | recipient & has opted out | sender is blocked by recipient | recipient prohibits
-        | recipient does not want | user has blocked
-        """,
-    ),
-    rule(
-        "recipient_rejected",
-        NO_MAILBOX,
-        """
-        recipient address rejected | recipient rejected | recipient not accepted
-        | rejected recipient
-        """,
-    ),
-    rule(
-        "blocklisted",
-        BLOCKED_SOURCE,
-        """
-        spamhaus | spamcop | sorbs | barracudacentral | rbl | rbls | dnsbl | dnsbls
-        | blocklist | blocklisted | block list | blacklist | blacklisted | black list
-        | black listed | block listed | blocked using | blocked by & list | denylist
-        | deny list | poor reputation | bad reputation | low reputation | ip reputation
-        | reputation of the sending | sender reputation | senderscore | sender score | s3140
-        | s3150 | uceprotect | invaluement | cbl abuseat | surriel | psbl | ptr record
-        | no ptr | ptr | reverse dns | rdns | reverse lookup | reverse hostname
-        | cannot find your hostname | cannot find your reverse | client host rejected
-        | client host & blocked | your ip & blocked | ip & banned | ip address & blocked
-        | your host & blocked | your server & blocked | ip blocked | connection refused & ip
-        | ip & not allowed | ip & listed | host & listed | sending ip & reputation
-        | unsolicited mail originating from your ip | blocked for abuse | block for spam | banned sending ip
-        | client & blocked | sending ip | dynamic {ip,ips,address,addresses} | complaints
-        | {ip,ips} {blocked,rejected,refused,banned}
+        {url,urls,uri,links,hyperlink,body,attachment,website} & {listed} | {url,urls,uri} & listed
+        | {url,urls,uri,links} & {blocked,banned,forbidden,harmful,malicious} | uribl | surbl | dbl spamhaus org
         """,
     ),
     rule(
         "sender_not_authenticated",
         OUR_SENDER,
         """
-        spf | dkim | dmarc | unauthenticated | sender policy framework | domainkeys
-        | sender id | authentication checks | authentication & domain owner | arc failure
-        | not authorized to send from | is not allowed to send mail from
-        | not permitted to send mail from | domain & authentication
+        spf & {fail,failed,fails,failure,check,record,records,violation,softfail,hard,not,rejected,policy,error,reject}
+        | {spf,dkim,dmarc} {check,checks,policy,reject,validation,signature,record}
+        | dkim & {fail,failed,not,missing} | dmarc | unauthenticated | sender policy framework | domainkeys
+        | sender id | authentication checks | {authentication,authenticated} & {domain,domain owner}
+        | arc failure | anti spoofing | spoofed | spoofing
+        | {not authorized,is not allowed,not permitted} to send {mail from,from,mail,for,email}
+        | purported responsible | forbids your server | not in allowed senders
+        """,
+    ),
+    rule(
+        "blocklisted",
+        BLOCKED_SOURCE,
+        """
+        spamhaus | spamcop | sorbs | barracudacentral | uceprotect | invaluement | abuseat | surriel | psbl
+        | hostkarma | manitu | senderscore | sender score | rbl | rbls | dnsbl | dnsbls | drbl | xbl | s3140
+        | s3150 | blocked using
+        | {ip,ips,host,server,client,network,connection,connections,you,network address} & {listed}
+        | {ip,ips,host,network address} & {listed at,listed by,listed on,listed in,is listed,host listed,listing in}
+        | network address {is,has been,was} {refused} | network address {refused}
+        | {your,sending,this,black,banned,blocked,bad,invalid,the} {ip,ips} & {refused}
+        | {black,banned,invalid} ip | {ip,ips} {refused}
+        | {mail,messages,message,connection,connections,access,email} from & network address & {refused}
+        | {ip address,host,server,client host,network,region,country} {is,has been,was} {blocked,banned}
+        | {your,this} {host,server,network,region,country} & {blocked,banned} | client host & {rejected,blocked}
+        | client blocked | {poor,bad,low,ip,sender} reputation | reputation of the {sending,client}
+        | dynamic {ip,ips,address,addresses} | zombied | {no,missing,invalid,bad,valid,fix} {ptr,rdns,reverse}
+        | ptr record | reverse {dns,lookup,hostname} | cannot find your {hostname,reverse} | block for spam
+        | blocked for abuse | rejected & by & rbl | mail refused & network address | traffic not accepted
+        | spam source | address ranges
+        """,
+    ),
+    rule(
+        "recipient_refused",
+        REFUSED_RECIPIENT,
+        """
+        recipient & {preference,preferences,not accept mail from,restricted,only accepts,blocked,opted out,prohibits}
+        | {rejected,refused,blocked,denied} by {recipient,recipients,the recipient,user,addressee,this user}
+        | restricted {recipient,recipients} | {recipient,user} {does not want,has blocked,does not accept}
+        | not accepting mail from you | mailbox is restricted | user preference | personal {blacklist,block}
+        | not {authorized,allowed,permitted} to {send to,post}
+        | delivery {is not allowed,not authorized,restriction}
+        | {delivery,mailbox} & {restricted by policy,failure policy} | accepts mail from & only
+        | {rejected,refused} by destination
         """,
     ),
     rule(
         "content_refused",
         BAD_MESSAGE,
         """
-        spam | spammy | junk | unsolicited | bulk mail | phishing | phish | virus | malware
-        | infected | attachment | attachments | content rejected | message content
-        | content filter | content restrictions | content & policy | url & listed | uribl
-        | surbl | spamassassin | prohibited content | suspicious | offensive
-        | message rejected & content | blocked & content | executable | bounce address tag
-        | banned content | header & missing | missing & header | rfc 5322 | rfc5322 | rfc 2822
-        | bare lf | bare cr | line too long | message id & invalid | duplicate header
-        | malformed | 8bit | looks like & automated | scored
+        {message,mail,email,content,body,header,headers} & {spam,spammy,spamming,junk,unsolicited,bulk,ube}
+        | spam {message,mail,email,content,detected,rejected,rejection,score,filter,block,not,list,engine,signature}
+        | {as,is,be,like,looks like,for,anti,contains} spam | antispam | spamming | spamassassin | spamtrap
+        | spamtext | phishing | phish | virus | viruses | malware | infected | trojan
+        | {illegal,banned,prohibited,bad} attachment
+        | attachment & {not,type,forbidden,refused,rejected,blocked,suspicious} | executable | suspicious
+        | offensive
+        | {content,header,headers} {rejected,reject,denied,error,filter,filtering,restrictions,refused}
+        | {message,mail} {content,contents,filtered,body} | mensagem & {rejeitada,recusada,bloqueada}
+        | {message,mail,body} & {scored,malformed} | unacceptable content
+        | {message,mail} & {rejected,blocked} & content | rfc {5322,2822,822} | rfc5322
+        | {missing,invalid,duplicate} header
+        | {header,headers} & {missing,multiple,duplicate,invalid,not permitted,disallowed,error} | bare {lf,cr}
+        | {line,lines} too long | 8bit | mime & {error,invalid} | bounce address tag | looks like & automated
+        | message id & invalid
         """,
     ),
     rule(
-        "rate",
+        "limit",
         TOO_FAST,
         """
-        rate | ratelimit | rate limit | rate limited | frequency | slow down | throttled
-        | throttling | too fast | too quickly | too many connections | many connections
-        | too many messages | too many mails | too many emails | too many errors
-        | too many concurrent | too many sessions | too many simultaneous | too much mail
-        | too many & per | connection limit | message limit | exceeded & limit
-        | limit & exceeded | unusual rate | concurrent connections | connections & exceeded
-        | flood | too many | messages per minute | messages per hour | reached & limit
-        | sending limit | limits | exceeded the maximum number | unusual traffic
-        | traffic & volume | volume
+        {exceeded,reached,exceeds,exceeding} & {limit,limits,threshold,allowance} | limit {exceeded,reached}
+        | {concurrency,connections} & exceeded
         """,
     ),
+    rule(
+        "server_trouble",
+        DESTINATION_LATER,
+        """
+        {server,system,local,internal,processing,database,ldap} {error,problem}
+        | {internal,qqt,temporary} failure | {local,system,server} {config,configuration} {error,problem}
+        | misconfigured | system call | encountered an error | incorrectly configured
+        | 4xx & {error,failure,failed,unable,cannot,could not,dns} | queue file write
+        | {currently,temporarily} {unavailable,not available,unable} | out of memory
+        | {server,system,too,service} busy | under maintenance | shutting down | going down | mailer error
+        """,
+    ),
+    rule(
+        "user_unknown",
+        NO_MAILBOX,
+        """
+        {whom} {unknown,is unknown,not found,is not found,not known,is not known,was not found,could not be found}
+        | {whom} {does not exist,doesn t exist,not exist,not exists,no longer exists,non existent,nonexistent}
+        | {whom} {not recognized,is not recognized,not exist here,cannot be found,invalid,is invalid}
+        | {whom} {not valid,is not valid} | {address,addressee} {unknown,does not exist,no longer exists}
+        | {unknown,invalid,no such,nonexistent,non existent,not a valid,not a known} {whom}
+        | no such {address,email,mail box,person,local} | {no mailbox,no mail box} {here,by that} | no mailbox
+        | {unrouteable,unroutable} address | unknown or illegal {user,alias} | email address lookup & failed
+        | bad destination mailbox | not a user here | not listed in {domino,public,directory,the directory}
+        | not a member of domain | validrcptto | user {does not,doesn t} have a & account
+        | {does not,doesn t} have an account | no valid {recipient,recipients} | unknown local part
+        | not our customer | {no one,nobody} by that | tried to reach does not exist | no longer on server
+        | nosuchuser | recipientnotfound | exrecipnotfound | {nobody_abroad}
+        """,
+    ),
+)
+
+POLICY = "policy_refused"  # about whom it answers: the stage tells
+
+# Words that say less than a code that is specific, or name only what was refused.
+_HINTS: tuple[TextRule, ...] = (
     rule(
         "come_back",
         DESTINATION_LATER,
         """
-        try again | try later | retry later | later | temporary | temporarily
-        | temporarily deferred | system not accepting
-        | server busy | too busy | busy | timeout | timed out | shutting down | going down
-        | maintenance | out of memory | resources temporarily | retry | again in
+        {try,retry,resend} {later,in,after} | try again {later,in,after,shortly,soon,tomorrow} | later
+        | temporary | temporarily | deferred | busy | timeout | timed out | maintenance | again {in,slower}
+        | at this {moment,time} | connection {dropped,lost} | overloaded | not accepting network
+        | 4xx & {try again,retry,resend,please} | tente novamente | mais tarde | plus tard | reessayer | spater
+        | später | mas tarde | más tarde
         """,
+    ),
+    rule(
+        "helo_refused",
+        OUR_HOST,
+        "{helo,ehlo} {command rejected,name,hostname,argument,invalid} | {bad,invalid} {helo,ehlo}",
     ),
     rule(
         "source_refused",
         BLOCKED_SOURCE,
         """
-        {connection,connections} {rejected,refused,denied,not accepted}
+        {connection,connections} {rejected,refused,denied,not accepted} | not accepting connections
         | your access to & {rejected,denied,refused} | access from & {blocked,rejected,denied,refused}
-        | {an_address} & {refused,blocked,rejected,denied,not accepted}
+        | not allowed to connect | complaints | block listed | blocklisting | blacklisting
         """,
     ),
     rule(
-        "loop",
-        UNREACHED_RECIPIENT,
+        "domain_unknown",
+        REFUSED_RECIPIENT,
         """
-        mail loop | routing loop | loops back to myself | too many hops | hop count
-        | loop detected | loop
+        domain & does not exist
+        | {domain,host,tenant} {not found,unknown,is unknown,lookup failed,not known,not exist,is invalid}
+        | {unknown,invalid,no such,unrouteable,unroutable,nonexistent} {domain,host,mail domain} | null mx
+        | no mx | unrouteable | unroutable | no route to {host,domain} | mx records & non existent
+        | name service error | no smtp service | not hosted here | find the recipient domain
+        """,
+    ),
+    rule(
+        "sender_disliked",
+        OUR_SENDER,
+        "sender | senders | mail from | from {address,header,domain} | return path | originator | spf | dkim | spoofed",
+    ),
+    rule(
+        "account_disliked",
+        OUR_ACCOUNT,
+        """
+        authentication | authenticated | authenticate | credentials | password | login | certificate | handshake
+        | tls | starttls | encryption | ciphers | auth error | relay | relaying
+        """,
+    ),
+    rule(
+        "content_disliked",
+        BAD_MESSAGE,
+        """
+        spam | junk | unsolicited | bulk | content | contents | body | header | headers | attachment
+        | attachments | mime | subject | filter | filtered | blacklist | blacklisted | blocklist | ube
+        | encoding | charset | {character,characters} | duplicate
+        """,
+    ),
+    rule(
+        "much_at_once",
+        TOO_FAST,
+        "rate | volume | frequency | flood | too many {tries,attempts,failures,authentication}",
+    ),
+    rule(
+        "user_refused",
+        REFUSED_RECIPIENT,
+        """
+        recipient | recipients | addressee | destinataire | destinatario | destinatário | user | users | mailbox
+        | account | inbox | mail box
+        | {invalid,bad,illegal,malformed,wrong,incorrect,unknown,undeliverable} {address,addresses}
+        | {address,addresses} {invalid,is invalid,rejected,not accepted,is incorrect,required,not known}
+        | does not exist | doesn t exist | not exist | no longer {exists,with,works} | left the company
+        | has moved | not {found,known,deliverable} | unknown | undeliverable | badrcptto | no one at
+        | not subscribed | could not be found | {cannot,not,unable to} {receive,accept}
+        | {mailing list,list} & {closed,member,members,subscriber,subscribers,moderated} | whitelist
+        | whitelisted | {nothing_abroad}
+        """,
+    ),
+    rule(
+        POLICY,
+        BAD_MESSAGE,
+        """
+        policy | policies | prohibited | prohibition | forbidden | not {allowed,permitted,authorized,accepted}
+        | {access,permission} denied | denied | no permit | permission | permissions | banned | unauthorized
+        | blocked | administrative | security | restricted
+        """,
+    ),
+    rule(
+        "protocol",
+        BAD_MESSAGE,
+        """
+        {syntax,protocol,sequence,command,commands,argument,arguments,parameter,parameters} | unrecognized
+        | nested | helo first | hello first | rcpt first
         """,
     ),
     rule(
         "host_refuses",
         DESTINATION_REFUSES,
         """
-        does not accept mail | accepts no mail | no mail service | not accepting mail
-        | not accepting messages
+        does not accept mail | accepts no mail | no {mail,smtp} service | not accepting {mail,messages}
         """,
     ),
+    rule("service_unavailable", DESTINATION_LATER, "service {unavailable,not available}"),
 )
 
+# Nobody is given up for good on a reply that also says one of these, whatever it says of the mailbox.
+OTHER_CAUSES = frozenset(
+    phrases(
+        """
+        sender | senders | spam | policy | policies | ip | blocked | {black,block}{list,listed} | rate | limit
+        | quota | full | temporarily | temporary | currently | later | preference | preferences | helo | ehlo | dns
+        | spf
+        | dkim | dmarc | ptr | reputation | authentication | content | virus | tls | denied | prohibited
+        | restricted | expired | suspended | disabled | inactive | permission | permissions | allowed
+        | permitted | authorized
+        """
+    )
+)
+UNKNOWN_PERHAPS = TextRule("user_unknown_perhaps", REFUSED_RECIPIENT, ())
+
+TEXT_RULES: tuple[TextRule, ...] = (*_CAUSES, UNKNOWN_PERHAPS, *_HINTS)
+HINTS = frozenset(each.name for each in _HINTS)
 TEXTS = phrases_of(TEXT_RULES)
