@@ -32,7 +32,7 @@ MOST_KINDS = 100  # beyond it, the others are one alert for all task types and e
 
 SEND_EVERY = timedelta(seconds=30)
 GATHER = timedelta(seconds=1)  # a burst is one alert, not one for its first and one for the rest
-_MISSED = 6  # so many sendings may be, before it is taken for over
+LASTS = 6 * SEND_EVERY  # if nothing more is heard of us
 _PATIENCE_S = 10.0
 _LONGEST_LABEL = 200
 _LONGEST_ERROR = 1000
@@ -132,12 +132,13 @@ class Alerts:
         on_answer: Callable[[bool], None] = lambda _: None,
         send_every: timedelta = SEND_EVERY,
         gather: timedelta = GATHER,
+        lasts: timedelta = LASTS,
     ) -> None:
         self._url = url
         self._look = look
         self._knows_all = knows_all
         self._on_answer = on_answer
-        self._send_every, self._gather = send_every, gather
+        self._send_every, self._gather, self._lasts = send_every, gather, lasts
         self._since: dict[Labels, datetime] = {}
         self._holding: dict[Labels, Alert] = {}
         self._news = asyncio.Event()
@@ -172,7 +173,7 @@ class Alerts:
         over = {labels: each for labels, each in self._holding.items() if labels not in holds}
         self._holding = holds
         self._since = {labels: self._since.get(labels, now) for labels in (*holds, *over)}
-        ends = now + _MISSED * self._send_every
+        ends = now + self._lasts
         body = [self._document(each, ends) for each in holds.values()]
         if self._knows_all:
             body += [self._document(each, now) for each in over.values()]

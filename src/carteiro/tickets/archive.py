@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 from carteiro.config import TicketSettings
 from carteiro.telemetry.metrics.definitions import OTHER
 from carteiro.tickets import events
-from carteiro.tickets.alerts import Alert, Alerts, bounded, dead_alert
+from carteiro.tickets.alerts import SEND_EVERY, Alert, Alerts, bounded, dead_alert
 from carteiro.tickets.archive_metrics import ArchiveMetrics
 from carteiro.tickets.archived import WAITING, ArchiveAway, Archived, Wanted
 from carteiro.tickets.dead_letter import DeadTicket, done_of, opened
@@ -36,7 +36,7 @@ _STEP_S = 0.5  # of waiting, so that a stop is soon heard
 class Archivist:
     """Archives what comes on the topic until it is stopped; it belongs to the event loop that it is made in."""
 
-    def __init__(self, settings: TicketSettings) -> None:
+    def __init__(self, settings: TicketSettings, *, look_every: timedelta = SEND_EVERY) -> None:
         self._settings = settings
         self._metrics = ArchiveMetrics()
         self._archive = MongoArchive(settings)
@@ -45,6 +45,7 @@ class Archivist:
             self._look,
             knows_all=True,  # there is one archive, whoever looks at it
             on_answer=self._metrics.alertmanager_is,
+            send_every=look_every,
         )
         self._waiting: list[Alert] = []  # as it was last seen
         self._log = DeadLetterLog(settings, on_trouble=self._heard_of_kafka)
