@@ -2,13 +2,14 @@
 
 from dataclasses import replace
 
+import pytest
+
 from carteiro.config import load
 from carteiro.policy.breaker import FIRST_PAUSE_S
 from carteiro.tickets.health import Health, terms_of
 
 NO_JITTER = 0.5
-TERMS = terms_of(load(environ={}).tickets)
-assert TERMS is not None
+TERMS = terms_of(load(environ={}).tickets) or pytest.fail("it should be switched on")
 TICKETS, WITHIN_S = TERMS.tickets, TERMS.within_s
 
 
