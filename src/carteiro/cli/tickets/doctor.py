@@ -8,7 +8,7 @@ from carteiro.config import Settings
 from carteiro.errors import ConfigError
 
 _OF_THE_LANE = ("tickets.", "ticket_urls.")
-_OF_ANY = ("log.",)
+_OF_ANY = ("log.", "metrics.", "api.host")  # the last two are set in the image
 _DEFAULT = "default"
 _SQLITE = "sqlite:///"
 
