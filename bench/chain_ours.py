@@ -12,13 +12,12 @@ from pathlib import Path
 from carteiro import Carteiro, carriers
 from carteiro.model import EMAIL
 from figures import measured, report
-from ours.shared import left, opened, run
+from ours.shared import opened, run, settled
 from smtp_mails import SENDER
 from smtp_ours import LIST, SLOTS, CountingProvider, a_mail
 from smtp_sink import HOST
 
 _NOBODY = f"http://{HOST}:1"  # connections are refused there
-_LOOK_EVERY_S = 0.02
 
 
 async def _measure(folder: Path, asked: argparse.Namespace) -> None:
@@ -32,22 +31,21 @@ async def _measure(folder: Path, asked: argparse.Namespace) -> None:
     }
     async with opened(folder, **settings) as post:
         worker = asyncio.create_task(post.run_worker())
-        await _sent(post, LIST)
+        await _sent(post, worker, LIST)
         with measured("sent", asked.mails) as figure:
-            await _sent(post, asked.mails)
+            await _sent(post, worker, asked.mails)
         post.stop()
         await worker
     report(figure)
 
 
-async def _sent(post: Carteiro, mails: int) -> None:
+async def _sent(post: Carteiro, worker: "asyncio.Task[None]", mails: int) -> None:
     CountingProvider.left = mails
     CountingProvider.begun.clear()
     for first in range(0, mails, LIST):
         await post.send_many([a_mail(first + index) for index in range(LIST)])
-    await CountingProvider.begun.wait()
-    while await left(post, EMAIL):
-        await asyncio.sleep(_LOOK_EVERY_S)
+    counting = CountingProvider
+    await settled(post, EMAIL, worker, begun=counting.begun, progress=counting.how_many)
 
 
 if __name__ == "__main__":

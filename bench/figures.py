@@ -9,12 +9,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
 from processes import cpu_seconds
+from watched import watched
 
 HERE = Path(__file__).parent
 _START = time.monotonic()
@@ -68,11 +69,17 @@ class Figure:
 
 
 @contextmanager
-def measured(name: str, count: int) -> Iterator[Figure]:
-    """Time the block in this process, and the servers that ``BENCH_SERVER_PIDS`` name; complete when the block ends."""
+def measured(
+    name: str, count: int, progress: Callable[[], object] | None = None
+) -> Iterator[Figure]:
+    """Time the block in this process, and the servers that ``BENCH_SERVER_PIDS`` name; complete when the block ends.
+
+    A block that waits says by ``progress`` how far it is: it ends with an error when that stands still.
+    """
     figure = Figure(name, count)
     of_server, cpu, wall = _server_cpu_seconds(), _cpu_seconds(), time.perf_counter()
-    yield figure
+    with watched(name, progress) if progress else nullcontext():
+        yield figure
     figure.seconds = time.perf_counter() - wall
     figure.cpu_seconds = _cpu_seconds() - cpu
     figure.server_cpu_seconds = _server_cpu_seconds() - of_server

@@ -11,6 +11,8 @@ import time
 
 import uvloop
 
+from watched import watched
+
 _END_OF_HEAD = b"\r\n\r\n"
 _LENGTH = b"content-length: "
 
@@ -54,15 +56,15 @@ class _Run:
 
     def __init__(self, request: bytes, *, requests: int, connections: int, status: int) -> None:
         self.request = request
-        self._left = requests
+        self.left = requests
         self._open = connections
         self._expected = b"HTTP/1.1 %d " % status
         self.done = asyncio.get_running_loop().create_future()
 
     def take(self) -> bool:
         """Whether one more request is to be sent."""
-        self._left -= 1
-        return self._left >= 0
+        self.left -= 1
+        return self.left >= 0
 
     def answered(self, answer: bytes) -> None:
         """Check an answer; a wrong one ends the run."""
@@ -96,7 +98,8 @@ async def _load(asked: argparse.Namespace) -> float:
     start = time.perf_counter()
     for _ in range(asked.connections):
         await loop.create_connection(lambda: _Connection(run), "127.0.0.1", asked.port)
-    await run.done
+    with watched("answers", lambda: run.left):
+        await run.done
     return time.perf_counter() - start
 
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from figures import HERE, Figure
-from processes import cpu_seconds
+from processes import cpu_seconds, ended
 
 
 def listener() -> socket.socket:
@@ -72,4 +72,4 @@ def serving(module: str) -> Iterator[Server]:
         yield Server(child.pid, facts["port"], facts.get("key", ""))
     finally:
         child.terminate()
-        child.wait()
+        ended(child)

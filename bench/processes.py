@@ -1,16 +1,28 @@
-"""What a process has used, seen from outside."""
+"""What a process has used, seen from outside, and its end."""
 
 import os
+import subprocess
 from contextlib import suppress
 from pathlib import Path
 
 _TICKS = os.sysconf("SC_CLK_TCK")
+_PATIENCE_S = 60.0
 
 
 def cpu_seconds(pid: int) -> float:
     """User and system time so far, of all threads and of all children, those included that have ended."""
     user, system, *of_ended = _times(pid)
     return (user + system + sum(of_ended) + _of_children(pid)) / _TICKS
+
+
+def ended(process: "subprocess.Popen[str] | subprocess.Popen[bytes]") -> None:
+    """Wait for the end of a process that was told to end; it is killed if it does not, and that is an error."""
+    try:
+        process.wait(_PATIENCE_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+        raise
 
 
 def _of_children(pid: int) -> int:

@@ -19,14 +19,16 @@ async def _send_all(url: str, first: int, mails: int, calls: int) -> None:
     key = os.environ[KEY_NAME]
     provider = ResendProvider(ResendOptions(key, url, default_from=SENDER, connections=calls))
     parcels = [a_parcel(first + number) for number in range(mails)]
-    waiting = iter(parcels)
+    waiting, done = iter(parcels), 0
 
     async def one() -> None:
+        nonlocal done
         for parcel in waiting:
             outcome = await provider.deliver(parcel, Handover(_LIMIT))
             assert isinstance(outcome, Taken), outcome
+            done += 1
 
-    with measured("resend", mails) as figure:
+    with measured("resend", mails, lambda: done) as figure:
         await asyncio.gather(*[one() for _ in range(calls)])
     report(figure)
     await provider.close()

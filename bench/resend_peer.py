@@ -21,13 +21,17 @@ async def _post_all(url: str, first: int, mails: int, calls: int) -> None:
     }
     limits = httpx.Limits(max_connections=calls, max_keepalive_connections=calls)
 
+    done = 0
+
     async def one(client: httpx.AsyncClient) -> None:
+        nonlocal done
         for key, content in ready:
             answer = await client.post("/emails", content=content, headers={"Idempotency-Key": key})
             assert answer.is_success, answer
+            done += 1
 
     async with httpx.AsyncClient(base_url=url, headers=headers, limits=limits) as client:
-        with measured("httpx", mails) as figure:
+        with measured("httpx", mails, lambda: done) as figure:
             await asyncio.gather(*[one(client) for _ in range(calls)])
     report(figure)
 

@@ -20,6 +20,7 @@ from psycopg.sql import SQL, Identifier
 from redis import Redis as Client
 
 from figures import Missing
+from processes import ended
 
 _HOST = "127.0.0.1"
 _ON_DISK = "/var/tmp"  # many keep /tmp in memory
@@ -217,4 +218,4 @@ def _running(command: list[str], folder: Path, is_ready: Callable[[], bool]) -> 
         yield server.pid
     finally:
         server.send_signal(signal.SIGINT)
-        server.wait()
+        ended(server)

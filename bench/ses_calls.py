@@ -65,13 +65,15 @@ async def _bare(url: str, mails: int, at_once: int) -> None:
 async def _measure(
     name: str, send: Callable[[int], Awaitable[None]], mails: int, at_once: int
 ) -> None:
-    numbers = iter(range(mails))
+    numbers, done = iter(range(mails)), 0
 
     async def some() -> None:
+        nonlocal done
         for number in numbers:
             await send(number)
+            done += 1
 
-    with measured(name, mails) as figure:
+    with measured(name, mails, lambda: done) as figure:
         await asyncio.gather(*[some() for _ in range(at_once)])
     report(figure)
 

@@ -24,6 +24,11 @@ class CountingProvider(SmtpProvider):
     left = 0
     begun = asyncio.Event()
 
+    @staticmethod
+    def how_many() -> int:
+        """How many are left."""
+        return CountingProvider.left
+
     async def deliver(self, parcel: Parcel, handover: Handover) -> Outcome:
         """Count it, and hand it over."""
         CountingProvider.left -= 1
@@ -47,7 +52,9 @@ async def _pass_through(folder: Path, port: int, mails: int, connections: int) -
                 for first in range(0, mails, LIST):
                     await post.send_many([a_mail(first + index) for index in range(LIST)])
             with measured("claim to sent", mails) as sent:
-                await drain(post, EMAIL, begun=CountingProvider.begun)
+                await drain(
+                    post, EMAIL, begun=CountingProvider.begun, progress=CountingProvider.how_many
+                )
     for figure in (whole, accepted, sent):
         report(figure)
 

@@ -1,5 +1,6 @@
 """The example of a production set-up: its settings load, its units are sound."""
 
+import json
 import re
 import shutil
 import subprocess
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import httpx
 import pytest
 import yaml  # type: ignore[import-untyped]
 from typer.main import get_command
@@ -20,7 +22,9 @@ from carteiro.config import Settings, TicketSettings, load
 from carteiro.stores.postgres.migrating import _OLDEST_SERVER
 from carteiro.stores.redis.examine import _OLDEST_SERVER as _OLDEST_REDIS
 from carteiro.tickets.handlers import load_app
+from support.commands import environment_of_a_command
 from support.pages import REPOSITORY
+from support.services import free_port
 
 DEPLOY = REPOSITORY / "deploy"
 UNITS = sorted((DEPLOY / "systemd").glob("*.service"))
@@ -80,7 +84,7 @@ def test_the_environment_names_the_settings() -> None:
 def test_a_unit_starts_a_command_that_there_is(path: Path) -> None:
     """With the environment that the page tells people to install, and a folder that it may write to."""
     service = unit(path)["Service"]
-    program, command = service["ExecStart"].split()
+    program, command, *_ = service["ExecStart"].split()
 
     assert program == PROGRAM
     assert command in get_command(app).commands  # type: ignore[attr-defined]
@@ -100,16 +104,26 @@ def test_a_unit_waits_longer_than_the_grace(path: Path) -> None:
 
 def test_workers_are_as_confined_as_the_server() -> None:
     """What one unit may not do, no other may."""
-    server, worker = [
-        [line for line in path.read_text().splitlines() if SANDBOXING.match(line)]
-        for path in (
-            DEPLOY / "systemd/carteiro.service",
-            DEPLOY / "systemd/carteiro-worker@.service",
-        )
+    confined = [
+        [line for line in path.read_text().splitlines() if SANDBOXING.match(line)] for path in UNITS
     ]
 
-    assert len(server) > 20
-    assert server == worker
+    assert len(confined) == 3
+    assert len(confined[0]) > 20
+    assert all(each == confined[0] for each in confined)
+
+
+def test_a_timer_sends_what_is_due_every_two_minutes() -> None:
+    """With a unit of its name that ends by itself, and options that the command knows."""
+    timer = unit(DEPLOY / "systemd/carteiro-process.timer")
+    service = unit(DEPLOY / "systemd/carteiro-process.service")["Service"]
+    _, command, *options = service["ExecStart"].split()
+    commands = {leaf.name: leaf.command for leaf in generate.leaves()}
+
+    assert timer["Timer"]["OnUnitActiveSec"] == "2min"
+    assert timer["Install"]["WantedBy"] == "timers.target"
+    assert (service["Type"], command) == ("oneshot", "process")
+    assert commands[f"carteiro {command}"].make_context(command, [*options]).params["limit"] == 500
 
 
 @pytest.mark.parametrize("instance", range(10))
@@ -127,13 +141,14 @@ def test_each_worker_has_a_port_of_its_own(instance: int) -> None:
 def test_systemd_finds_no_fault(tmp_path: Path) -> None:
     """Where there is systemd, it is asked; elsewhere the other tests have to do."""
     asked = shutil.which("systemd-analyze")
-    for path in UNITS:
+    paths = [*UNITS, *sorted((DEPLOY / "systemd").glob("*.timer"))]
+    for path in paths:
         text = path.read_text().replace(PROGRAM, sys.executable)
         (tmp_path / path.name).write_text(text)
 
     said = ""
     if asked is not None:
-        units = [str(tmp_path / path.name) for path in UNITS]
+        units = [str(tmp_path / path.name) for path in paths]
         ran = subprocess.run(
             [asked, "verify", "--man=no", *units], capture_output=True, text=True, check=False
         )
@@ -310,3 +325,60 @@ def test_the_image_has_what_it_needs() -> None:
     for service in BUILT.values():
         context = (DEPLOY / service["build"]["context"]).resolve()
         assert context / service["build"]["dockerfile"] == DEPLOY / "Dockerfile"
+
+
+# --- the image --------------------------------------------------------------------------------
+
+
+def image() -> tuple[dict[str, str], list[str], list[str]]:
+    """What its file says: the environment, the command, and the health check; as they are run here."""
+    text = (DEPLOY / "Dockerfile").read_text().replace("\\\n", " ")
+    [variables] = re.findall(r"^ENV (.*)$", text, re.MULTILINE)
+    [entry] = re.findall(r"^ENTRYPOINT (\[.*\])$", text, re.MULTILINE)
+    [command] = re.findall(r"^CMD (\[.*\])$", text, re.MULTILINE)
+    [check] = re.findall(r"^HEALTHCHECK .* CMD (\[.*\])$", text, re.MULTILINE)
+    assert json.loads(entry) == ["carteiro"]
+    assert "COPY deploy/health.py ./" in text
+    program, file = json.loads(check)
+    assert (program, file) == ("python", "/app/health.py")
+    environ = dict(each.split("=") for each in variables.split())
+    ours = [sys.executable, "-m", "carteiro.cli", *json.loads(command)]
+    return environ, ours, [sys.executable, str(DEPLOY / Path(file).name)]
+
+
+def test_the_image_is_reached_from_outside_and_says_whether_it_lives(tmp_path: Path) -> None:
+    """127.0.0.2 is this machine, too, but answers only where it is listened on all addresses."""
+    environ, command, check = image()
+    ports = {name: str(free_port()) for name in ("API", "METRICS", "TICKETS_METRICS")}
+    environ |= {f"CARTEIRO_{name}_PORT": port for name, port in ports.items()}
+    given = environment_of_a_command(**environ)
+
+    def is_healthy() -> bool:
+        return subprocess.run(check, cwd=tmp_path, env=given, check=False).returncode == 0
+
+    assert not is_healthy()
+    quiet = subprocess.DEVNULL
+    with subprocess.Popen(
+        command, cwd=tmp_path, env=given, stdout=quiet, stderr=quiet
+    ) as container:
+        try:
+            waiting = 0
+            while not is_healthy():
+                waiting += 1
+                assert waiting < 100
+                assert container.poll() is None
+            for name, path in (("API", "health/live"), ("METRICS", "metrics")):
+                answer = httpx.get(f"http://127.0.0.2:{ports[name]}/{path}", trust_env=False)
+                assert answer.is_success
+        finally:
+            container.terminate()
+    assert not is_healthy()
+
+
+def test_the_image_exposes_the_ports_that_it_has() -> None:
+    """Those of API, figures and ticket lane."""
+    [ports] = re.findall(r"^EXPOSE (.*)$", (DEPLOY / "Dockerfile").read_text(), re.MULTILINE)
+    settings = load(environ={})
+
+    named = (settings.api.port, settings.metrics.port, settings.tickets.metrics_port)
+    assert ports.split() == [str(each) for each in named]

@@ -59,8 +59,12 @@ async def _measure(folder: Path, jobs: int) -> None:
         async with opened(folder) as post:  # as a worker that was started after the load
             marks = _Marks(jobs)
             defined(post, marks.one)
-            draining = asyncio.create_task(drain(post, KIND, begun=marks.all))
-            await marks.tenth.wait()
+            draining = asyncio.create_task(
+                drain(post, KIND, begun=marks.all, progress=lambda: len(marks.times))
+            )
+            tenth = asyncio.create_task(marks.tenth.wait())
+            await asyncio.wait({tenth, draining}, return_when=asyncio.FIRST_COMPLETED)
+            tenth.cancel()
             await admin.execute(_AUTOVACUUM_BACK)
             await admin.execute(_RELOAD)
             await draining

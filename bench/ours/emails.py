@@ -75,7 +75,7 @@ async def _drain(folder: Path, mails: int, failing: int) -> None:
         outgoing.PRESETS = {"gateway": RetryPolicy(5, _SOON, _SOON)}  # type: ignore[attr-defined]
     async with opened(folder, provider="noop", retry={"preset": "gateway"}) as post:
         with measured("mail drain", mails) as figure:
-            await drain(post, EMAIL, begun=begun)
+            await drain(post, EMAIL, begun=begun, progress=lambda: provider.attempts)
     figure.count = provider.attempts
     report(figure)
 

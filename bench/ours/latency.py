@@ -16,10 +16,10 @@ from carteiro import Carteiro
 from carteiro.model import MessageId
 from figures import say
 from ours.shared import opened, run, tenant
+from watched import watched
 
 _PER_SECOND = 100
 _WARMING_UP = 100
-_PATIENCE_S = 30
 
 
 async def _tasks(folder: Path, count: int) -> list[float]:
@@ -38,7 +38,7 @@ async def _tasks(folder: Path, count: int) -> list[float]:
 
         worker = asyncio.create_task(post.run_worker())
         await _at_pace(one, count)
-        async with asyncio.timeout(_PATIENCE_S):
+        with watched("pick-up", lambda: len(started)):
             while len(started) < count:
                 await asyncio.sleep(0.01)
         post.stop()
@@ -61,8 +61,9 @@ async def _mails(folder: Path, count: int) -> list[float]:
             ids[number] = answer.id
 
         await _at_pace(one, count)
-        async with asyncio.timeout(_PATIENCE_S):
-            while await post.backend.reading.unsettled(list(ids.values())):
+        unsettled = list(ids.values())
+        with watched("accept to SENT", lambda: len(unsettled)):
+            while unsettled := list(await post.backend.reading.unsettled(unsettled)):
                 await asyncio.sleep(0.05)
         post.stop()
         await worker

@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from carteiro import Carteiro
 from carteiro.cli.process import tune
 from carteiro.model import KindName
 from carteiro.telemetry import log
+from watched import watched
 
 TENANTS = 20
 _LOOK_EVERY_S = 0.02
@@ -38,15 +39,40 @@ async def opened(folder: Path, **settings: Any) -> AsyncIterator[Carteiro]:
         yield post
 
 
-async def drain(post: Carteiro, kind: KindName, *, begun: asyncio.Event | None = None) -> None:
-    """Work until nothing of the kind waits or is in flight; ``begun`` is set when the last one has begun."""
+async def drain(
+    post: Carteiro, kind: KindName, *, begun: asyncio.Event, progress: Callable[[], object]
+) -> None:
+    """Work until nothing of the kind waits or is in flight.
+
+    ``begun`` is set when the last one has begun; ``progress`` says how many have, or whatever moves until then.
+    """
     worker = asyncio.create_task(post.run_worker())
-    if begun is not None:
-        await begun.wait()  # looking costs time, so it waits for the end
-    while await left(post, kind):
-        await asyncio.sleep(_LOOK_EVERY_S)
+    await settled(post, kind, worker, begun=begun, progress=progress)
     post.stop()
     await worker
+
+
+async def settled(
+    post: Carteiro,
+    kind: KindName,
+    worker: "asyncio.Task[None]",
+    *,
+    begun: asyncio.Event,
+    progress: Callable[[], object],
+) -> None:
+    """Wait for that while a worker works; an error if it ends, or if nothing moves any more."""
+    rest: list[int] = []
+    with watched(f"drain of {kind}", lambda: (progress(), rest[-1:])):
+        beginning = asyncio.create_task(begun.wait())  # looking costs time, so it waits for the end
+        await asyncio.wait({beginning, worker}, return_when=asyncio.FIRST_COMPLETED)
+        beginning.cancel()
+        while not worker.done():
+            rest.append(await left(post, kind))
+            if not rest[-1]:
+                return
+            await asyncio.sleep(_LOOK_EVERY_S)
+        worker.result()
+        raise RuntimeError("the worker ended before its work")
 
 
 async def left(post: Carteiro, kind: KindName) -> int:

@@ -78,7 +78,7 @@ async def _drain(folder: Path, jobs: int, *, is_alone: bool) -> None:
         sys.stdin.read()  # until all are
         with measured("task drain", jobs) as figure:
             pause = None if is_alone else asyncio.create_task(begun.pause())
-            await drain(post, KIND, begun=begun.event)
+            await drain(post, KIND, begun=begun.event, progress=lambda: begun.count)
     if pause:
         await pause
     figure.count = begun.count

@@ -11,7 +11,7 @@ from uuid import uuid4
 
 import orjson
 import uvloop
-from confluent_kafka import Producer
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
@@ -20,18 +20,29 @@ from carteiro.config import TicketSettings, load
 from carteiro.tickets import Ticket, Tickets
 from carteiro.tickets.worker import TicketWorker
 from figures import Figure, measured, report
+from watched import watched
 
 LONGEST_MS = 5.0
 _PATIENCE_S = 30.0
 
 
+def new_topic_name() -> str:
+    """Another each time."""
+    return f"bench-{uuid4().hex}"
+
+
 def new_topic(servers: str) -> str:
     """A topic that nobody has, with one partition."""
-    name = f"bench-{uuid4().hex}"
+    name = new_topic_name()
     admin = AdminClient({"bootstrap.servers": servers})
     [made] = admin.create_topics([NewTopic(name, 1)]).values()
     made.result(_PATIENCE_S)
     return name
+
+
+def id_of(topic: str, each: int) -> str:
+    """What no ticket of another run is called: failures are counted by it, and one Redis serves them all."""
+    return f"{topic}-{each}"
 
 
 def fill(servers: str, topic: str, tickets: int, *, keys: int, failing: float) -> int:
@@ -48,15 +59,21 @@ def fill(servers: str, topic: str, tickets: int, *, keys: int, failing: float) -
         fails = dice.random() < failing
         failed += fails
         body = {
-            "ticket_id": f"ticket-{each}",
+            "ticket_id": id_of(topic, each),
             "task_type": "BUILD",
             "status": "PENDING",
             "parameters": {"ms": dice.uniform(0, LONGEST_MS), "fails": fails},
         }
-        key = f"key-{each % keys}" if keys else f"ticket-{each}"
-        producer.produce(topic, orjson.dumps(body), key=key)
-    producer.flush()
+        key = f"key-{each % keys}" if keys else id_of(topic, each)
+        producer.produce(topic, orjson.dumps(body), key=key, on_delivery=_taken)
+    with watched("filling", lambda: len(producer)):
+        producer.flush()
     return failed
+
+
+def _taken(error: KafkaError | None, _: Message) -> None:
+    if error is not None:
+        raise KafkaException(error)
 
 
 class Handling:
@@ -85,9 +102,15 @@ async def run(settings: TicketSettings, handling: Handling, healthy: int, name: 
     """Work until all healthy ones are done, and committed if none is to fail."""
     worker = TicketWorker(settings, handling.tickets, urls={})
     running = asyncio.create_task(worker.run())
-    await handling.began.wait()
-    with measured(name, healthy) as figure:
+    with watched("the first ticket", handling.began.is_set):
+        beginning = asyncio.create_task(handling.began.wait())
+        await asyncio.wait({beginning, running}, return_when=asyncio.FIRST_COMPLETED)
+        beginning.cancel()
+    with measured(name, healthy, lambda: (handling.done, worker.backlog)) as figure:
         while handling.done < healthy or (worker.backlog and name != "failing"):
+            if running.done():
+                running.result()
+                raise RuntimeError("the worker ended before its work")
             await asyncio.sleep(0.001)
     worker.stop_now()
     await running

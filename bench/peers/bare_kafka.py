@@ -10,6 +10,7 @@ from confluent_kafka import Consumer, Message
 from carteiro.cli.process import tune
 from figures import Figure, measured, report
 from ours.tickets import fill, new_topic
+from watched import watched
 
 _AT_ONCE = 500
 
@@ -21,10 +22,11 @@ async def nothing(_: object) -> None:
 async def consume(consumer: Consumer, tickets: int) -> Figure:
     """From the first record to the commit of the last."""
     messages: list[Message] = []
-    while not messages:
-        messages = consumer.consume(_AT_ONCE, 0.05)
-    with measured("bare", tickets) as figure:
-        seen = 0
+    with watched("the first record", lambda: len(messages)):
+        while not messages:
+            messages = consumer.consume(_AT_ONCE, 0.05)
+    seen = 0
+    with measured("bare", tickets, lambda: seen) as figure:
         while True:
             for message in messages:
                 await nothing(orjson.loads(message.value() or b""))

@@ -38,7 +38,7 @@ def main() -> None:
             actor.send(_BODY)
     report(enqueued)
     worker = dramatiq.Worker(broker, worker_threads=_THREADS)
-    with measured("drain", jobs) as drained:
+    with measured("drain", jobs, lambda: left) as drained:
         worker.start()
         begun.wait()
         broker.join(actor.queue_name, interval=10)

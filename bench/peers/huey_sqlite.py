@@ -42,7 +42,7 @@ def _drain(path: Path, jobs: int) -> None:
 
     huey.task(name="no_op")(no_op)
     consumer = huey.create_consumer(workers=1, periodic=False)
-    with measured("drain", jobs) as figure:
+    with measured("drain", jobs, lambda: left) as figure:
         consumer.start()
         done.wait()
     consumer.stop(graceful=True)

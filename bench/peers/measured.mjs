@@ -23,10 +23,29 @@ function ticks(pid, count) {
   }
 }
 
-/** Time the work in this process and print what it took. */
-export async function measured(name, count, work) {
+/** As watched.py does: end with an error when nothing has moved for two minutes. */
+async function watched(name, progress, work) {
+  const patience = 120_000;
+  let [seen, since] = [progress(), performance.now()];
+  const watching = setInterval(() => {
+    const now = progress();
+    if (now !== seen) [seen, since] = [now, performance.now()];
+    else if (performance.now() - since >= patience) {
+      console.error(`${name}: nothing has moved for ${patience / 1000} s, at ${now}`);
+      process.exit(70);
+    }
+  }, patience / 20);
+  try {
+    await work();
+  } finally {
+    clearInterval(watching);
+  }
+}
+
+/** Time the work in this process and print what it took; progress says how far it is. */
+export async function measured(name, count, work, progress = undefined) {
   const [server, cpu, wall] = [serverSeconds(), process.cpuUsage(), performance.now()];
-  await work();
+  await (progress ? watched(name, progress, work) : work());
   const seconds = (performance.now() - wall) / 1000;
   const used = process.cpuUsage(cpu);
   const figure = { name, count, seconds, cpu_seconds: (used.user + used.system) / 1e6 };

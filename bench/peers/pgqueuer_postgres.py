@@ -39,7 +39,7 @@ async def _measure(jobs: int) -> None:
         handled += 1
 
     manager.entrypoint("no_op")(no_op)
-    with measured("drain", jobs) as drained:
+    with measured("drain", jobs, lambda: handled) as drained:
         await manager.run(batch_size=_BATCH, mode=QueueExecutionMode.drain)
     assert handled == jobs
     report(drained)

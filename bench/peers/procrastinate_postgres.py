@@ -31,7 +31,7 @@ async def _measure(jobs: int) -> None:
             for _ in range(0, jobs, _LIST):
                 await task.batch_defer_async(*[_CALL] * _LIST)
         report(enqueued)
-        with measured("drain", jobs) as drained:
+        with measured("drain", jobs, lambda: handled) as drained:
             await app.run_worker_async(wait=False, concurrency=_AT_ONCE, delete_jobs="always")
     assert handled == jobs
     report(drained)

@@ -35,7 +35,7 @@ async def _measure(jobs: int) -> None:
         for _ in range(0, jobs, _AT_ONCE):
             await asyncio.gather(*[task.kiq(_BODY) for _ in range(_AT_ONCE)])
     report(enqueued)
-    with measured("drain", jobs) as drained:
+    with measured("drain", jobs, lambda: left) as drained:
         receiving = asyncio.create_task(run_receiver_task(broker, max_async_tasks=100))
         await begun.wait()
         await _acknowledged(url)

@@ -26,13 +26,14 @@ NAMED = {
     *(f"inbox {each}" for each in ("ls", "show", "open")),
     *(f"tickets {each}" for each in ("run", "archive")),
     *(f"tickets dlq {each}" for each in ("ls", "group", "show", "republish", "purge")),
-    "tickets dlq quarantine",
+    *("tickets dlq acknowledge", "tickets dlq quarantine"),
 }
 SERVERS = {"up", "api", "worker", "tickets run", "tickets archive"}  # they print a log, not data
 DESTRUCTIVE = {
     *("tenant erase", "recipient delete", "recipient erase", "erase", "key revoke"),
     *("template delete", "dead purge", "prune", "dead redrive", "admin-token rotate"),
     *("tickets dlq republish", "tickets dlq purge", "tickets dlq quarantine"),
+    "tickets dlq acknowledge",
 }
 SOME_ID = "0190a0a0-0000-7000-8000-000000000000"
 

@@ -23,10 +23,10 @@ from carteiro.policy.stage import Stage
 from carteiro.providers.resend.provider import REPLAYS_FOR
 from carteiro.stores.sqlite.opening import _OLDEST_SQLITE
 from carteiro.telemetry.metrics.definitions import METRICS
-from carteiro.tickets import archive_metrics, health, kafka_client, notes
+from carteiro.tickets import alerts, archive_metrics, health, kafka_client, notes
 from carteiro.tickets import metrics as ticket_metrics
 from carteiro.tickets.counter import TIME_TO_LIVE_S
-from carteiro.tickets.dead_letter import TOPIC_LIMIT, envelope
+from carteiro.tickets.dead_letter import TOPIC_LIMIT, done_envelope, envelope
 from carteiro.tickets.http_handler import _WORTH_ANOTHER_TRY, _as_ascii
 from carteiro.tickets.redrive import MOST_REDRIVES
 from carteiro.tickets.ticket import LONGEST_ID
@@ -56,7 +56,14 @@ SMTP = "docs/how-to/send-through-smtp.md"
 RESEND = "docs/how-to/send-through-resend.md"
 DEPLOYED = "deploy/carteiro.toml"
 MIB = 1024 * 1024
-HEADERS = {name for name, _ in envelope(a_death(), published_at_ms=1, group="workers").headers}
+HEADERS = {
+    name
+    for made in (
+        envelope(a_death(), published_at_ms=1, group="workers"),
+        done_envelope(a_death().ticket, redrives=1),
+    )
+    for name, _ in made.headers
+}
 DEFAULT_PRESET = PRESETS[SETTINGS.retry_preset]
 
 
@@ -99,8 +106,11 @@ def lasting(policy: RetryPolicy) -> timedelta:
         (TICKETS, f"with {SETTINGS.tickets.max_retries_before_dlq}, the third failure"),
         (TICKETS, f"waits {PRESETS['tickets'].base.seconds} s after the first failure"),
         (TICKETS, f"at most {PRESETS['tickets'].cap.seconds} s, all spread by a quarter"),
-        (TICKETS, f"half of the last {health.REMEMBERED} executions"),
-        (TICKETS, f"at least {health.FEWEST_FAILED} different tickets within a minute"),
+        (TICKETS, f"half of the last {health.REMEMBERED} of a type"),
+        (TICKETS, f"at least {SETTINGS.tickets.pause_tickets} different tickets within a minute"),
+        (TICKETS, f"after {SETTINGS.tickets.pause_at_most.seconds // 60} minutes at the latest"),
+        (TICKETS, f"within {alerts.LASTS.seconds // 60} minutes where only workers know"),
+        (TICKETS, f"retention.ms={TIME_TO_LIVE_S * 1000}"),
         (TICKETS, f"{', '.join(map(str, sorted(_WORTH_ANOTHER_TRY)))}, 5xx and no answer"),
         (RECOVER, f"went round {MOST_REDRIVES} times"),
         ("docs/explanation/how-tickets-are-kept.md", f"{notes.MOST_CHARACTERS:,} characters"),

@@ -14,6 +14,7 @@ from carteiro.tickets.ticket import Ticket
 from carteiro.tickets.watch import Watch
 from support.ticket_log import MemoryCounter, MemoryGraves, MemoryLog
 
+TICKETS = 10  # different ones, that cannot reach something: then their type pauses
 AT_ONCE = RetryPolicy(max_attempts=3, base=timedelta(milliseconds=1), jitter=0)
 NEVER_AGAIN = RetryPolicy(max_attempts=3, base=timedelta(hours=1), jitter=0)
 
@@ -35,8 +36,14 @@ class MemoryLane:
         self.most_under_way = 0
         self.gates: dict[str, asyncio.Event] = {}
         self.is_out = False
+        self.error: Exception = ConnectionError("away")
         self.metrics = TicketMetrics(["BUILD"])
         self.function: Function = self.handle
+        self.news = 0  # how often there was more or less to alert of
+        self.watch = Watch(self.metrics, self._count_news)
+
+    def _count_news(self) -> None:
+        self.news += 1
 
     async def handle(self, ticket: Ticket) -> None:
         """Fail as often as the ticket says, wait for its gate if it has one."""
@@ -48,7 +55,7 @@ class MemoryLane:
                 await gate.wait()
             await asyncio.sleep(ticket.fields.get("seconds", 0))
             if self.is_out or ticket.attempt <= ticket.fields.get("fails", 0):
-                raise ConnectionError("away")
+                raise self.error
             if ticket.fields.get("permanent"):
                 raise Permanent("never")
             self.done.append(ticket.id)
@@ -62,12 +69,12 @@ class MemoryLane:
         tickets.handler("BUILD", **options)(self.function)  # type: ignore[arg-type]
         tickets.handler("TEST", **options)(self.function)  # type: ignore[arg-type]
         return Runner(
-            _settings(**self.settings),
+            settings_of(**self.settings),
             tickets,
             log=self.log,
             counter=self.counter,
             graves=self.graves,
-            watch=Watch(self.metrics),
+            watch=self.watch,
         )
 
     @asynccontextmanager
@@ -89,7 +96,8 @@ class MemoryLane:
                 await asyncio.sleep(0.001)
 
 
-def _settings(**overrides: object) -> TicketSettings:
+def settings_of(**overrides: object) -> TicketSettings:
+    """Those of a small lane, with these changes."""
     given = {"concurrency": 20, "commit_every_ms": 10, "drain_ms": 2000} | overrides
     return load(
         environ={}, overrides={f"tickets.{name}": each for name, each in given.items()}

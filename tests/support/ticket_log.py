@@ -7,11 +7,11 @@ from typing import Any
 
 import orjson
 
-from carteiro.tickets.dead_letter import Death
+from carteiro.tickets.dead_letter import Death, Headers
 from carteiro.tickets.notes import read_notes
-from carteiro.tickets.ports import Commit, Given, Keeper, Part, Standing
+from carteiro.tickets.ports import Commit, Given, Keeper, LastError, Part, Standing
 from carteiro.tickets.publisher import PublishFailed
-from carteiro.tickets.ticket import Record, TicketId
+from carteiro.tickets.ticket import Record, Ticket, TicketId, Unreadable
 
 TOPIC = "execution.tickets"
 
@@ -38,13 +38,15 @@ class MemoryLog:
         key: str | None = None,
         partition: int = 0,
         body: bytes | None = None,
+        headers: Headers = (),
         **fields: Any,
     ) -> Record:
         """Write a ticket, or whatever ``body`` is, at the end of a partition."""
         records = self.records[TOPIC, partition]
         ticket = {"ticket_id": id, "task_type": type, **fields}
         written = orjson.dumps(ticket) if body is None else body
-        record = Record(TOPIC, partition, len(records), (key or id or "").encode(), written)
+        named = (key or id or "").encode()
+        record = Record(TOPIC, partition, len(records), named, written, headers)
         records.append(record)
         self._news.set()
         return record
@@ -142,6 +144,7 @@ class MemoryCounter:
     def __init__(self) -> None:
         self.failures: dict[TicketId, int] = defaultdict(int)
         self.graves: dict[TicketId, str] = {}
+        self.errors: dict[TicketId, LastError] = {}
         self.away = False
         self.questions = 0
 
@@ -163,7 +166,17 @@ class MemoryCounter:
         """Forget its failures, remember its place."""
         if not self.away:
             self.failures.pop(id, None)
+            self.errors.pop(id, None)
             self.graves[id] = place
+
+    async def keep_error(self, id: TicketId, error: LastError) -> None:
+        """Remember it."""
+        if not self.away:
+            self.errors[id] = error
+
+    async def kept_errors(self, ids: Sequence[TicketId]) -> list[LastError | None]:
+        """What is remembered of each."""
+        return [None if self.away else self.errors.get(id) for id in ids]
 
 
 class MemoryGraves:
@@ -171,6 +184,7 @@ class MemoryGraves:
 
     def __init__(self) -> None:
         self.deaths: list[Death] = []
+        self.dones: list[tuple[TicketId, int]] = []
         self.fails = 0
         self.keeps_all = True
         self.before: Callable[[Death], None] = lambda _: None
@@ -184,6 +198,14 @@ class MemoryGraves:
             raise PublishFailed("away", error_type="TimeoutError", is_permanent=False)
         self.deaths.append(death)
         return self.keeps_all
+
+    async def publish_done(self, ticket: Ticket | Unreadable, *, redrives: int) -> None:
+        """Note it, or fail."""
+        await asyncio.sleep(0)
+        if self.fails:
+            self.fails -= 1
+            raise PublishFailed("away", error_type="TimeoutError", is_permanent=False)
+        self.dones.append((ticket.id, redrives))
 
     @property
     def reasons(self) -> Mapping[TicketId, str]:

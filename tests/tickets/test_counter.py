@@ -13,7 +13,7 @@ import redis
 from carteiro.errors import ConfigError
 from carteiro.tickets import counter as module
 from carteiro.tickets.counter import NOTHING, TIME_TO_LIVE_S, RetryCounter
-from carteiro.tickets.ports import Standing
+from carteiro.tickets.ports import LastError, Standing
 from support.cut_proxy import a_cut_proxy
 from support.redis_server import RedisServer, a_redis
 from support.services import HOST, free_port
@@ -378,3 +378,53 @@ async def test_the_end_writes_what_is_owed(
         mortal.start()
 
     assert held(mortal) == {"ticket:retry_count:a": "2"}
+
+
+# --- what held tickets died of ----------------------------------------------------------------
+
+DIED_OF = LastError(
+    "permanent_error", "Permanent", "a build needs a commit: é", 1, 1_760_000_000_000
+)
+
+
+async def test_what_a_held_ticket_died_of_is_kept_until_it_has_ended(server: RedisServer) -> None:
+    """The next worker finds it; it goes with the count."""
+    async with watched(server.url) as one, watched(server.url) as other:
+        await one.counter.failed("a", at_least=1)
+        await one.counter.keep_error("a", DIED_OF)
+
+        assert await other.counter.kept_errors(["a", "b"]) == [DIED_OF, None]
+        assert held(server)["ticket:retry_count:a"] == "1"
+        await other.counter.ended("a", PLACE)
+        assert held(server) == {"ticket:dlq_done:a": PLACE}
+
+
+async def test_what_others_put_there_is_no_error(server: RedisServer) -> None:
+    """Whatever it is."""
+    with redis.Redis.from_url(server.url) as client:
+        for id, said in (("a", "nonsense"), ("b", "[1]"), ("c", '{"reason": "x"}')):
+            client.set(f"ticket:held_error:{id}", said, ex=60)
+    async with watched(server.url) as it:
+        assert await it.counter.kept_errors(["a", "b", "c"]) == [None] * 3
+
+
+async def test_a_redrive_forgets_what_it_died_of(server: RedisServer) -> None:
+    """It begins anew."""
+    async with watched(server.url) as it:
+        await it.counter.keep_error("a", DIED_OF)
+        await it.counter.forget(["a"])
+        assert held(server) == {}
+
+
+async def test_an_error_that_could_not_be_written_is_owed(mortal: RedisServer) -> None:
+    """It is known here meanwhile, and Redis has it when it is back."""
+    async with watched(mortal.url) as it:
+        mortal.stop()
+        await it.counter.keep_error("a", DIED_OF)
+        assert await it.counter.kept_errors(["a"]) == [DIED_OF]
+        assert await it.counter.failed("a", at_least=2) == 2
+        assert await it.counter.kept_errors(["a"]) == [DIED_OF]
+        mortal.start()
+        await it.is_back()
+        assert await it.counter.kept_errors(["a"]) == [DIED_OF]
+        assert held(mortal)["ticket:retry_count:a"] == "2"

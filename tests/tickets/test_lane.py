@@ -19,7 +19,7 @@ from support.deaths import random_bytes, random_text, settings_of
 from support.kafka_server import Broker, KafkaServer, a_kafka
 from support.redis_server import RedisServer, a_redis
 from support.services import HOST, free_port
-from support.shared_servers import shared_kafka, shared_redis
+from support.shared_servers import shared_alertmanager, shared_kafka, shared_redis
 from support.ticket_topic import QUICK, TicketTopic, until
 
 SOON = RetryPolicy(max_attempts=3, base=timedelta(milliseconds=20), jitter=0)
@@ -285,6 +285,51 @@ async def test_without_dead_letters_a_dead_ticket_is_held_with_its_key(site: Ope
         await until(lambda: here.topic.committed() == [0], every_s=0.05)
     assert sorted(here.runs) == sorted([(bad, 1), (bad, 2), (bad, 3), (good, 1)])
     assert here.topic.committed() == [0]
+
+
+async def test_a_held_key_is_told_to_the_alertmanager_until_it_is_released(site: Opens) -> None:
+    """By whoever holds it, with what it died of; released, it is a dead letter that says the same."""
+    here = site()
+    bad = here.put("bad", fails=9)
+    told = shared_alertmanager().url
+    async with here.working(dlq_enabled=False, alertmanager=told):
+        await until(lambda: bad in alerted("TicketHeld"), every_s=0.1)
+        await until(lambda: here.topic.committed() == [0], every_s=0.05)
+    async with here.working(alertmanager=told):
+        await here.topic.until_committed(1)
+
+    assert len(here.runs) == 3
+    [dead] = here.dead()
+    assert (dead.metadata["error_type"], dead.metadata["original_error"]) == (
+        "ConnectionError",
+        "away",
+    )
+
+
+async def test_a_paused_type_is_told_to_the_alertmanager(site: Opens) -> None:
+    """While nothing of it can reach what it needs."""
+    here = site()
+    for number in range(10):
+        here.put(f"bad{number}", fails=9)
+    async with here.working(retry=NEVER_AGAIN, alertmanager=shared_alertmanager().url) as worker:
+        await until(lambda: worker.paused == ["BUILD"])
+        await until(lambda: "TicketTypePaused" in names_alerted(), every_s=0.1)
+    assert {attempt for _, attempt in here.runs} == {1}
+
+
+def names_alerted() -> set[str]:
+    """The alerts that there are."""
+    return {each["labels"]["alertname"] for each in shared_alertmanager().alerts()}
+
+
+def alerted(name: str) -> set[str]:
+    """The tickets that alerts of a name tell of."""
+    found = shared_alertmanager().alerts()
+    return {
+        each["annotations"].get("ticket_id", "")
+        for each in found
+        if each["labels"]["alertname"] == name
+    }
 
 
 async def test_a_broker_that_is_away_gets_the_dead_letter_when_it_is_back(

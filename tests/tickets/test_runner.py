@@ -6,10 +6,10 @@ from datetime import timedelta
 import pytest
 
 from carteiro.policy.retry import RetryPolicy
-from carteiro.tickets.health import FEWEST_FAILED
+from carteiro.tickets.dead_letter import REDRIVES
 from carteiro.tickets.runner import Runner
 from carteiro.tickets.ticket import Ticket
-from support.memory_lane import NEVER_AGAIN, MemoryLane, ids
+from support.memory_lane import NEVER_AGAIN, TICKETS, MemoryLane, ids
 from support.ticket_log import TOPIC
 
 
@@ -223,6 +223,87 @@ async def test_with_dead_letters_switched_off_the_key_is_held() -> None:
     assert not lane.graves.deaths
 
 
+async def test_what_is_held_is_told_while_it_is_also_by_the_next_worker() -> None:
+    """With what it died of."""
+    lane = MemoryLane(dlq_enabled=False)
+    lane.error = ValueError("password=hunter2 is wrong")
+    lane.log.put("bad", fails=9)
+    for _ in range(2):
+        async with lane.working() as runner:
+            await lane.until(lambda: len(runner.held) == 1)
+            [held] = runner.held
+            assert (held.id, held.type, held.error_type) == ("bad", "BUILD", "ValueError")
+            assert "hunter2" not in held.error
+    assert lane.news == 2
+    assert len(lane.runs) == 3
+
+
+async def test_a_released_ticket_keeps_its_real_error() -> None:
+    """Not that of whoever finds it used up."""
+    lane = MemoryLane(dlq_enabled=False)
+    lane.error = ValueError("no such commit")
+    lane.log.put("bad", fails=9)
+    lane.log.put("never", permanent=True)
+    async with lane.working() as runner:
+        await lane.until(lambda: len(runner.held) == 2)
+
+    lane.settings["dlq_enabled"] = True
+    async with lane.working():
+        await lane.until(lambda: lane.log.committed == 2)
+
+    found = {each.ticket.id: each for each in lane.graves.deaths}
+    assert len(lane.runs) == 4
+    assert [
+        (each.reason, each.error_type, each.error, each.failures)
+        for each in (found["bad"], found["never"])
+    ] == [
+        ("max_retries_exceeded", "ValueError", "no such commit", 3),
+        ("permanent_error", "Permanent", "never", 1),
+    ]
+    assert lane.counter.errors == {}
+
+
+async def test_a_republished_ticket_that_is_done_is_told_to_the_archive_before_it_is_committed() -> (
+    None
+):
+    """Of others nothing is told; a few failures to tell do not hold it up."""
+    lane = MemoryLane()
+    again = ((REDRIVES, b"2"),)
+    lane.graves.fails = 1
+    lane.log.put("again", headers=again)
+    lane.log.put("later", headers=again, fails=1)
+    lane.log.put("dead", headers=again, permanent=True)
+    lane.log.put("first", headers=(("trace", b"1"),))
+    async with lane.working():
+        await lane.until(lambda: lane.log.committed == 4)
+
+    assert sorted(lane.graves.dones) == [("again", 2), ("later", 2)]
+    assert list(lane.graves.reasons) == ["dead"]
+    assert sorted(lane.done) == ["again", "first", "later"]
+
+
+async def test_a_good_end_that_cannot_be_told_holds_nothing_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The ticket is done, whatever the archive knows."""
+    monkeypatch.setattr("carteiro.tickets.burying._TELLING_PAUSES_S", (0.0, 0.0))
+    lane = MemoryLane()
+    lane.graves.fails = 9
+    lane.log.put("again", headers=((REDRIVES, b"1"),))
+    async with lane.working():
+        await lane.until(lambda: lane.log.committed == 1)
+    assert (lane.graves.fails, lane.graves.dones) == (6, [])
+
+
+async def test_without_dead_letters_no_good_end_is_told() -> None:
+    """There may be no topic for it."""
+    lane = MemoryLane(dlq_enabled=False)
+    lane.log.put("again", headers=((REDRIVES, b"1"),))
+    async with lane.working():
+        await lane.until(lambda: lane.log.committed == 1)
+    assert lane.graves.dones == []
+
+
 async def test_a_revoked_partition_ends_what_is_under_way_and_starts_nothing_more() -> None:
     """The safe prefix is committed, with what ended beyond it."""
     lane = MemoryLane(2, concurrency=2)
@@ -350,16 +431,16 @@ async def test_a_poison_ticket_that_holds_up_the_window_is_ejected() -> None:
     assert lane.graves.reasons == {"poison": "max_retries_exceeded"}
 
 
-async def test_an_outage_pauses_its_type_burns_no_attempts_and_ends_by_itself() -> None:
+async def test_an_outage_pauses_its_type_burns_few_attempts_and_ends_by_itself() -> None:
     """Types that are well go on meanwhile."""
     lane = MemoryLane(concurrency=5)
     lane.is_out = True
     for id in ids("t", 100):
         lane.log.put(id)
     async with lane.working():
-        await lane.until(lambda: len(lane.runs) >= FEWEST_FAILED)
+        await lane.until(lambda: len(lane.runs) >= TICKETS)
         await asyncio.sleep(0.05)
-        assert len(lane.runs) <= FEWEST_FAILED + 5
+        assert len(lane.runs) <= TICKETS + 5
         assert max(lane.counter.failures.values()) <= 2
         lane.is_out = False
         lane.log.put("well", "TEST")
@@ -423,7 +504,7 @@ async def test_before_the_first_record_the_lag_is_what_is_not_committed() -> Non
 async def test_errors_of_a_program_over_what_it_was_given_are_no_outage() -> None:
     """A batch of malformed tickets on a quiet type is dead after three tries each, not paused for ever."""
     lane = MemoryLane()
-    for id in ids("bad", 2 * FEWEST_FAILED):
+    for id in ids("bad", 2 * TICKETS):
         lane.log.put(id)
 
     async def raising(ticket: Ticket) -> None:
@@ -431,8 +512,8 @@ async def test_errors_of_a_program_over_what_it_was_given_are_no_outage() -> Non
 
     lane.function = raising
     async with lane.working():
-        await lane.until(lambda: lane.log.committed == 2 * FEWEST_FAILED)
-    assert len(lane.graves.deaths) == 2 * FEWEST_FAILED
+        await lane.until(lambda: lane.log.committed == 2 * TICKETS)
+    assert len(lane.graves.deaths) == 2 * TICKETS
 
 
 async def test_a_bug_of_ours_on_the_way_to_the_grave_is_seen_and_tried_again(

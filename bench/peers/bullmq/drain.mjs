@@ -29,7 +29,7 @@ await worker.waitUntilReady();
 await measured("drain", jobs, async () => {
   worker.run();
   await completed;
-});
+}, () => left);
 await worker.close();
 const unfinished = await queue.count();
 await queue.close();

@@ -33,7 +33,7 @@ await measured("drain", jobs, async () => {
   const runner = await run({ connectionString, taskList, logger, preset, noHandleSignals: true });
   await begun;
   await runner.stop(); // it finishes what is in flight
-});
+}, () => left);
 const waiting = "SELECT count(*)::integer AS jobs FROM graphile_worker._private_jobs";
 const { rows } = await utils.withPgClient((client) => client.query(waiting));
 await utils.release();

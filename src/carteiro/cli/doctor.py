@@ -13,6 +13,7 @@ from carteiro.cli.exit_codes import ExitCode
 from carteiro.cli.options import AsJson, ConfigFile, QueueUrl, StoreUrl
 from carteiro.cli.paging import pages
 from carteiro.cli.printing import Column, Printer
+from carteiro.cli.tickets.doctor import examine_lane, is_lane_only
 from carteiro.config import Settings, load
 from carteiro.errors import ConfigError
 from carteiro.model import Tenant
@@ -42,7 +43,10 @@ def doctor(
     queue: QueueUrl = None,
     as_json: AsJson = False,
 ) -> None:
-    """Look whether store, disk, clock, providers, feedback, routes and templates are sound; fails if one is not."""
+    """Look whether store, disk, clock, providers, feedback, routes and templates are sound; fails if one is not.
+
+    With settings for tickets, their servers and topics, too; in a folder without anything else, these alone.
+    """
     settings = load(file=config, overrides={"store": store, "queue": queue})
     refuse_memory(settings)
     findings = asyncio.run(_examined(settings))
@@ -52,6 +56,12 @@ def doctor(
 
 
 async def _examined(settings: Settings) -> list[Finding]:
+    lane = await examine_lane(settings)
+    return lane if lane and is_lane_only(settings) else [*await _post(settings), *lane]
+
+
+async def _post(settings: Settings) -> list[Finding]:
+    """E-mail and tasks: store, providers, tenants."""
     looked = await _looked(settings)
     around = [*installation.of_providers(looked), *installation.of_feedback(settings)]
     findings = await _store(settings)

@@ -44,6 +44,12 @@ class TicketSettings(Section):
     time_limit: SomeDuration = Field(alias="time_limit_ms")
     window: SomeCount
     window_bytes: SomeCount
+    pause: bool
+    pause_errors: str
+    pause_tickets: SomeCount
+    pause_share: Annotated[float, Field(gt=0, le=1)]
+    pause_within: SomeDuration = Field(alias="pause_within_ms")
+    pause_at_most: SomeDuration = Field(alias="pause_at_most_ms")
     commit_every: SomeDuration = Field(alias="commit_every_ms")
     drain: SomeDuration = Field(alias="drain_ms")
     mongo: MongoUrl

@@ -1,125 +1,163 @@
-"""Tell an Alertmanager of dead tickets: one alert for all that are alike, for as long as they keep coming.
+"""Tell an Alertmanager what is wrong, for as long as it is.
 
-Nothing waits for it. What is told is noted in memory, bounded, and sent by a loop of its own; an
-Alertmanager that does not answer costs a line in the log and alerts that come late, or not at all.
-The labels are few and bounded, for they decide which alerts are one; a ticket's id stands in the annotations.
+Nothing waits for it. Before each sending it is asked what holds now, so that there is nothing to remember over a
+restart; what holds is sent again before the Alertmanager would take it for over. An Alertmanager that does not
+answer costs a line in the log, and is told when it is back. The labels are few and bounded, for they decide
+which alerts are one; a ticket's id stands in the annotations.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeAlias
 
 import httpx
 
 from carteiro.model import value
+from carteiro.telemetry import log
 from carteiro.telemetry.metrics.definitions import OTHER
 from carteiro.tickets import events
 from carteiro.tickets.advice import advice
-from carteiro.tickets.dead_letter import DeadTicket, Death
 from carteiro.tickets.scrubbing import scrubbed_start
 from carteiro.tickets.ticket import TicketId
+from carteiro.tickets.trouble import Kind, Paused, Trouble
 
 Labels: TypeAlias = tuple[tuple[str, str], ...]
 
-DIED, HELD = "TicketDeadLettered", "TicketHeld"
+DIED, HELD, PAUSED = "TicketDeadLettered", "TicketHeld", "TicketTypePaused"
 WARNING, CRITICAL = "warning", "critical"
-MOST_GROUPS = 100  # beyond it, what is new is one group for all task types and errors
-_RARE = {"task_type": OTHER, "error_type": OTHER}
+MOST_KINDS = 100  # beyond it, the others are one alert for all task types and errors
 
-SEND_EVERY = timedelta(minutes=1)
-ACTIVE_FOR = timedelta(minutes=5)  # after the last death of its kind
+SEND_EVERY = timedelta(seconds=30)
 GATHER = timedelta(seconds=1)  # a burst is one alert, not one for its first and one for the rest
-_ENDS_AFTER = 3 * SEND_EVERY  # if nothing more is heard of us
+LASTS = 6 * SEND_EVERY  # if nothing more is heard of us
 _PATIENCE_S = 10.0
-_LAST_PATIENCE_S = 2.0
 _LONGEST_LABEL = 200
 _LONGEST_ERROR = 1000
-_LOOK = "carteiro tickets dlq show {ticket} shows the last one, carteiro tickets dlq group all; {advice}"
+_LOOK = (
+    "carteiro tickets dlq show {ticket} shows the last one, carteiro tickets dlq group all; {advice}. "
+    "carteiro tickets dlq acknowledge ends this alert"
+)
 _RELEASE = "set tickets.dlq_enabled and restart, then it is a dead letter; {advice}"
+_MEND = (
+    "mend what these tickets need: one is tried now and then, and the type goes on when one succeeds. "
+    "After tickets.pause_at_most_ms all are started, and those that fail become dead letters"
+)
 
 
 @value
-class _Group:
-    """Deaths that are one alert."""
+class Alert:
+    """Something that is wrong now."""
 
-    began: datetime
-    last: datetime
-    count: int
-    ticket: TicketId
+    labels: Labels
+    summary: str
     error: str
     action: str
-    is_sent: bool = False
+    ticket: TicketId = ""
+
+
+Look: TypeAlias = Callable[[], Awaitable[Sequence[Alert]]]
+
+
+# --- what there is to tell --------------------------------------------------------------------
+
+
+def bounded(counts: Mapping[Kind, int]) -> dict[Kind, int]:
+    """The same counts of not more kinds than there may be alerts: the rarest are counted together."""
+    most = Counter(counts).most_common()
+    kept = dict(most[:MOST_KINDS])
+    if rest := sum(count for _, count in most[MOST_KINDS:]):
+        kept[OTHER, OTHER] = kept.get((OTHER, OTHER), 0) + rest
+    return kept
+
+
+def dead_alert(kind: Kind, count: int, last: Trouble) -> Alert:
+    """Dead tickets of one kind wait for people; ``last`` is one of them."""
+    told = advice(last.reason, is_whole=last.is_whole)
+    action = _LOOK.format(ticket=last.id, advice=told)
+    said = f"Dead tickets of {kind[0]} that wait, of {kind[1]}: {count}"
+    return Alert(_labels(DIED, kind, WARNING), said, last.error[:_LONGEST_ERROR], action, last.id)
+
+
+def held_alerts(held: Sequence[Trouble]) -> list[Alert]:
+    """Dead tickets are held, each with all of its key, until people do something."""
+    last = {each.kind: each for each in held}
+    counts = bounded(Counter(each.kind for each in held))
+    return [
+        _held(kind, count, last.get(kind) or [*last.values()][-1]) for kind, count in counts.items()
+    ]
+
+
+def _held(kind: Kind, count: int, last: Trouble) -> Alert:
+    action = _RELEASE.format(advice=advice(last.reason))
+    said = f"Keys of {kind[0]} that are held by a ticket dead of {kind[1]}: {count}"
+    return Alert(_labels(HELD, kind, CRITICAL), said, last.error[:_LONGEST_ERROR], action, last.id)
+
+
+def paused_alert(paused: Paused) -> Alert:
+    """No tickets of a type are started."""
+    said = f"Tickets of {paused.type} cannot reach what they need: the type is paused"
+    labels = _labels(PAUSED, (paused.type, paused.error_type), CRITICAL)
+    return Alert(labels, said, scrubbed_start(paused.error, _LONGEST_ERROR), _MEND)
+
+
+def _labels(name: str, kind: Kind, severity: str) -> Labels:
+    type_, error_type = kind
+    return (
+        ("alertname", name),
+        ("task_type", type_[:_LONGEST_LABEL] or OTHER),
+        ("error_type", error_type[:_LONGEST_LABEL] or OTHER),
+        ("severity", severity),
+    )
+
+
+# --- telling ----------------------------------------------------------------------------------
 
 
 class Alerts:
-    """What is to be told, and the loop that tells it; without a URL it does nothing."""
+    """Asks ``look`` what is wrong, now and then and after `news`, and tells it; without a URL it only asks.
 
-    def __init__(
+    ``knows_all``: what is not wrong here is wrong nowhere, so its end is told. Otherwise others may say the same,
+    and it ends by itself when nobody does any more. ``on_answer`` is told whether the Alertmanager takes them.
+    """
+
+    def __init__(  # noqa: PLR0913 - the hours of its day are for tests
         self,
         url: str,
+        look: Look,
         *,
-        on_drop: Callable[[int], None],
+        knows_all: bool,
+        on_answer: Callable[[bool], None] = lambda _: None,
         send_every: timedelta = SEND_EVERY,
         gather: timedelta = GATHER,
-        active_for: timedelta = ACTIVE_FOR,
+        lasts: timedelta = LASTS,
     ) -> None:
         self._url = url
-        self._on_drop = on_drop
-        self._send_every, self._gather, self._active_for = send_every, gather, active_for
-        self._groups: dict[Labels, _Group] = {}
+        self._look = look
+        self._knows_all = knows_all
+        self._on_answer = on_answer
+        self._send_every, self._gather, self._lasts = send_every, gather, lasts
+        self._since: dict[Labels, datetime] = {}
+        self._holding: dict[Labels, Alert] = {}
         self._news = asyncio.Event()
         self._is_answering = True
 
-    def died(self, dead: DeadTicket) -> None:
-        """Note that a ticket died; at once, whatever the Alertmanager does."""
-        kind = str(dead.metadata["error_type"])
-        told = advice(dead.reason, is_whole=dead.missing is None)
-        self._note(
-            _labels(DIED, dead.type, kind, WARNING),
-            dead.id,
-            dead.metadata["original_error"],
-            _LOOK.format(ticket=dead.id, advice=told),
-        )
-
-    def held(self, death: Death) -> None:
-        """Note that a dead ticket is held, with all of its key, until people do something."""
-        ticket = death.ticket
-        labels = _labels(HELD, ticket.type, death.error_type, CRITICAL)
-        action = _RELEASE.format(advice=advice(death.reason))
-        self._note(labels, ticket.id, scrubbed_start(death.error, _LONGEST_ERROR), action)
-
-    def _note(self, labels: Labels, ticket: TicketId, error: str, action: str) -> None:
-        if not self._url:
-            return
-        if labels not in self._groups and len(self._groups) >= MOST_GROUPS:
-            labels = tuple((name, _RARE.get(name, said)) for name, said in labels)
-        before, now = self._groups.get(labels), datetime.now(UTC)
-        self._groups[labels] = _Group(
-            began=now if before is None else before.began,
-            last=now,
-            count=1 if before is None else before.count + 1,
-            ticket=ticket,
-            error=error[:_LONGEST_ERROR],
-            action=action,
-            is_sent=before is not None and before.is_sent,
-        )
+    def news(self) -> None:
+        """Something began or ended: look soon."""
         self._news.set()
 
     async def run(self) -> None:
-        """Send what is told and send it again while it is active, until cancelled."""
-        if not self._url:
-            return
+        """Look and tell, until cancelled."""
         # Proxies of the environment are for the world outside.
         async with httpx.AsyncClient(trust_env=False) as client:
-            try:
-                while True:
-                    await self._wait_for_news()
-                    await self._send(client, _PATIENCE_S)
-            finally:
-                await self._send(client, _LAST_PATIENCE_S)
+            while True:
+                try:
+                    await self._tell(client)
+                except Exception as error:  # noqa: BLE001 - nobody awaits this: a bug must be seen, and the next look may do
+                    log.unexpected("alerts", error)
+                await self._wait_for_news()
 
     async def _wait_for_news(self) -> None:
         with suppress(TimeoutError):
@@ -129,69 +167,50 @@ class Alerts:
             await asyncio.sleep(self._gather.total_seconds())
         self._news.clear()
 
-    async def _send(self, client: httpx.AsyncClient, patience: float) -> None:
+    async def _tell(self, client: httpx.AsyncClient) -> None:
+        holds = {each.labels: each for each in await self._look()}
         now = datetime.now(UTC)
-        sending = dict(self._groups)
-        if not sending:
-            return
-        body = [self._alert(labels, group, now) for labels, group in sending.items()]
-        fault = await self._post(client, body, patience)
-        self._tell_of(fault)
-        for labels, group in sending.items():
-            self._settle(labels, group, now, is_sent=fault is None)
+        over = {labels: each for labels, each in self._holding.items() if labels not in holds}
+        self._holding = holds
+        self._since = {labels: self._since.get(labels, now) for labels in (*holds, *over)}
+        ends = now + self._lasts
+        body = [self._document(each, ends) for each in holds.values()]
+        if self._knows_all:
+            body += [self._document(each, now) for each in over.values()]
+        for labels in over:
+            del self._since[labels]
+        if self._url and body:
+            self._tell_of(await self._post(client, body))
 
-    async def _post(self, client: httpx.AsyncClient, body: object, patience: float) -> str | None:
+    def _document(self, alert: Alert, ends: datetime) -> Mapping[str, Any]:
+        annotations = {
+            "summary": alert.summary,
+            "description": alert.error,
+            "ticket_id": alert.ticket,
+            "action": alert.action,
+        }
+        return {
+            "labels": dict(alert.labels),
+            "annotations": {name: each for name, each in annotations.items() if each},
+            "startsAt": self._since[alert.labels].isoformat(),
+            "endsAt": ends.isoformat(),
+        }
+
+    async def _post(self, client: httpx.AsyncClient, body: object) -> str | None:
         """What went wrong, if something did."""
         try:
-            async with asyncio.timeout(patience):
+            async with asyncio.timeout(_PATIENCE_S):
                 answer = await client.post(f"{self._url.rstrip('/')}/api/v2/alerts", json=body)
         except TimeoutError:
-            return f"no answer within {patience:g} s"
+            return f"no answer within {_PATIENCE_S:g} s"
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             return str(error) or type(error).__name__
         return None if answer.is_success else f"it answers {answer.status_code}"
 
-    def _is_over(self, group: _Group, now: datetime) -> bool:
-        return now - group.last >= self._active_for
-
-    def _alert(self, labels: Labels, group: _Group, now: datetime) -> Mapping[str, Any]:
-        named = dict(labels)
-        ends = now if self._is_over(group, now) else now + _ENDS_AFTER
-        what = f"Tickets of {named['task_type']} that died of {named['error_type']}"
-        return {
-            "labels": named,
-            "annotations": {
-                "summary": f"{what}: {group.count}",
-                "description": group.error,
-                "ticket_id": group.ticket,
-                "action": group.action,
-            },
-            "startsAt": group.began.isoformat(),
-            "endsAt": ends.isoformat(),
-        }
-
-    def _settle(self, labels: Labels, sent: _Group, now: datetime, *, is_sent: bool) -> None:
-        """Forget what is over; what was never told, and is over, is dropped."""
-        group = self._groups[labels]
-        if self._is_over(group, now) and group.count == sent.count:
-            del self._groups[labels]
-            if not (is_sent or group.is_sent):
-                self._on_drop(group.count)
-        elif is_sent:
-            self._groups[labels] = replace(group, is_sent=True)
-
     def _tell_of(self, fault: str | None) -> None:
+        self._on_answer(fault is None)
         if fault is not None and self._is_answering:
             events.alertmanager_away(self._url, fault)
         elif fault is None and not self._is_answering:
             events.alertmanager_back(self._url)
         self._is_answering = fault is None
-
-
-def _labels(name: str, task_type: str, error_type: str, severity: str) -> Labels:
-    return (
-        ("alertname", name),
-        ("task_type", task_type[:_LONGEST_LABEL] or OTHER),
-        ("error_type", error_type[:_LONGEST_LABEL] or OTHER),
-        ("severity", severity),
-    )

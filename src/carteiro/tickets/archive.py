@@ -7,34 +7,47 @@ known by its place. While MongoDB is away nothing is read, nothing is committed,
 import asyncio
 import random
 import time
+from collections import Counter
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 from carteiro.config import TicketSettings
+from carteiro.telemetry.metrics.definitions import OTHER
 from carteiro.tickets import events
-from carteiro.tickets.alerts import Alerts
+from carteiro.tickets.alerts import SEND_EVERY, Alert, Alerts, bounded, dead_alert
 from carteiro.tickets.archive_metrics import ArchiveMetrics
-from carteiro.tickets.archived import ArchiveAway
-from carteiro.tickets.dead_letter import DeadTicket, opened
+from carteiro.tickets.archived import WAITING, ArchiveAway, Archived, Wanted
+from carteiro.tickets.dead_letter import DeadTicket, done_of, opened
 from carteiro.tickets.dlq_log import DeadLetterLog
 from carteiro.tickets.kafka_client import have_dlq_topic
 from carteiro.tickets.mongo_archive import MongoArchive
 from carteiro.tickets.ticket import Record
+from carteiro.tickets.trouble import Kind, Trouble
 
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.25, 30.0
 _MOST_DOUBLINGS = 10
 _JITTER = 0.25  # archives that lost a database together do not come back together
+_GONE = Trouble(
+    "", "", "", "", ""
+)  # between two questions somebody did something about the last one
 _STEP_S = 0.5  # of waiting, so that a stop is soon heard
 
 
 class Archivist:
     """Archives what comes on the topic until it is stopped; it belongs to the event loop that it is made in."""
 
-    def __init__(self, settings: TicketSettings) -> None:
+    def __init__(self, settings: TicketSettings, *, look_every: timedelta = SEND_EVERY) -> None:
         self._settings = settings
         self._metrics = ArchiveMetrics()
         self._archive = MongoArchive(settings)
-        self._alerts = Alerts(settings.alertmanager, on_drop=self._metrics.alerts_dropped.inc)
+        self._alerts = Alerts(
+            settings.alertmanager,
+            self._look,
+            knows_all=True,  # there is one archive, whoever looks at it
+            on_answer=self._metrics.alertmanager_is,
+            send_every=look_every,
+        )
+        self._waiting: list[Alert] = []  # as it was last seen
         self._log = DeadLetterLog(settings, on_trouble=self._heard_of_kafka)
         self._stopping = asyncio.Event()
         self._is_prepared = False
@@ -92,12 +105,37 @@ class Archivist:
             self._is_prepared = True
 
     async def _keep(self, records: list[Record]) -> None:
-        fresh = await self._archive.keep([_opened(each) for each in records])
-        for each in fresh:
-            self._alerts.died(each)
+        dones = [done for each in records if (done := done_of(each)) is not None]
+        dead = [_opened(each) for each in records if done_of(each) is None]
+        fresh = await self._archive.keep(dead) if dead else []
+        if dones:
+            by = f"workers of {self._settings.group}"
+            await self._archive.finish(dones, by, now=datetime.now(UTC))
+        if fresh or dones:
+            self._alerts.news()
         self._metrics.archived.inc(len(fresh))
         await self._log.commit()
-        events.dlq_archived(len(records), new=len(fresh))
+        events.dlq_archived(len(dead), new=len(fresh), done=len(dones))
+
+    async def _look(self) -> list[Alert]:
+        """What waits for people now, and how many of each state there are; while it cannot be asked, as before."""
+        try:
+            kept = await self._archive.census()
+            counts: Counter[Kind] = Counter()
+            for each in kept:
+                if each.state in WAITING:
+                    counts[each.type, each.error_type] += each.count
+            self._metrics.holds(kept)
+            self._waiting = [await self._alert(*each) for each in bounded(counts).items()]
+        except ArchiveAway:
+            pass  # the loop that archives says so
+        return self._waiting
+
+    async def _alert(self, kind: Kind, count: int) -> Alert:
+        type_, error_type = (None, None) if kind == (OTHER, OTHER) else kind
+        wanted = Wanted(type=type_, error_type=error_type, states=WAITING)
+        page = await self._archive.find(wanted, cursor=None, limit=1)
+        return dead_alert(kind, count, _trouble(page.rows[0]) if page.rows else _GONE)
 
     async def _wait(self, why: str, records: list[Record]) -> None:
         """Stay a member of the group, and look again after a while that doubles each time."""
@@ -125,6 +163,11 @@ class Archivist:
         else:
             events.dlq_consumer_waiting(f"Kafka: {trouble}")
         self._waits_for["Kafka"] = f"Kafka: {trouble}" if trouble else ""
+
+
+def _trouble(ticket: Archived) -> Trouble:
+    is_whole = ticket.missing is None
+    return Trouble(ticket.id, ticket.type, ticket.reason, ticket.error_type, ticket.error, is_whole)
 
 
 def _opened(record: Record) -> DeadTicket:

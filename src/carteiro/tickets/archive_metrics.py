@@ -1,9 +1,14 @@
 """The metrics of an archive of dead tickets."""
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, generate_latest
+from collections import Counter
+from collections.abc import Sequence
 
-from carteiro.telemetry.metrics.definitions import Metric
-from carteiro.tickets.metrics import ALERTS_DROPPED
+from prometheus_client import CollectorRegistry, Gauge, generate_latest
+from prometheus_client import Counter as Counting
+
+from carteiro.telemetry.metrics.definitions import OTHER, Metric
+from carteiro.tickets.archived import STATES, Kept
+from carteiro.tickets.metrics import ALERTMANAGER_UP
 
 ARCHIVED = Metric("carteiro_tickets_archived_total", "counter", "Dead tickets that were archived.")
 ARCHIVE_LAG = Metric(
@@ -17,7 +22,20 @@ OLDEST_UNARCHIVED = Metric(
     "gauge",
     "While MongoDB is away, the age of the oldest dead ticket in hand.",
 )
-OWN = (ARCHIVED, ARCHIVE_LAG, ARCHIVE_UP, OLDEST_UNARCHIVED)  # beside those of the whole lane
+IN_ARCHIVE = Metric(
+    "carteiro_tickets_in_archive",
+    "gauge",
+    "Tickets in the archive, as it was last looked at; dead and redriving ones wait for people.",
+    ("state", "task_type"),
+)
+OWN = (
+    ARCHIVED,
+    ARCHIVE_LAG,
+    ARCHIVE_UP,
+    OLDEST_UNARCHIVED,
+    IN_ARCHIVE,
+)  # beside those of the whole lane
+MOST_TYPES = 100  # beyond it, the rarest are "other"
 
 
 class ArchiveMetrics:
@@ -29,14 +47,37 @@ class ArchiveMetrics:
         self.lag = self._gauge(ARCHIVE_LAG)
         self.is_up = self._gauge(ARCHIVE_UP)
         self.oldest_unarchived = self._gauge(OLDEST_UNARCHIVED)
-        self.alerts_dropped = self._counter(ALERTS_DROPPED)
+        self._in_archive = Gauge(
+            IN_ARCHIVE.name, IN_ARCHIVE.told, IN_ARCHIVE.labels, registry=self.registry
+        )
+        self._alertmanager_up: Gauge | None = None
+
+    def holds(self, kept: Sequence[Kept]) -> None:
+        """So many are in the archive; each type is there with every state, so that an end is seen as 0."""
+        by_type: Counter[str] = Counter()
+        for each in kept:
+            by_type[each.type] += each.count
+        named = {type_ for type_, _ in by_type.most_common(MOST_TYPES) if type_}
+        counts: Counter[tuple[str, str]] = Counter()
+        for each in kept:
+            counts[each.state, each.type if each.type in named else OTHER] += each.count
+        self._in_archive.clear()
+        for type_ in {OTHER, *named}:
+            for state in STATES:
+                self._in_archive.labels(state, type_).set(counts[state, type_])
+
+    def alertmanager_is(self, up: bool) -> None:  # noqa: FBT001 - as `Alerts` tells it
+        """The Alertmanager took alerts, or did not."""
+        if self._alertmanager_up is None:
+            self._alertmanager_up = self._gauge(ALERTMANAGER_UP)
+        self._alertmanager_up.set(up)
 
     def page(self) -> bytes:
         """What Prometheus scrapes."""
         return generate_latest(self.registry)
 
-    def _counter(self, metric: Metric) -> Counter:
-        return Counter(metric.name, metric.told, registry=self.registry)
+    def _counter(self, metric: Metric) -> Counting:
+        return Counting(metric.name, metric.told, registry=self.registry)
 
     def _gauge(self, metric: Metric) -> Gauge:
         return Gauge(metric.name, metric.told, registry=self.registry)

@@ -15,15 +15,24 @@ import orjson
 
 from carteiro.errors import CarteiroError
 from carteiro.model import value
-from carteiro.tickets.dead_letter import METADATA, DeadTicket, Headers, Missing, carried
+from carteiro.tickets.dead_letter import METADATA, DeadTicket, Done, Headers, Missing, carried
 from carteiro.tickets.members import is_exact, with_members
 from carteiro.tickets.ticket import TaskType, TicketId
 
-State: TypeAlias = Literal["dead", "redriving", "redriven", "quarantined"]
+State: TypeAlias = Literal[
+    "dead",  # it waits for people
+    "acknowledged",  # somebody has seen it, and it needs no alert
+    "redriving",  # a run is sending it round again
+    "redriven",  # it is on its topic again
+    "done",  # and has succeeded there
+    "quarantined",  # it is not to be sent
+]
 GroupBy: TypeAlias = Literal["error_type", "task_type", "reason", "state"]
 Document: TypeAlias = dict[str, Any]
 
 STATES: tuple[State, ...] = get_args(State)
+WAITING: tuple[State, ...] = ("dead", "redriving")  # for people: a run may have been killed
+UNSETTLED: tuple[State, ...] = ("dead", "acknowledged", "redriving", "quarantined")
 OURS = "archive"
 RESERVED = frozenset({"_id", OURS, "processed_at", "dlq_metadata"})
 PAYLOAD_BYTES, PAYLOAD_SHA256 = "payload_bytes", "payload_sha256"  # of what is not kept here
@@ -52,6 +61,16 @@ class Wanted:
     states: tuple[State, ...] | None = None
     since: datetime | None = None
     before: datetime | None = None
+
+
+@value
+class Kept:
+    """How many there are of a state, a type and an error."""
+
+    state: State
+    type: TaskType
+    error_type: str
+    count: int
 
 
 @value
@@ -112,6 +131,13 @@ class Archived:
     def failures(self) -> int:
         """How often it was tried before it died, the last time."""
         return _whole(self.metadata.get("retry_count"))
+
+
+def ends_with(ticket: Archived, done: Done) -> bool:
+    """Whether this good end is that of the ticket as it stands: not of a round before it died for the last time."""
+    if ticket.state == "redriven":
+        return done.redrives >= ticket.redrives
+    return ticket.state in {*WAITING, "acknowledged"} and done.redrives > ticket.redrives
 
 
 # --- writing ----------------------------------------------------------------------------------
@@ -234,7 +260,7 @@ def restored(document: Mapping[str, Any]) -> Archived:
     return Archived(
         id=str(document.get("ticket_id") or ""),
         type=str(document.get("task_type") or ""),
-        state=_state(ours.get("state")),
+        state=state_of(ours.get("state")),
         reason=str(ours.get("reason") or ""),
         metadata=metadata if isinstance(metadata, Mapping) else {},
         processed_at=processed_at,
@@ -260,7 +286,8 @@ def _found_missing(ours: Mapping[str, Any]) -> Missing | None:
     return Missing(_whole(ours[PAYLOAD_BYTES]), str(ours.get(PAYLOAD_SHA256) or ""))
 
 
-def _state(found: object) -> State:
+def state_of(found: object) -> State:
+    """A state as it was written; what something else archived has none: it is dead."""
     return next((each for each in STATES if each == found), "dead")
 
 

@@ -6,13 +6,17 @@ from datetime import timedelta
 
 from carteiro.config import TicketSettings
 from carteiro.telemetry import log
-from carteiro.tickets.dead_letter import Death
+from carteiro.tickets import events
+from carteiro.tickets.dead_letter import SHORT_ERROR, Death
 from carteiro.tickets.lanes import Partition, Work
-from carteiro.tickets.ports import DeadLetterTopic, FailureCounter
+from carteiro.tickets.ports import DeadLetterTopic, FailureCounter, LastError
 from carteiro.tickets.publisher import PublishFailed
+from carteiro.tickets.scrubbing import scrubbed_start
+from carteiro.tickets.trouble import Trouble
 from carteiro.tickets.watch import Watch
 
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 30.0
+_TELLING_PAUSES_S = (0.5, 2.0)
 
 
 class Burying:
@@ -42,6 +46,14 @@ class Burying:
             task = asyncio.get_running_loop().create_task(self._bury(work, death))
             work.partition.burials[work] = task
 
+    def tell_done(self, work: Work) -> bool:
+        """Have the archive told that a republished ticket is done, and its key go on then; False: it never had it."""
+        if not (self._is_enabled and work.redrives):
+            return False
+        task = asyncio.get_running_loop().create_task(self._tell_done(work))
+        work.partition.burials[work] = task
+        return True
+
     def interrupt(self, partition: Partition) -> None:
         """Stop where they are: the partition is another's, who finds them dead, too."""
         for task in partition.burials.values():
@@ -57,7 +69,7 @@ class Burying:
         partition = work.partition
         try:
             if not self._is_enabled:
-                self._hold(work, death)
+                await self._hold(work, death)
                 return
             is_whole = await self._publish(death)
             if not partition.is_live:
@@ -69,10 +81,36 @@ class Burying:
         finally:
             del partition.burials[work]
 
-    def _hold(self, work: Work, death: Death) -> None:
+    async def _tell_done(self, work: Work) -> None:
+        """Before the commit: killed on the way, it runs again and tells it then. That is worth a few tries, no more."""
+        try:
+            for pause in (*_TELLING_PAUSES_S, 0.0):
+                try:
+                    await self._graves.publish_done(work.ticket, redrives=work.redrives)
+                    break
+                except PublishFailed as error:
+                    self._watch.publish_failed(error.error_type)
+                await asyncio.sleep(pause)
+            else:
+                events.dlq_done_not_told(work.ticket)
+            if work.partition.is_live:
+                self._ended(work)
+        finally:
+            del work.partition.burials[work]
+
+    async def _hold(self, work: Work, death: Death) -> None:
         """Its key stays where it is, until somebody decides; whoever has the partition next does not run it, either."""
+        ticket, error = death.ticket, scrubbed_start(death.error, SHORT_ERROR)
+        if work.line is not None:
+            last = LastError(
+                death.reason, death.error_type, error, death.failures, death.failed_at_ms
+            )
+            await self._counter.keep_error(ticket.id, last)
+            if not work.partition.is_live:
+                return
+        trouble = Trouble(ticket.id, ticket.type, death.reason, death.error_type, error)
+        work.partition.held.append(trouble)
         self._watch.held(death)
-        work.partition.held += 1
         if work.line is not None:
             used_up = max(work.failures, work.line.policy.max_attempts)
             work.partition.offsets.failed(work.ticket.record.offset, used_up)

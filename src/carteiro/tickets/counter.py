@@ -11,12 +11,14 @@ import re
 from asyncio import CancelledError, Future, Task
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from dataclasses import asdict, replace
 from datetime import timedelta
 from importlib.resources import files
 from itertools import islice
 from typing import Any, Literal, TypeVar
 
 import hiredis
+import orjson
 from redis.asyncio import Redis
 from redis.asyncio.client import Pipeline
 from redis.exceptions import RedisError
@@ -24,14 +26,14 @@ from redis.exceptions import RedisError
 from carteiro.model import value
 from carteiro.stores.redis.server import client_of, close, shown
 from carteiro.tickets import events
-from carteiro.tickets.ports import CountsAway, Standing
+from carteiro.tickets.ports import CountsAway, LastError, Standing
 from carteiro.tickets.ticket import TicketId
 
 TIME_TO_LIVE_S = 604_800  # 7 days, as long as the topic keeps a ticket
 PATIENCE = timedelta(milliseconds=200)
 MOST_OWED = 100_000  # tickets; beyond it the oldest debts are forgotten
 
-_COUNT, _ENDED = "ticket:retry_count:", "ticket:dlq_done:"
+_COUNT, _ENDED, _ERROR = "ticket:retry_count:", "ticket:dlq_done:", "ticket:held_error:"
 _SCRIPT = (files("carteiro.tickets") / "count_failure.lua").read_text(encoding="utf-8")
 _CONNECTIONS = 10
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 2.0
@@ -50,6 +52,7 @@ class _Debt:
     failures: int
     fresh: bool
     ended_at: str = ""
+    error: LastError | None = None
 
 
 NOTHING = Standing(0, "")
@@ -100,7 +103,7 @@ class RetryCounter:
         count = await self._asked(lambda _: self._counted(id, more=1, at_least=at_least))
         if count is None:
             debt = self._owed.get(id, _NO_DEBT)
-            self._owe(id, _Debt(max(debt.failures, at_least), debt.fresh, debt.ended_at))
+            self._owe(id, replace(debt, failures=max(debt.failures, at_least)))
             return at_least
         return int(count)
 
@@ -110,11 +113,25 @@ class RetryCounter:
         if await self._asked(lambda redis: _written(redis, [(id, debt)])) is None:
             self._owe(id, debt)
 
+    async def keep_error(self, id: TicketId, error: LastError) -> None:
+        """Remember what it died of."""
+        debt = _Debt(0, fresh=False, error=error)
+        if await self._asked(lambda redis: _written(redis, [(id, debt)])) is None:
+            self._owe(id, replace(self._owed.get(id, _NO_DEBT), error=error))
+
+    async def kept_errors(self, ids: Sequence[TicketId]) -> list[LastError | None]:
+        """What each died of, in one question to Redis for all of them."""
+        keys = [_ERROR + id for id in ids]
+        held = await self._asked(lambda redis: _texts(redis, keys))
+        if held is None:
+            return [self._owed.get(id, _NO_DEBT).error for id in ids]
+        return [_read_error(each) for each in held]
+
     async def forget(self, ids: Sequence[TicketId]) -> None:
         """Forget all that is known of these, for sure: unlike all others it waits, and raises `CountsAway`."""
         if self._client is None or not ids:
             return
-        keys = [kind + id for id in ids for kind in (_COUNT, _ENDED)]
+        keys = [kind + id for id in ids for kind in (_COUNT, _ENDED, _ERROR)]
         try:
             await self._in_time(self._client.delete(*keys), _PAYING_PATIENCE_S)
         except (RedisError, OSError) as error:
@@ -257,7 +274,9 @@ def _write(pipeline: Pipeline, id: TicketId, debt: _Debt) -> None:
     elif debt.failures:
         pipeline.eval(_SCRIPT, 1, count, 0, debt.failures, TIME_TO_LIVE_S)
     elif debt.fresh:
-        pipeline.delete(count)
+        pipeline.delete(count, _ERROR + id)
+    if debt.error is not None:
+        pipeline.set(_ERROR + id, orjson.dumps(asdict(debt.error)), ex=TIME_TO_LIVE_S)
     if debt.ended_at:
         pipeline.set(_ENDED + id, debt.ended_at, ex=TIME_TO_LIVE_S)
 
@@ -266,6 +285,14 @@ def _heard(asking: Future[Any]) -> None:
     """Whoever asked has gone: nobody else looks at how it ended."""
     if not asking.cancelled():
         asking.exception()
+
+
+def _read_error(said: str | None) -> LastError | None:
+    """What was kept; None for what others put there."""
+    try:
+        return LastError(**orjson.loads(said or ""))
+    except (orjson.JSONDecodeError, TypeError):
+        return None
 
 
 def _whole(count: str | None) -> int:

@@ -45,6 +45,7 @@ REDRIVES = "carteiro_redrives"
 REASON = "carteiro_reason"
 TICKET_ID = "carteiro_ticket_id"
 TASK_TYPE = "carteiro_task_type"
+DONE = "carteiro_done"  # of what is no death, but the good end of one that was republished
 _OURS = ("dlq_", "carteiro_", "__dlq.errors.", "kafka_dlt-")
 
 _BATCH_BYTES, _HEADER_BYTES = 128, 10  # what a batch and a header cost beyond their texts, at most
@@ -208,7 +209,7 @@ def _headers(death: Death, error: str, group: str) -> Headers:
         (REASON, death.reason.encode()),
         (TICKET_ID, ticket.id.encode()),
         (TASK_TYPE, ticket.type.encode()),
-        (REDRIVES, str(_redrives(dict(record.headers))).encode()),
+        (REDRIVES, str(redrives_of(record.headers)).encode()),
         ("__dlq.errors.topic", record.topic.encode()),
         ("__dlq.errors.partition", str(record.partition).encode()),
         ("__dlq.errors.offset", str(record.offset).encode()),
@@ -235,7 +236,34 @@ def _name(text: str) -> str:
     return cut(" ".join(scrub(text[:_LONGEST_NAME]).split()), _LONGEST_NAME) or "Error"
 
 
+def done_envelope(ticket: Ticket | Unreadable, *, redrives: int) -> Envelope:
+    """What tells the archive that a republished ticket is done; whoever else reads the topic knows it by its header."""
+    named = {"ticket_id": ticket.id, "task_type": ticket.type, "status": "DONE"}
+    headers: Headers = (
+        (DONE, b"1"),
+        (TICKET_ID, ticket.id.encode()),
+        (TASK_TYPE, ticket.type.encode()),
+        (REDRIVES, str(redrives).encode()),
+    )
+    return Envelope(ticket.id.encode(), orjson.dumps(named), headers)
+
+
 # --- reading ----------------------------------------------------------------------------------
+
+
+@value
+class Done:
+    """A ticket that was republished for so many a time is done."""
+
+    id: TicketId
+    redrives: int
+
+
+def done_of(record: Record) -> Done | None:
+    """What a record says of a good end; None: it is a dead letter."""
+    headers = dict(record.headers)
+    id = _text(headers.get(TICKET_ID))
+    return Done(id, redrives_of(record.headers)) if DONE in headers and is_fit(id) else None
 
 
 class _Contents(NamedTuple):
@@ -263,7 +291,7 @@ def opened(record: Record) -> DeadTicket:
         reason=_reason(headers, metadata, is_bytes=fields is None and missing is None),
         dlq_id=dlq_id_of(source),
         source=source,
-        redrives=_redrives(headers),
+        redrives=redrives_of(record.headers),
         missing=missing,
         record=record,
     )
@@ -328,8 +356,9 @@ def _reason(
     return "undecodable" if is_bytes else UNKNOWN_REASON
 
 
-def _redrives(headers: Mapping[str, bytes | None]) -> int:
-    said = _text(headers.get(REDRIVES))
+def redrives_of(headers: Headers) -> int:
+    """How often a ticket was republished, as its record says."""
+    said = _text(dict(headers).get(REDRIVES))
     return int(said) if _NUMBER.fullmatch(said) and int(said) <= _MOST else 0
 
 

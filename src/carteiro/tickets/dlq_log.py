@@ -14,7 +14,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from carteiro.config import TicketSettings
 from carteiro.tickets.kafka_client import client_options
-from carteiro.tickets.kafka_log import record_of
+from carteiro.tickets.kafka_log import SESSION_MS, record_of
 from carteiro.tickets.ports import Part
 from carteiro.tickets.ticket import Record
 
@@ -48,7 +48,8 @@ class DeadLetterLog:
         self._uncommitted: dict[Part, int] = {}
         self._is_resting = False
         self._thread = ThreadPoolExecutor(1, "dead-letter-log")
-        options = client_options(settings) | _OPTIONS | {"group.id": self.group}
+        session = {"session.timeout.ms": str(SESSION_MS)}
+        options = session | client_options(settings) | _OPTIONS | {"group.id": self.group}
         heard = {"error_cb": self._hear, "on_commit": self._committed}
         self._consumer = Consumer({**options, **heard})
 

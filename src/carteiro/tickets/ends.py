@@ -3,12 +3,15 @@
 Pure: the time comes from the caller.
 """
 
+from errno import errorcode
+
 from carteiro.errors import CarteiroError, DeliveryFailed
 from carteiro.model import Deferred, Outcome, Rejected
 from carteiro.policy import classify
 from carteiro.tickets.dead_letter import Death
 from carteiro.tickets.handlers import Permanent
 from carteiro.tickets.lanes import Work
+from carteiro.tickets.ports import LastError
 from carteiro.tickets.ticket import Reason, Unreadable
 
 
@@ -16,21 +19,38 @@ class OutOfTime(CarteiroError, TimeoutError):
     """A handler took longer than its type may."""
 
 
-# What a program raises over what it was given: it says nothing of servers that others need, too.
-_OF_THE_TICKET = (
-    ArithmeticError,
-    AssertionError,
-    AttributeError,
-    LookupError,
-    NameError,
-    TypeError,
-    ValueError,
+_STATUSES = range(100, 600)
+_SEVERAL = (
+    "Multiple exceptions: "  # how asyncio begins when no address of a host takes a connection
 )
 
 
-def may_be_an_outage(error: BaseException) -> bool:
-    """Whether the error may well be that of a server that all tickets of its type need."""
-    return isinstance(outcome_of(error), Deferred) and not isinstance(error, _OF_THE_TICKET)
+def names_of(error: BaseException) -> frozenset[str]:
+    """What an error is called, as settings may name it: its classes, its code, its errno, the status of an answer.
+
+    None if it is for good: then it says nothing of others.
+    """
+    if not isinstance(outcome_of(error), Deferred):
+        return frozenset()
+    names = {each.__name__ for each in type(error).__mro__} | {error_type(error)}
+    if (status := _status_of(error)) is not None:
+        names.add(f"HTTP_{status}")
+    if isinstance(error, OSError):
+        names.add(errorcode.get(error.errno or 0, ""))
+        if error.errno is None and classify.message_of(error).startswith(_SEVERAL):
+            names.add("ConnectionError")
+    return frozenset(names)
+
+
+def _status_of(error: BaseException) -> int | None:
+    """The status that clients of HTTP keep in their errors, each at another place."""
+    places = (
+        (getattr(error, "response", None), "status_code"),
+        (error, "status"),
+        (error, "code"),
+    )
+    found = (getattr(where, name, None) for where, name in places)
+    return next((each for each in found if isinstance(each, int) and each in _STATUSES), None)
 
 
 def outcome_of(error: BaseException) -> Outcome:
@@ -69,3 +89,10 @@ def death_at_once(work: Work, *, now_ms: int) -> Death | None:
         why = f"it has failed {work.failures} times; the last error was lost with the worker that saw it"
         return Death(ticket, "max_retries_exceeded", "Lost", why, work.failures, now_ms)
     return None
+
+
+def death_known(work: Work, last: LastError) -> Death:
+    """The end of what was held, as its last owner saw it."""
+    return Death(
+        work.ticket, last.reason, last.error_type, last.error, last.failures, last.failed_at_ms
+    )

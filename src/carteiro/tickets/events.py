@@ -41,6 +41,14 @@ def dlq_publish_failed(death: Death, why: str, *, topic: str, error_type: str) -
     event(Level.ERROR, said, "dlq_publish_failed", fields)
 
 
+def dlq_done_not_told(ticket: Ticket | Unreadable) -> None:
+    """Tell that the archive will not know of the good end of a ticket."""
+    said = (
+        "Republished ticket is done, and the archive could not be told: there it stays as redriven"
+    )
+    event(Level.WARN, said, "dlq_done_not_told", _named(ticket))
+
+
 def dlq_consumer_started(*, topic: str, group: str) -> None:
     """Tell that dead letters are read."""
     fields = {"dlqTopic": topic, "group": group}
@@ -69,9 +77,9 @@ def dlq_consumer_going_on(waited_for: str) -> None:
     event(Level.INFO, "Dead letters are archived again", "dlq_consumer_going_on", fields)
 
 
-def dlq_archived(records: int, *, new: int) -> None:
-    """Tell how many dead letters are in the archive now, and how many of them were not before."""
-    fields = {"records": records, "new": new}
+def dlq_archived(records: int, *, new: int, done: int = 0) -> None:
+    """Tell how many dead letters are in the archive now, how many of them were not before, and how many are done."""
+    fields = {"records": records, "new": new, "done": done}
     event(Level.INFO, "Dead letters archived", "dlq_archived", fields)
 
 
@@ -195,25 +203,25 @@ def ticket_held(death: Death) -> None:
     event(Level.ERROR, said, "ticket_held", _of(death))
 
 
-def ticket_not_charged(ticket: Ticket | Unreadable, *, type: str, why: str) -> None:
-    """Tell that a ticket failed in an outage."""
-    said = "Ticket failed with the others of its type: it is tried again when the type goes on, and not charged"
-    fields = _named(ticket) | {"errorType": _shown(type), "errorReason": _shown(why)}
-    event(Level.WARN, said, "ticket_not_charged", fields)
-
-
-def ticket_outage_began(type: TaskType, *, error_type: str, why: str) -> None:
+def ticket_pause_began(type: TaskType, *, error_type: str, why: str) -> None:
     """Tell that what a type needs seems to be away."""
-    said = "Most tickets of a type fail: it pauses, no attempt is charged, and one is tried now and then"
+    said = "Most tickets of a type cannot reach what they need: it pauses, and one is tried now and then"
     fields = {"taskType": type, "errorType": _shown(error_type), "errorReason": _shown(why)}
-    event(Level.ERROR, said, "ticket_outage_began", fields)
+    event(Level.ERROR, said, "ticket_pause_began", fields)
 
 
-def ticket_outage_ended(type: TaskType) -> None:
+def ticket_pause_ended(type: TaskType) -> None:
     """Tell that a type goes on."""
-    event(
-        Level.INFO, "Tickets of the type succeed again", "ticket_outage_ended", {"taskType": type}
+    event(Level.INFO, "Tickets of the type succeed again", "ticket_pause_ended", {"taskType": type})
+
+
+def ticket_pause_given_up(type: TaskType) -> None:
+    """Tell that a type goes on though none of its tickets has succeeded."""
+    said = (
+        "Pause of a type was as long as tickets.pause_at_most_ms allows: its tickets are started again, "
+        "and those that keep failing become dead letters"
     )
+    event(Level.ERROR, said, "ticket_pause_given_up", {"taskType": type})
 
 
 def partitions_assigned(parts: Sequence[tuple[str, int]]) -> None:

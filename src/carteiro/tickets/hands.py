@@ -158,6 +158,7 @@ class Hands:
                 error is None
                 and line.health.is_perfect
                 and not work.failures
+                and not work.redrives
                 and work.partition.is_live
             ):
                 line.done_at_once += 1

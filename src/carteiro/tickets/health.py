@@ -1,40 +1,64 @@
-"""Whether tickets of a type fail for a reason of their own, or because what they all need is away.
+"""Whether tickets of a type cannot reach what they need, one like the other: then more had better not be started.
 
 Pure: seconds of a monotonic clock and ``chance`` in [0, 1) come from the caller.
 """
 
 from collections import deque
 
+from carteiro.config import TicketSettings
+from carteiro.model import value
 from carteiro.policy.breaker import Breaker, Round
 from carteiro.tickets.ticket import TicketId
 
 REMEMBERED = 50  # the last outcomes that are looked at
-MEMORY_S = 60.0
-FEWEST_FAILED = 10  # different tickets; fewer may well be ill themselves
-SHARE = 0.5
+
+
+@value
+class Terms:
+    """When a type pauses: errors of these names, of so many different tickets, in so large a share, within so long."""
+
+    errors: frozenset[str]
+    tickets: int
+    share: float
+    within_s: float
+    at_most_s: float  # so long it lasts
+
+
+def terms_of(settings: TicketSettings) -> Terms | None:
+    """What the settings say; None: nothing pauses."""
+    if not settings.pause:
+        return None
+    return Terms(
+        errors=frozenset(settings.pause_errors.split()),
+        tickets=settings.pause_tickets,
+        share=settings.pause_share,
+        within_s=settings.pause_within.total_seconds(),
+        at_most_s=settings.pause_at_most.total_seconds(),
+    )
 
 
 class Health:
     """What one worker knows of one type of tickets.
 
-    An outage is when at least `SHARE` of the last outcomes are failures, of at least `FEWEST_FAILED`
-    different tickets. Then no ticket of the type is started for a while, and after that one at a time,
-    until one succeeds. What fails meanwhile says nothing of the ticket, and is not held against it.
-    While ``is_perfect`` nothing has to be said of successes.
+    It pauses when enough of its tickets could not reach something. Then none is started for a while, and after
+    that one at a time, until one succeeds or the pause has lasted too long: after that it does not pause
+    again before a ticket has succeeded. While ``is_perfect`` nothing has to be said of successes.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, terms: Terms | None) -> None:
+        self._terms = terms
         self._breaker = Breaker()
         self._last: deque[tuple[float, TicketId | None]] = deque(
             maxlen=REMEMBERED
         )  # None: a success
+        self._has_given_up = False
         self.is_perfect = (
             True  # no failure is remembered; a plain attribute, since it is asked for each ticket
         )
 
     @property
     def is_out(self) -> bool:
-        """Whether there is an outage."""
+        """Whether it is paused."""
         return self._breaker.is_open
 
     def wait(self, now: float) -> float:
@@ -46,31 +70,40 @@ class Health:
         return self._breaker.begin(now)
 
     def unused(self, now: float) -> None:
-        """A ticket that was started came to no end here: it was taken away."""
+        """A ticket that was started says nothing: it was taken away, or failed for a reason of its own."""
         self._breaker.unused(now)
 
     def succeeded(self, began: Round, now: float) -> bool:
-        """The ticket is done; return whether that ended an outage."""
+        """The ticket is done; return whether that ended a pause."""
         self._last.append((now, None))
         ends = self._breaker.succeeded(began)
         if ends:
             self._last.clear()
+        self._has_given_up = False
         self.is_perfect = not self.is_out and all(id is None for _, id in self._last)
         return ends
 
     def failed(self, began: Round, now: float, chance: float, *, id: TicketId) -> bool:
-        """The ticket failed; return whether that began an outage."""
+        """The ticket could not reach something; return whether that began a pause."""
+        if self._terms is None:
+            return False
         self.is_perfect = False
         if self.is_out:
             self._breaker.failed(began, now, chance)
             return False
         self._last.append((now, id))
-        if not self._is_outage(now):
+        if self._has_given_up or not self._is_outage(self._terms, now):
             return False
         self._breaker.open(now, chance)
         return True
 
-    def _is_outage(self, now: float) -> bool:
-        recent = [id for moment, id in self._last if now - moment < MEMORY_S]
+    def give_up(self) -> None:
+        """The pause has lasted too long: go on, whatever comes of it."""
+        self._breaker = Breaker()
+        self._last.clear()
+        self._has_given_up = True
+
+    def _is_outage(self, terms: Terms, now: float) -> bool:
+        recent = [id for moment, id in self._last if now - moment < terms.within_s]
         failed = [id for id in recent if id is not None]
-        return len(set(failed)) >= FEWEST_FAILED and len(failed) >= SHARE * len(recent)
+        return len(set(failed)) >= terms.tickets and len(failed) >= terms.share * len(recent)

@@ -176,7 +176,7 @@ def _made_or_compared(admin: AdminClient, topic: str) -> tuple[str, ...]:
             events.dlq_topic_created(topic, partitions=PARTITIONS, replicas=replicas)
             return ()
         cluster = admin.list_topics(timeout=_PATIENCE_S)
-    return tuple(_differences(admin, topic, cluster))
+    return tuple(differences(admin, topic, cluster))
 
 
 def _is_made(admin: AdminClient, topic: str, replicas: int) -> bool:
@@ -192,21 +192,27 @@ def _is_made(admin: AdminClient, topic: str, replicas: int) -> bool:
     return True
 
 
-def _differences(admin: AdminClient, topic: str, cluster: Any) -> Iterator[str]:  # noqa: ANN401 - the library has no type for it
+def differences(admin: AdminClient, topic: str, cluster: Any) -> Iterator[str]:  # noqa: ANN401 - the library has no type for it
+    """In what a topic of dead letters is not as we would have made it."""
     partitions = cluster.topics[topic].partitions
     if len(partitions) != PARTITIONS:
         yield f"it has {len(partitions)} partitions, not {PARTITIONS}"
     replicas = min((len(each.replicas) for each in partitions.values()), default=0)
     if replicas < min(REPLICAS, len(cluster.brokers)):
         yield f"it has {replicas} replicas, not {min(REPLICAS, len(cluster.brokers))}"
+    found = topic_settings(admin, topic)
+    for name, wanted in TOPIC_SETTINGS.items():
+        if found[name] != wanted:
+            yield f"{name} is {found[name]}, not {wanted}"
+
+
+def topic_settings(admin: AdminClient, topic: str) -> dict[str, str]:
+    """What a topic is set to, itself or by its cluster."""
     asked = admin.describe_configs(
         [ConfigResource(ResourceType.TOPIC, topic)], request_timeout=_PATIENCE_S
     )
     [described] = asked.values()
-    found = described.result()
-    for name, wanted in TOPIC_SETTINGS.items():
-        if found[name].value != wanted:
-            yield f"{name} is {found[name].value}, not {wanted}"
+    return {name: each.value for name, each in described.result().items()}
 
 
 def _code(error: KafkaException) -> int:

@@ -35,6 +35,7 @@ _DRY_S = (
     1.0  # how long a member may ask for nothing; it hears of changes in its group only when it asks
 )
 
+SESSION_MS = 10_000  # heartbeats have a thread of their own; what a killed member had waits so long
 _OPTIONS = {
     "enable.auto.commit": False,
     "enable.auto.offset.store": False,
@@ -42,7 +43,7 @@ _OPTIONS = {
     "partition.assignment.strategy": "cooperative-sticky",
     "queued.max.messages.kbytes": 16384,
     "fetch.wait.max.ms": 100,
-    "session.timeout.ms": 10_000,  # heartbeats have a thread of their own; a killed worker's tickets wait so long
+    "session.timeout.ms": SESSION_MS,
     "fetch.error.backoff.ms": 100,
 }
 

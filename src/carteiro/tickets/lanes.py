@@ -10,24 +10,28 @@ from datetime import timedelta
 
 from carteiro.policy.breaker import Round
 from carteiro.policy.retry import RetryPolicy
-from carteiro.tickets.dead_letter import Death
+from carteiro.tickets.dead_letter import Death, redrives_of
 from carteiro.tickets.handlers import Function, Handler
-from carteiro.tickets.health import Health
+from carteiro.tickets.health import Health, Terms
 from carteiro.tickets.offsets import Offsets
 from carteiro.tickets.ports import Part
 from carteiro.tickets.ticket import TaskType, Ticket, Unreadable
+from carteiro.tickets.trouble import Trouble
 
 
 class Line:
     """The tickets of one type that could start now, and how they are worked on."""
 
-    def __init__(self, handler: Handler, *, time_limit: timedelta, policy: RetryPolicy) -> None:
+    def __init__(
+        self, handler: Handler, *, time_limit: timedelta, policy: RetryPolicy, terms: Terms | None
+    ) -> None:
         self.type: TaskType = handler.type
         self.function: Function = handler.function
         self.policy = handler.policy or policy
         self.time_limit = (handler.time_limit or time_limit).total_seconds()
         self.limit = handler.concurrency
-        self.health = Health()
+        self.health = Health(terms)
+        self.end_of_pause: asyncio.TimerHandle | None = None
         self.ready: deque[Work] = deque()
         self.running = 0
         self.done_at_once = (
@@ -35,7 +39,7 @@ class Line:
         )
 
     def pop(self) -> "Work":
-        """The next one; in an outage one that never failed, if there is one: another says less when it fails again."""
+        """The next one; in a pause one that never failed, if there is one: others would only use up their attempts."""
         if self.health.is_perfect or not self.health.is_out:
             return self.ready.popleft()
         place = next((at for at, work in enumerate(self.ready) if not work.failures), 0)
@@ -64,7 +68,7 @@ class Partition:
         ] = {}  # a key that is here has a ticket before the others
         self.waiting: set[Work] = set()  # for another try
         self.burials: dict[Work, asyncio.Task[None]] = {}
-        self.held = 0  # dead, and nowhere to go
+        self.held: list[Trouble] = []  # dead, and nowhere to go
         self.is_live = True  # ours
         self.is_open = True  # new work may be started
         self.is_paused = False
@@ -92,7 +96,7 @@ class Partition:
     @property
     def held_keys(self) -> int:
         """How many keys wait for something else than their turn."""
-        return len(self.waiting) + len(self.burials) + self.held
+        return len(self.waiting) + len(self.burials) + len(self.held)
 
 
 class Work:
@@ -105,6 +109,7 @@ class Work:
         "key",
         "line",
         "partition",
+        "redrives",
         "size",
         "ticket",
         "timer",
@@ -119,8 +124,10 @@ class Work:
         self.line = line
         self.key = record.key or ticket.id.encode()
         self.size = len(record.body or b"") + len(self.key)
+        self.redrives = 0  # how often it was republished: the archive waits to hear of its end
         if record.headers:
             self.size += sum(len(name) + len(said or b"") for name, said in record.headers)
+            self.redrives = redrives_of(record.headers)
         self.failures = failures
         self.death: Death | None = None
         self.began: Round = 0

@@ -59,13 +59,13 @@ REDIS_UP = Metric(
 PAUSED = Metric(
     "carteiro_tickets_paused",
     "gauge",
-    "1 while a type is paused because too many of its tickets fail.",
+    "1 while a type is paused because too many of its tickets cannot reach something.",
     ("task_type",),
 )
-ALERTS_DROPPED = Metric(
-    "carteiro_tickets_alerts_dropped_total",
-    "counter",
-    "Dead tickets that the Alertmanager was never told of, because it did not answer.",
+ALERTMANAGER_UP = Metric(
+    "carteiro_tickets_alertmanager_up",
+    "gauge",
+    "1 if the Alertmanager took the last alerts, 0 if it did not; not there before the first.",
 )
 ALL = (
     DLQ_MESSAGES,
@@ -77,7 +77,7 @@ ALL = (
     HELD_KEYS,
     REDIS_UP,
     PAUSED,
-    ALERTS_DROPPED,
+    ALERTMANAGER_UP,
 )
 
 # Those that are there from the start: the first failure is an increase only of what was 0 before.
@@ -103,9 +103,13 @@ class TicketMetrics(Collector):
         self._done, self._at_once, self._failed, self._paused = (
             Counter(dict.fromkeys(labels, 0)) for _ in range(4)
         )
-        self._alerts_dropped = 0
         self._retry_count = Histogram(RETRY_COUNT.buckets)
-        self._gauges: dict[Metric, float | None] = {LAG: 0, HELD_KEYS: 0, REDIS_UP: None}
+        self._gauges: dict[Metric, float | None] = {
+            LAG: 0,
+            HELD_KEYS: 0,
+            REDIS_UP: None,
+            ALERTMANAGER_UP: None,
+        }
         self.registry = CollectorRegistry()
         self.registry.register(self)
 
@@ -141,15 +145,15 @@ class TicketMetrics(Collector):
         """A dead letter could not be put into its topic."""
         self._publish_errors[self._errors.label(error_type)] += 1
 
-    def alerts_dropped(self, many: float) -> None:
-        """So many alerts never reached the Alertmanager."""
-        self._alerts_dropped += int(many)
-
     # --- how things stand ---
 
     def redis_is(self, up: bool) -> None:  # noqa: FBT001 - as `RetryCounter` tells it
         """Redis came or went."""
         self._gauges[REDIS_UP] = up
+
+    def alertmanager_is(self, up: bool) -> None:  # noqa: FBT001 - as `Alerts` tells it
+        """The Alertmanager took alerts, or did not."""
+        self._gauges[ALERTMANAGER_UP] = up
 
     def lags(self, records: int) -> None:
         """So many records are not committed yet."""
@@ -171,7 +175,6 @@ class TicketMetrics(Collector):
         yield _counted(DLQ_PUBLISH_ERRORS, _by_one(self._publish_errors))
         yield _counted(DONE, _by_one(self._done))
         yield _counted(FAILED, _by_one(self._failed))
-        yield _counted(ALERTS_DROPPED, {(): self._alerts_dropped})
         yield _histogram(RETRY_COUNT, self._retry_count)
         yield _gauge(PAUSED, _by_one(self._paused))
         for metric, number in self._gauges.items():

@@ -37,15 +37,18 @@ from carteiro.tickets.archived import (
     ArchiveUnfit,
     Document,
     GroupBy,
+    Kept,
     State,
     Step,
     Wanted,
     bare,
     documents,
+    ends_with,
     is_noted,
     restored,
+    state_of,
 )
-from carteiro.tickets.dead_letter import OVERSIZED, DeadTicket
+from carteiro.tickets.dead_letter import OVERSIZED, DeadTicket, Done
 from carteiro.tickets.ticket import TicketId
 
 LARGEST_DOCUMENT = 16 * 1024 * 1024 - 16 * 1024  # what the server adds must fit, too
@@ -75,6 +78,7 @@ _PATHS: dict[GroupBy, str] = {
     "reason": f"{OURS}.reason",
     "state": f"{OURS}.state",
 }
+_KEPT = {name: _PATHS[name] for name in ("state", "task_type", "error_type")}
 # What has to be known of a document to write it anew: never the payload.
 _TO_NOTE = ("version", "state", "first_seen_at", "deaths", "occurrences", "history")
 _IN_LISTS = ("version", "state", "reason", "source", "redrives", "deaths", "published_at", "kept")
@@ -120,6 +124,7 @@ class MongoArchive:
             await self._tickets.create_index(
                 [("processed_at", DESCENDING), ("ticket_id", DESCENDING)]
             )
+            await self._tickets.create_index([(path, ASCENDING) for path in _KEPT.values()])
 
     async def _have_unique_index(self) -> None:
         try:
@@ -205,6 +210,18 @@ class MongoArchive:
                     is_done = False
         return is_done
 
+    async def finish(self, dones: Sequence[Done], by: str, *, now: datetime) -> int:
+        """Mark those as done that were republished, and are; what is unknown, or died since, is left alone."""
+        latest = {each.id: each for each in sorted(dones, key=lambda done: done.redrives)}
+        step, marked = Step("done", by, "", now), 0
+        for _ in range(_ROUNDS):
+            page = await self.find(Wanted(ids=tuple(latest)), cursor=None, limit=len(latest))
+            fit = [each for each in page.rows if ends_with(each, latest[each.id])]
+            marked += len(await self.mark(fit, "done", step))
+            if not fit:
+                break
+        return marked
+
     # --- what is there ------------------------------------------------------------------------
 
     async def find(
@@ -236,15 +253,23 @@ class MongoArchive:
         Counted here: not every server that speaks the protocol can say the oldest of a group.
         """
         groups: dict[str, DeadGroup] = {}
-        shown = [_PATHS[by], "processed_at"]
+        shown = [_PATHS[by], "processed_at", f"{OURS}.{PAYLOAD_BYTES}"]
         async with self._asked():
             async for each in self._tickets.find(_query(wanted), shown):
-                key, at = _at(each, _PATHS[by]), restored(each).processed_at
+                key, at = _key(each, by), restored(each).processed_at
                 group = groups.get(key) or DeadGroup(key, 0, at, at)
                 groups[key] = DeadGroup(
                     key, group.count + 1, min(group.oldest, at), max(group.newest, at)
                 )
         return sorted(groups.values(), key=lambda group: (-group.count, group.key))
+
+    async def census(self) -> list[Kept]:
+        """How many there are, by state, type and error."""
+        by = {name: f"${path}" for name, path in _KEPT.items()}
+        counting = [{"$group": {"_id": by, "count": {"$sum": 1}}}]
+        async with self._asked():
+            found = await (await self._tickets.aggregate(counting)).to_list()
+        return [_kept(each["_id"], each["count"]) for each in found]
 
     # --- what people do -----------------------------------------------------------------------
 
@@ -416,6 +441,11 @@ def _of_reason(reason: str) -> list[Document]:
     return [said, {f"{OURS}.{PAYLOAD_BYTES}": {"$exists": True}}] if reason == OVERSIZED else [said]
 
 
+def _kept(of: Mapping[str, Any], count: int) -> Kept:
+    type_, error_type = (str(of.get(name) or "") for name in ("task_type", "error_type"))
+    return Kept(state_of(of.get("state")), type_, error_type, count)
+
+
 def _ours(names: Sequence[str]) -> list[str]:
     return [f"{OURS}.{name}" for name in names]
 
@@ -424,6 +454,13 @@ _SHOWN_IN_LISTS = [
     *("ticket_id", "task_type", "dlq_metadata", "processed_at"),
     *_ours((*_IN_LISTS, PAYLOAD_BYTES, *_OF_A_RUN)),
 ]
+
+
+def _key(document: Mapping[str, Any], by: GroupBy) -> str:
+    """What it is counted as; whatever it died of, as the metric has it, what is too large is oversized."""
+    if by == "reason" and PAYLOAD_BYTES in document.get(OURS, {}):
+        return OVERSIZED
+    return state_of(_at(document, _PATHS[by])) if by == "state" else _at(document, _PATHS[by])
 
 
 def _at(document: Mapping[str, Any], path: str) -> str:

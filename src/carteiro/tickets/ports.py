@@ -7,7 +7,7 @@ from carteiro.errors import CarteiroError
 from carteiro.model import value
 from carteiro.tickets.dead_letter import Death
 from carteiro.tickets.notes import Noted
-from carteiro.tickets.ticket import Record, TicketId
+from carteiro.tickets.ticket import Reason, Record, Ticket, TicketId, Unreadable
 
 Part: TypeAlias = tuple[str, int]  # topic and number of a partition
 
@@ -93,6 +93,17 @@ class Standing:
     ended_at: str
 
 
+@value
+class LastError:
+    """What a ticket died of that is held for people; ``error`` is scrubbed already."""
+
+    reason: Reason
+    error_type: str
+    error: str
+    failures: int
+    failed_at_ms: int
+
+
 class CountsAway(CarteiroError):
     """Redis cannot be reached, and this time its answer is needed; says what to do."""
 
@@ -118,6 +129,14 @@ class FailureCounter(Protocol):
         """
         ...
 
+    async def keep_error(self, id: TicketId, error: LastError) -> None:
+        """It is held: remember what it died of, until it has ended."""
+        ...
+
+    async def kept_errors(self, ids: Sequence[TicketId]) -> list[LastError | None]:
+        """What each died of, as far as that is known."""
+        ...
+
 
 class DeadLetterTopic(Protocol):
     """Keeps dead letters."""
@@ -127,4 +146,8 @@ class DeadLetterTopic(Protocol):
 
         Raises `PublishFailed` when it is not known to be safe, or cannot be.
         """
+        ...
+
+    async def publish_done(self, ticket: Ticket | Unreadable, *, redrives: int) -> None:
+        """Tell the archive that a ticket which it had is done; returns when that is safe, or raises as `publish`."""
         ...

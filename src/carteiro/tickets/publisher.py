@@ -19,9 +19,10 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 from carteiro.config import TicketSettings
 from carteiro.errors import CarteiroError
 from carteiro.tickets import events
-from carteiro.tickets.dead_letter import LIMIT, Death, Envelope, forms, size
+from carteiro.tickets.dead_letter import LIMIT, Death, Envelope, done_envelope, forms, size
 from carteiro.tickets.kafka_client import client_options, refusal
 from carteiro.tickets.scrubbing import scrub
+from carteiro.tickets.ticket import Ticket, Unreadable
 
 TIMED_OUT, TOO_LARGE = "TimeoutError", "MSG_SIZE_TOO_LARGE"  # types of errors
 
@@ -96,6 +97,13 @@ class Publisher:
         is_whole = written.is_whole
         events.dlq_published(death, topic=self._topic, size_bytes=size(written), is_whole=is_whole)
         return is_whole
+
+    async def publish_done(self, ticket: Ticket | Unreadable, *, redrives: int) -> None:
+        """Tell the archive that a ticket which it had is done."""
+        if (
+            failed := await self._result(self._topic, done_envelope(ticket, redrives=redrives))
+        ) is not None:
+            raise failed
 
     async def send(self, topic: str, envelopes: Sequence[Envelope]) -> list[PublishFailed | None]:
         """Put each into a topic as it is; for each why it failed, if it did."""

@@ -40,7 +40,7 @@ PAGE = 20  # with payloads of up to 2 MiB each; larger ones go one by one
 MOST_FAILED = 20  # in a row: then it is Kafka, and the others would only be tried in vain
 STALE_AFTER = timedelta(seconds=60)  # longer than a run needs from claiming a portion to marking it
 # A redriving one is what a run left behind that was killed.
-RESTING: tuple[State, ...] = ("dead", "redriving")
+RESTING: tuple[State, ...] = ("dead", "acknowledged", "redriving")
 SENT: frozenset[Answer] = frozenset({"redriven", "again"})
 
 
@@ -268,7 +268,7 @@ class Redrive:
 
 def judge(ticket: Archived, terms: Terms, *, now: datetime) -> Envelope | Answer:  # noqa: PLR0911 - an answer a line
     """What is to be produced of a ticket, or why nothing is."""
-    if ticket.state == "redriven":
+    if ticket.state in {"redriven", "done"}:
         return "already"
     if ticket.state == "quarantined":
         return "quarantined"

@@ -18,9 +18,10 @@ from carteiro.path.judge import judge
 from carteiro.policy.retry import PRESETS, RetryPolicy
 from carteiro.tickets.burying import Burying
 from carteiro.tickets.committing import MOST_UNNOTED, Committing, commits_of
-from carteiro.tickets.ends import death_at_once, death_of, may_be_an_outage, outcome_of
+from carteiro.tickets.ends import death_at_once, death_known, death_of, names_of, outcome_of
 from carteiro.tickets.handlers import Tickets
 from carteiro.tickets.hands import Hands
+from carteiro.tickets.health import terms_of
 from carteiro.tickets.lanes import Lanes, Line, Partition, Work
 from carteiro.tickets.offsets import Offsets
 from carteiro.tickets.ports import (
@@ -32,6 +33,7 @@ from carteiro.tickets.ports import (
     TicketLog,
 )
 from carteiro.tickets.ticket import Record, Ticket, read
+from carteiro.tickets.trouble import Trouble
 from carteiro.tickets.watch import Watch
 
 _FOR_EVER = timedelta.max
@@ -69,9 +71,9 @@ class Runner:
         self._is_urgent = asyncio.Event()
         self._chance = random.Random().random  # noqa: S311 - jitter, not a secret
         self._partitions: dict[Part, Partition] = {}
-        lines = [
-            Line(each, time_limit=settings.time_limit, policy=_policy(settings)) for each in tickets
-        ]
+        self._terms = terms_of(settings)
+        policy, limit = _policy(settings), settings.time_limit
+        lines = [Line(each, time_limit=limit, policy=policy, terms=self._terms) for each in tickets]
         self._committing = Committing(settings, log, self._partitions, hurry=self._wait_over)
         self._burying = Burying(
             settings, counter, graves, watch, ended=self._buried, changed=self._committing.changed
@@ -96,6 +98,8 @@ class Runner:
         finally:
             self._log.stop()
             await asyncio.wait([log])
+            for line in self.lines:
+                self._resume(line)
             gone = [each for each in helpers if each.done()]
             deaf = await self._dismissed(helpers)
         for each in {log, *helpers} - deaf:
@@ -144,6 +148,11 @@ class Runner:
         """How many keys wait: for another try, for their dead letter to be taken, or for people."""
         paused = sum(len(line.ready) for line in self.lines if line.health.is_out)
         return paused + sum(each.held_keys for each in self._partitions.values())
+
+    @property
+    def held(self) -> list[Trouble]:
+        """Dead tickets that have nowhere to go, each with all of its key."""
+        return [each for partition in self._partitions.values() for each in partition.held]
 
     @property
     def lag(self) -> int:
@@ -202,11 +211,12 @@ class Runner:
         """Take them in; those that another may have had before cost one question for all of them."""
         works = [work for each in records if (work := self._work(each)) is not None]
         ended = await self._ended_before(works)
+        await self._foresee_deaths([work for work in works if work not in ended])
         for work in works:
             if work in ended:
                 self._leave(work)
             elif work.partition.is_live:
-                self._take_in(work)
+                self._lanes.put(work)
         self._hands.wake()
         for partition in {work.partition for work in works}:
             self._committing.bound(partition)
@@ -250,10 +260,16 @@ class Runner:
             work.failures = max(work.failures, standing.failures)
         return {work for work in ended if work.partition.is_live}
 
-    def _take_in(self, work: Work) -> None:
-        if work.line is None or work.failures:
-            work.death = death_at_once(work, now_ms=_now_ms())
-        self._lanes.put(work)
+    async def _foresee_deaths(self, works: Sequence[Work]) -> None:
+        """Those that must not be run: no ticket, no handler, or used up. Of the last it is asked what they died of."""
+        for work in works:
+            if work.line is None or work.failures:
+                work.death = death_at_once(work, now_ms=_now_ms())
+        used_up = [work for work in works if work.death is not None and work.line is not None]
+        if used_up:
+            known = await self._counter.kept_errors([work.ticket.id for work in used_up])
+            for work, last in zip(used_up, known, strict=True):
+                work.death = work.death if last is None else death_known(work, last)
 
     # --- what became of a ticket ------------------------------------------------------------------
 
@@ -267,20 +283,18 @@ class Runner:
 
     async def _succeeded(self, work: Work, line: Line) -> None:
         if line.health.succeeded(work.began, time.monotonic()):
-            self._watch.outage_ended(line.type)
+            self._resume(line)
+            self._watch.pause_ended(line.type)
         if (
             work.failures
         ):  # killed before the commit, the next owner must not begin again with the first attempt
             await self._counter.ended(work.ticket.id, work.ticket.record.place)
         self._watch.done(work)
-        self._ended(work)
+        if not self._burying.tell_done(work):
+            self._ended(work)
 
     async def _failed(self, work: Work, line: Line, error: BaseException) -> None:
-        if self._is_outage(work, line, error):
-            self._watch.not_charged(work, error)
-            _put_away(work)
-            self._lanes.ready(work)  # behind the others; it is not charged, and waits for the end
-            return
+        self._notice(work, line, error)
         failures = await self._counter.failed(work.ticket.id, at_least=work.failures + 1)
         if not work.partition.is_live:
             return
@@ -289,22 +303,32 @@ class Runner:
         self._committing.changed()
         self._judge(work, line, outcome_of(error), error)
 
-    def _is_outage(self, work: Work, line: Line, error: BaseException) -> bool:
-        """Whether it failed with all the others; a failure of its own says nothing about others.
+    def _notice(self, work: Work, line: Line, error: BaseException) -> None:
+        """Pause its type if too many cannot reach something. The failure is the ticket's own all the same.
 
-        So does one more of a ticket that failed before: many such come together, when their waits are over.
-        Where a few hold up a partition they alone are left to be tried: that they all fail is no outage, and
-        taken for one it would never end, since nothing that could succeed is brought.
+        One that failed before says nothing of others: many such come together, when their waits are over.
         """
         now = time.monotonic()
-        is_known_to_fail = work.failures > 0 and not line.health.is_out
-        is_its_own = is_known_to_fail or self._committing.is_held_up(work.partition)
-        if is_its_own or not may_be_an_outage(error):
+        terms, counts = self._terms, line.health.is_out or not work.failures
+        if terms is None or not counts or terms.errors.isdisjoint(names_of(error)):
             line.health.unused(now)
-            return False
-        if line.health.failed(work.began, now, self._chance(), id=work.ticket.id):
-            self._watch.outage_began(line.type, error)
-        return line.health.is_out
+        elif line.health.failed(work.began, now, self._chance(), id=work.ticket.id):
+            line.end_of_pause = asyncio.get_running_loop().call_later(
+                terms.at_most_s, self._give_up, line
+            )
+            self._watch.pause_began(line.type, error)
+
+    def _give_up(self, line: Line) -> None:
+        """A pause has lasted too long: what fails from now on dies of it, and can be republished."""
+        line.end_of_pause = None
+        line.health.give_up()
+        self._watch.pause_given_up(line.type)
+        self._hands.wake()
+
+    def _resume(self, line: Line) -> None:
+        if line.end_of_pause is not None:
+            line.end_of_pause.cancel()
+            line.end_of_pause = None
 
     def _judge(self, work: Work, line: Line, outcome: Outcome, error: BaseException) -> None:
         verdict = judge(

@@ -12,19 +12,18 @@ from carteiro.tickets.lanes import Work
 from carteiro.tickets.metrics import TicketMetrics
 from carteiro.tickets.ports import Part
 from carteiro.tickets.ticket import Reason, TaskType
-
-Alert = Callable[[Death], None]
+from carteiro.tickets.trouble import Paused
 
 _SAY_EVERY_S = 30.0  # a client complains of one trouble in several ways, again and again
 
 
 class Watch:
-    """Hears what happens in one worker, and tells it; ``alert`` is told of tickets that are held for people."""
+    """Hears what happens in one worker, and tells it; ``alert`` is called when there is more or less to alert of."""
 
     def __init__(
         self,
         metrics: TicketMetrics,
-        alert: Alert = lambda _: None,
+        alert: Callable[[], None] = lambda: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._metrics = metrics
@@ -33,6 +32,7 @@ class Watch:
         self._say_again = 0.0
         self._waits_for = ""
         self.parts: set[Part] = set()
+        self.paused: dict[TaskType, Paused] = {}
 
     @property
     def waits_for(self) -> str:
@@ -86,23 +86,29 @@ class Watch:
     def held(self, death: Death) -> None:
         """It is dead, and dead letters are switched off: it stays, with all of its key."""
         events.ticket_held(death)
-        self._alert(death)
+        self._alert()
 
     def publish_failed(self, error_type: str) -> None:
         """The broker did not take a dead letter; it is tried again."""
         self._metrics.publish_failed(error_type)
 
-    def not_charged(self, work: Work, error: BaseException) -> None:
-        """A ticket failed with all the others of its type; it is tried again, as if it had not."""
-        self._metrics.failed(work.ticket.type)
-        events.ticket_not_charged(work.ticket, type=error_type(error), why=message_of(error))
-
-    def outage_began(self, type: TaskType, error: BaseException) -> None:
-        """Most tickets of a type fail: no more are started for a while."""
+    def pause_began(self, type: TaskType, error: BaseException) -> None:
+        """Most tickets of a type cannot reach something: no more are started for a while."""
         self._metrics.pauses(type, paused=True)
-        events.ticket_outage_began(type, error_type=error_type(error), why=message_of(error))
+        self.paused[type] = Paused(type, error_type(error), message_of(error))
+        events.ticket_pause_began(type, error_type=error_type(error), why=message_of(error))
+        self._alert()
 
-    def outage_ended(self, type: TaskType) -> None:
+    def pause_ended(self, type: TaskType) -> None:
         """They succeed again."""
         self._metrics.pauses(type, paused=False)
-        events.ticket_outage_ended(type)
+        self.paused.pop(type, None)
+        events.ticket_pause_ended(type)
+        self._alert()
+
+    def pause_given_up(self, type: TaskType) -> None:
+        """The pause was as long as a pause may be."""
+        self._metrics.pauses(type, paused=False)
+        self.paused.pop(type, None)
+        events.ticket_pause_given_up(type)
+        self._alert()

@@ -6,7 +6,7 @@ from contextlib import AsyncExitStack
 
 from carteiro.config import TicketSettings
 from carteiro.tickets import events
-from carteiro.tickets.alerts import Alerts
+from carteiro.tickets.alerts import Alert, Alerts, held_alerts, paused_alert
 from carteiro.tickets.counter import RetryCounter
 from carteiro.tickets.handlers import Tickets, with_urls
 from carteiro.tickets.http_handler import HttpHandler, http_client
@@ -32,8 +32,13 @@ class TicketWorker:
         self._http = http_client(settings.concurrency)
         handlers = with_urls(tickets, lambda url: HttpHandler(url, self._http), urls)
         self._metrics = TicketMetrics([each.type for each in handlers])
-        self._alerts = Alerts(settings.alertmanager, on_drop=self._metrics.alerts_dropped)
-        self._watch = Watch(self._metrics, self._alerts.held)
+        self._alerts = Alerts(
+            settings.alertmanager,
+            self._look,
+            knows_all=False,  # other workers may hold such tickets, too
+            on_answer=self._metrics.alertmanager_is,
+        )
+        self._watch = Watch(self._metrics, self._alerts.news)
         self._counter = RetryCounter(settings.redis, on_change=self._metrics.redis_is)
         if settings.redis:
             self._metrics.redis_is(self._counter.is_up)
@@ -59,7 +64,8 @@ class TicketWorker:
             parts.push_async_callback(self._http.aclose)
             parts.push_async_callback(self._counter.close)
             parts.push_async_callback(self._publisher.close)
-            for beside in (self._have_dlq_topic(), self._alerts.run()):
+            alerting = [self._alerts.run()] if self._settings.alertmanager else []
+            for beside in (self._have_dlq_topic(), *alerting):
                 parts.push_async_callback(_ended, asyncio.create_task(beside))
             events.tickets_started(
                 topic=self._settings.topic,
@@ -83,6 +89,11 @@ class TicketWorker:
         return self._watch.waits_for
 
     @property
+    def paused(self) -> list[str]:
+        """Types that are paused, since what their tickets need cannot be reached."""
+        return [*self._watch.paused]
+
+    @property
     def backlog(self) -> int:
         """How many records it has read that are not committed."""
         return self._runner.backlog
@@ -94,6 +105,10 @@ class TicketWorker:
         self._metrics.lags(self._runner.lag)
         self._metrics.holds(self._runner.held_keys)
         return self._metrics.page()
+
+    async def _look(self) -> list[Alert]:
+        """What is wrong now."""
+        return [*held_alerts(self._runner.held), *map(paused_alert, self._watch.paused.values())]
 
     async def _have_dlq_topic(self) -> None:
         """Tickets need not wait for it: one that dies before the topic is there is kept until it is."""

@@ -8,21 +8,37 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, closing
+from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
+from typing import Any
+from uuid import uuid4
 
+import orjson
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 from carteiro.config import TicketSettings
+from carteiro.tickets import Ticket, Tickets
 from carteiro.tickets.archive import Archivist
-from carteiro.tickets.archived import OURS
+from carteiro.tickets.archived import OURS, Step, Wanted
+from carteiro.tickets.counter import RetryCounter
 from carteiro.tickets.dead_letter import DeadTicket, Envelope, opened
+from carteiro.tickets.dlq_log import DeadLetterLog
+from carteiro.tickets.fetching import fetched
+from carteiro.tickets.kafka_log import SESSION_MS
+from carteiro.tickets.mongo_archive import MongoArchive
 from carteiro.tickets.publisher import Publisher
+from carteiro.tickets.redrive import Redrive, Terms
 from carteiro.tickets.ticket import Record
+from carteiro.tickets.worker import TicketWorker
+from support.alertmanager_server import AlertmanagerServer
 from support.archiving import kept_in, tickets_settings, until
 from support.dead_tickets import a_deep_ticket, a_letter, a_ticket
 from support.kafka_server import Broker, a_kafka
+from support.memory_lane import AT_ONCE
 from support.mongo_server import MongoServer
+from support.redis_server import RedisServer
 from support.services import HOST, free_port
 
 PARTITIONS = 3
@@ -36,7 +52,7 @@ def lane(topics: dict[str, str], mongo: MongoServer, database: str) -> dict[str,
 
 @asynccontextmanager
 async def _archiving(settings: TicketSettings) -> AsyncIterator[Archivist]:
-    archivist = Archivist(settings)
+    archivist = Archivist(settings, look_every=timedelta(milliseconds=100))
     running = asyncio.create_task(archivist.run())
     try:
         yield archivist
@@ -104,6 +120,108 @@ async def test_a_ticket_that_dies_again_after_a_redrive_is_one_document(
         "execution.tickets|0|9",
     ]
     assert kept[OURS]["redrives"] == 1
+
+
+async def test_a_republished_ticket_that_succeeds_is_done_in_the_archive(
+    lane: dict[str, str], mongo: MongoServer, database: str, redis_server: RedisServer
+) -> None:
+    """From its death to its good end: nobody has to look whether it helped."""
+    settings = tickets_settings(**lane, REDIS=redis_server.url)
+    is_mended = asyncio.Event()
+    tickets = Tickets()
+    ticket = a_ticket(f"T-{uuid4().hex}")
+
+    @tickets.handler("BUILD", retry=AT_ONCE)
+    async def build(_: Ticket) -> None:
+        if not is_mended.is_set():
+            raise ValueError("broken")
+
+    def states() -> list[str]:
+        return [each[OURS]["state"] for each in kept_in(mongo, database)]
+
+    async with _archiving(settings), _working(settings, tickets):
+        publisher = Publisher(settings)
+        record = Envelope(ticket["ticket_id"].encode(), orjson.dumps(ticket), ())
+        assert await publisher.send(settings.topic, [record]) == [None]
+        await until(lambda: states() == ["dead"])
+        is_mended.set()
+        archive = MongoArchive(settings)
+        counter = RetryCounter(settings.redis)
+        redrive = Redrive(
+            archive,
+            counter,
+            publisher,
+            fetch=partial(fetched, settings),
+            topic=settings.topic,
+            terms=Terms(by="ana"),
+        )
+        assert [each.answer async for done in redrive.run(Wanted()) for each in done] == [
+            "redriven"
+        ]
+        await until(lambda: states() == ["done"])
+        for each in (publisher, archive, counter):
+            await each.close()
+
+    [kept] = kept_in(mongo, database)
+    assert [each["what"] for each in kept[OURS]["history"]][-1] == "done"
+    assert kept[OURS]["deaths"] == 1
+
+
+@asynccontextmanager
+async def _working(settings: TicketSettings, tickets: Tickets) -> AsyncIterator[None]:
+    worker = TicketWorker(settings, tickets, urls={})
+    running = asyncio.create_task(worker.run())
+    try:
+        yield
+    finally:
+        worker.stop()
+        await running
+
+
+async def test_an_alert_and_a_figure_last_until_somebody_has_done_something(
+    lane: dict[str, str], alertmanager: AlertmanagerServer
+) -> None:
+    """Over a restart, too: the archive itself says what waits."""
+    type_ = f"TYPE-{uuid4().hex}"
+    settings = tickets_settings(**lane, ALERTMANAGER=alertmanager.url)
+    waiting = f'carteiro_tickets_in_archive{{state="dead",task_type="{type_}"}}'
+
+    def alerts() -> list[str]:
+        found = [each for each in alertmanager.alerts() if each["labels"]["task_type"] == type_]
+        return [each["annotations"]["summary"] for each in found]
+
+    letters = [a_letter(a_ticket(each, type_), at=at) for at, each in enumerate("ABC")]
+    async with _archiving(settings) as archivist:
+        await _published(settings, letters)
+        await until(lambda: f"{waiting} 3.0" in archivist.page().decode())
+        await until(lambda: len(alerts()) == 1 and alerts()[0].endswith(": 3"))
+    async with _archiving(settings) as archivist:
+        archive = MongoArchive(settings)
+        await until(lambda: f"{waiting} 3.0" in archivist.page().decode())
+        page = await archive.find(Wanted(), cursor=None, limit=3)
+        step = Step("done with", "ana", "", datetime.now(UTC))
+        await archive.mark(page.rows[:1], "acknowledged", step)
+        await until(lambda: len(alerts()) == 1 and alerts()[0].endswith(": 2"))
+        await archive.mark(page.rows[1:2], "quarantined", step)
+        await archive.purge(Wanted(ids=(page.rows[2].id,)))
+        await until(lambda: alerts() == [])
+        assert f"{waiting} 0.0" in archivist.page().decode()
+        await archive.close()
+
+
+def test_an_archive_that_dies_is_missed_as_soon_as_a_worker(lane: dict[str, str]) -> None:
+    """And the file of properties may say otherwise."""
+    given: list[dict[str, Any]] = []
+
+    class Noting(Consumer):
+        def __init__(self, options: dict[str, Any]) -> None:
+            given.append(options)
+            super().__init__(options)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("carteiro.tickets.dlq_log.Consumer", Noting)
+        DeadLetterLog(tickets_settings(**lane), on_trouble=lambda _: None)._consumer.close()
+    assert given[0]["session.timeout.ms"] == str(SESSION_MS)
 
 
 async def test_whatever_lies_on_the_topic_stops_nothing(

@@ -75,6 +75,12 @@ class Dlq:
         await archive.keep(dead, now=clock_at(at))
         await archive.close()
 
+    def put(self, id: str, state: str) -> None:
+        """Have a ticket be in a state."""
+        with self.mongo.client() as client:
+            tickets = client[self.given["MONGO_DATABASE"]][COLLECTION]
+            tickets.update_one({"ticket_id": id}, {"$set": {f"{OURS}.state": state}})
+
     @property
     def states(self) -> dict[str, str]:
         """What became of each."""
@@ -168,6 +174,67 @@ def test_groups_are_counted(dlq: Dlq) -> None:
         ("error_type", "ValueError", 2),
         ("error_type", "TimeoutError", 1),
     ]
+
+
+def test_what_is_too_large_is_a_group_of_its_own(dlq: Dlq) -> None:
+    """Whatever it died of, as the metric counts it."""
+    big = an_oversized_ticket(orjson.dumps(a_ticket("big")), at=41)
+    dlq.keep(*_three(), big)
+
+    found = dlq.listed("group", "--by", "reason")
+
+    assert {each["key"]: each["count"] for each in found} == {
+        "max_retries_exceeded": 3,
+        "oversized": 1,
+    }
+
+
+def test_groups_leave_out_what_is_on_its_way_again_unless_asked(dlq: Dlq) -> None:
+    """They are about what is left to do."""
+    dlq.keep(*_three())
+    dlq.put("A", "redriven")
+    dlq.put("B", "done")
+
+    def counted(*options: str) -> dict[str, int]:
+        return {each["key"]: each["count"] for each in dlq.listed("group", *options)}
+
+    assert counted() == {"ValueError": 1}
+    assert counted("--state", "redriven") == {"TimeoutError": 1}
+    assert counted("--state", "done", "--by", "task_type") == {"BUILD": 1}
+    assert counted("--by", "state") == {"dead": 1, "redriven": 1, "done": 1}
+
+
+# --- acknowledging ----------------------------------------------------------------------------
+
+
+def test_what_is_acknowledged_waits_no_more_and_can_still_be_sent(dlq: Dlq) -> None:
+    """Who did it and why stands in its history."""
+    dlq.keep(*_three())
+
+    assert dlq.asked("acknowledge", "A", "--why", "the team knows") == {"acknowledged": 1}
+    assert dlq("acknowledge", "--all", "--task-type", "TEST", "--dry-run").out == (
+        "Would be acknowledged: 1.\n"
+    )
+    assert dlq.asked("acknowledge", "--all", "--task-type", "TEST", "--yes") == {"acknowledged": 1}
+
+    assert dlq.states == {"A": "acknowledged", "B": "dead", "C": "acknowledged"}
+    [entry] = dlq.asked("show", "A")["history"]
+    assert (entry["what"], entry["by"], entry["why"]) == ("acknowledged", who(), "the team knows")
+    again = dlq("acknowledge", "A", "B")
+    assert again.code == ExitCode.REFUSED
+    assert "1 of 2; the others are not dead now" in again.err
+    rows = dlq.listed("republish", "--all", "--dry-run")
+    assert {each["ticketId"]: each["answer"] for each in rows} == dict.fromkeys("ABC", "redriven")
+    assert dlq.asked("quarantine", "A") == {"quarantined": 1}
+
+
+def test_what_is_acknowledged_is_dead_again_when_it_dies_again(dlq: Dlq) -> None:
+    """That is news."""
+    dlq.keep(a_dead_ticket())
+    dlq("acknowledge", "T-1")
+    dlq.keep(a_dead_ticket(at=7, redrives=1))
+
+    assert dlq.states == {"T-1": "dead"}
 
 
 def test_one_is_shown_with_all_that_is_known(dlq: Dlq) -> None:

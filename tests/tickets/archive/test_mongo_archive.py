@@ -12,7 +12,8 @@ from pymongo.asynchronous.collection import AsyncCollection
 from pymongo.errors import BulkWriteError, DocumentTooLarge, OperationFailure, WriteError
 
 from carteiro.errors import ConfigError
-from carteiro.tickets.archived import OURS, ArchiveAway, ArchiveUnfit, Step, Wanted
+from carteiro.tickets.archived import OURS, ArchiveAway, ArchiveUnfit, Kept, State, Step, Wanted
+from carteiro.tickets.dead_letter import Done
 from carteiro.tickets.mongo_archive import LARGEST_DOCUMENT, MongoArchive
 from support.archiving import COLLECTION, clock_at, kept_in, tickets_settings
 from support.dead_tickets import a_dead_ticket, a_ticket
@@ -43,6 +44,7 @@ async def test_it_has_the_indexes_that_people_rely_on(
         ("dlq_metadata.dlq_published_at",): None,
         ("task_type", "dlq_metadata.error_type"): None,
         ("processed_at", "ticket_id"): None,
+        (f"{OURS}.state", "task_type", "dlq_metadata.error_type"): None,
     }
 
 
@@ -425,3 +427,73 @@ def test_an_address_that_makes_no_sense_is_a_setting_that_is_wrong() -> None:
     """Not something to wait for."""
     with pytest.raises(ConfigError, match=r"tickets\.mongo"):
         MongoArchive(tickets_settings(MONGO="mongodb://host:port:port/"))
+
+
+# --- how many there are, and good ends --------------------------------------------------------
+
+
+async def test_all_are_counted_by_state_type_and_error(
+    archive: MongoArchive, mongo: MongoServer, database: str
+) -> None:
+    """What something else put there has no state: it is dead."""
+    tickets = [a_dead_ticket(a_ticket(f"T-{each}"), at=each) for each in range(3)]
+    await archive.keep([*tickets, a_dead_ticket(a_ticket("U", "TEST"), at=9)], now=clock_at(NOW))
+    page = await archive.find(Wanted(ids=("T-0",)), cursor=None, limit=1)
+    await archive.mark(page.rows, "acknowledged", _step())
+    with mongo.client() as client:
+        client[database][COLLECTION].insert_one({"ticket_id": "other", "task_type": "TEST"})
+
+    found = sorted(
+        await archive.census(), key=lambda each: (each.state, each.type, each.error_type)
+    )
+
+    assert found == [
+        Kept("acknowledged", "BUILD", "ConnectionError", 1),
+        Kept("dead", "BUILD", "ConnectionError", 2),
+        Kept("dead", "TEST", "", 1),
+        Kept("dead", "TEST", "ConnectionError", 1),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("state", "died_of", "done_of", "after"),
+    [
+        ("redriven", 0, 1, "done"),
+        ("redriving", 0, 1, "done"),  # faster than the run that sent it could mark it
+        ("dead", 0, 1, "done"),  # it was sent, though the run heard nothing of that
+        ("acknowledged", 0, 1, "done"),
+        ("redriven", 1, 2, "done"),
+        ("redriven", 1, 1, "redriven"),  # the end of another copy, before it died for the last time
+        ("dead", 1, 1, "dead"),
+        ("dead", 2, 1, "dead"),
+        ("quarantined", 0, 1, "quarantined"),
+    ],
+)
+async def test_a_good_end_counts_unless_it_died_since(
+    archive: MongoArchive, state: State, died_of: int, done_of: int, after: State
+) -> None:
+    """By how often it had been republished; what the archive does not know is left alone."""
+    await archive.keep([a_dead_ticket(redrives=died_of)], now=clock_at(NOW))
+    page = await archive.find(Wanted(), cursor=None, limit=1)
+    if state != "dead":
+        await archive.mark(page.rows, state, _step())
+
+    dones = [Done("T-1", done_of), Done("unknown", 1)]
+    for _ in range(2):  # as after a crash
+        await archive.finish(dones, "workers", now=NOW)
+
+    found = await archive.show("T-1")
+    assert found is not None
+    assert found.state == after
+    assert [each["what"] for each in found.history].count("done") == (after == "done")
+
+
+async def test_a_done_ticket_that_dies_once_more_is_dead(archive: MongoArchive) -> None:
+    """Another copy of it was on its way."""
+    await archive.keep([a_dead_ticket()], now=clock_at(NOW))
+    await archive.finish([Done("T-1", 1)], "workers", now=NOW)
+    await archive.keep([a_dead_ticket(at=5, redrives=1)], now=clock_at(NOW))
+
+    found = await archive.show("T-1")
+    assert found is not None
+    assert (found.state, found.deaths) == ("dead", 2)

@@ -1,6 +1,6 @@
 """The page of a process of the ticket lane: figures for Prometheus, and whether it is well."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 
 from starlette.applications import Starlette
@@ -18,9 +18,16 @@ _ADVICE = "tickets.metrics_port (CARTEIRO_TICKETS_METRICS_PORT) chooses another 
 
 
 def page_part(
-    settings: Settings, figures: Callable[[], bytes], waits_for: Callable[[], str]
+    settings: Settings,
+    figures: Callable[[], bytes],
+    waits_for: Callable[[], str],
+    *,
+    paused: Callable[[], Sequence[str]] = tuple,
 ) -> Part:
-    """``/metrics``, ``/health/live`` and ``/health/ready``; not ready is who waits for a server."""
+    """``/metrics``, ``/health/live`` and ``/health/ready``; not ready is who waits for a server.
+
+    Paused types are named there, too; others go on, so it is ready all the same.
+    """
 
     async def metrics(_: Request) -> Response:
         return Response(figures(), media_type=CONTENT_TYPE)
@@ -30,8 +37,9 @@ def page_part(
 
     async def ready(_: Request) -> Response:
         waiting = waits_for()
+        said = [f"waiting: {waiting}" if waiting else "ready", *map("paused: {}".format, paused())]
         return PlainTextResponse(
-            f"waiting: {waiting}\n" if waiting else "ready\n", status_code=503 if waiting else 200
+            "".join(f"{line}\n" for line in said), status_code=503 if waiting else 200
         )
 
     page = Starlette(

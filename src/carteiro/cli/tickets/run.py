@@ -49,7 +49,7 @@ async def _work(settings: Settings, tickets: Tickets) -> None:
 
     stop = stop_on_signals()
     worker = TicketWorker(settings.tickets, tickets, urls=settings.ticket_urls)
-    page = page_part(settings, worker.page, lambda: worker.waits_for)
+    page = page_part(settings, worker.page, lambda: worker.waits_for, paused=lambda: worker.paused)
 
     async def work() -> None:
         """The page stays until all has ended: whoever looks sees the last tickets, too."""

@@ -2,6 +2,7 @@
 
 import typer
 
+from carteiro.cli.tickets.dlq.acknowledge import acknowledge
 from carteiro.cli.tickets.dlq.look import group, ls, show
 from carteiro.cli.tickets.dlq.purge import purge
 from carteiro.cli.tickets.dlq.quarantine import quarantine
@@ -14,6 +15,7 @@ app = typer.Typer(
 app.command()(ls)
 app.command()(group)
 app.command()(show)
+app.command()(acknowledge)
 app.command()(republish)
 app.command()(purge)
 app.command()(quarantine)

@@ -13,10 +13,11 @@ from carteiro.cli.options import Limit
 from carteiro.cli.paging import print_pages
 from carteiro.cli.printing import Column
 from carteiro.cli.tickets.dlq.desk import Choice, Desk, at_the_archive
-from carteiro.tickets.archived import Archived, GroupBy, State, dumped
+from carteiro.tickets.archived import UNSETTLED, Archived, GroupBy, State, dumped
 from carteiro.tickets.dead_letter import OVERSIZED
 from carteiro.tickets.redrive import fields_of, own_text
 
+InState = Annotated[State | None, typer.Option("--state", help="What became of it since.")]
 _MOST_SHOWN = 500  # bytes that are no ticket
 
 
@@ -56,7 +57,7 @@ async def ls(
     desk: Desk,
     *,
     choice: Choice,
-    state: Annotated[State | None, typer.Option(help="What became of it since.")] = None,
+    state: InState = None,
     limit: Limit = 50,
 ) -> None:
     """List archived dead tickets, newest first."""
@@ -75,10 +76,16 @@ async def group(
     desk: Desk,
     *,
     by: Annotated[GroupBy, typer.Option(help="What they have in common.")] = "error_type",
+    state: InState = None,
     choice: Choice,
 ) -> None:
-    """Count archived dead tickets by what they have in common, the largest group first."""
-    print_groups(desk.out, by, await desk.archive.group(by, choice.wanted()))
+    """Count archived dead tickets by what they have in common, the largest group first.
+
+    Without --state those are left out that are on their way again, or done, unless it is by state.
+    """
+    unasked = None if by == "state" else UNSETTLED
+    wanted = choice.wanted(states=unasked if state is None else (state,))
+    print_groups(desk.out, by, await desk.archive.group(by, wanted))
 
 
 @at_the_archive

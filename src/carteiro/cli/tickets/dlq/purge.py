@@ -12,7 +12,7 @@ from carteiro.cli.tickets.dlq.desk import Choice, Desk, DryRun, at_the_archive
 from carteiro.dead_letters import in_iso
 from carteiro.telemetry import log
 from carteiro.tickets import events
-from carteiro.tickets.archived import Wanted
+from carteiro.tickets.archived import STATES, Wanted
 from carteiro.tickets.ticket import TicketId
 
 OLD = timedelta(days=90)
@@ -41,7 +41,7 @@ async def purge(  # noqa: PLR0913 - a parameter per flag
     and why is a line in the log (dlq_purged), on stderr.
     """
     end = datetime.now(UTC) - older_than
-    wanted = choice.wanted(states=("dead", "redriven", "quarantined"))
+    wanted = choice.wanted(states=tuple(each for each in STATES if each != "redriving"))
     wanted = replace(wanted, before=min(end, wanted.before or end))
     count = await desk.archive.count(wanted)
     if dry_run:

@@ -1,0 +1,61 @@
+"""Put archived tickets from one state into another, on somebody's word."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from carteiro.cli.desk import confirm, who
+from carteiro.cli.exit_codes import NotNow
+from carteiro.cli.paging import pages
+from carteiro.cli.progress import count_done
+from carteiro.cli.tickets.dlq.desk import Choice, Desk
+from carteiro.model import value
+from carteiro.tickets.archived import State, Step, Wanted
+
+
+@value
+class Move:
+    """What is done, what it is called afterwards, and from which states to which."""
+
+    what: str
+    done: str
+    before: tuple[State, ...]
+    after: State
+
+
+async def marked(  # noqa: PLR0913 - as the flags of the command say
+    desk: Desk,
+    move: Move,
+    tickets: Sequence[str] | None,
+    choice: Choice,
+    *,
+    why: str,
+    dry_run: bool,
+    yes: bool,
+) -> None:
+    """Do it with these tickets, or with all that match, and say with how many."""
+    wanted = await desk.chosen(tickets, choice, move.before)
+    matching = await desk.archive.count(replace(wanted, states=move.before))
+    if dry_run:
+        desk.out.answer({move.done: 0, "matching": matching}, f"Would be {move.done}: {matching}.")
+        return
+    if not tickets:
+        confirm(f"{move.what} {matching}?", yes=yes)
+    count = await _marked(desk, wanted, move, Step(move.done, who(), why, datetime.now(UTC)))
+    if tickets and count < len(set(tickets)):
+        asked, were = len(set(tickets)), " or ".join(move.before)
+        raise NotNow(f"{move.done}: {count} of {asked}; the others are not {were} now")
+    desk.out.answer({move.done: count}, f"{move.done.capitalize()}: {count}.")
+
+
+async def _marked(desk: Desk, wanted: Wanted, move: Move, step: Step) -> int:
+    count = 0
+    with count_done(step.what) as tell:
+        found = pages(
+            lambda cursor, size: desk.archive.find(wanted, cursor=cursor, limit=size), limit=0
+        )
+        async for page, _ in found:
+            fit = [each for each in page if each.state in move.before]
+            count += len(await desk.archive.mark(fit, move.after, step))
+            tell(count)
+    return count

@@ -1,0 +1,38 @@
+"""What ``carteiro doctor`` looks at of the ticket lane, where there is one."""
+
+from pathlib import Path
+
+from carteiro.checkup import Finding, Level
+from carteiro.cli.tickets.dlq.desk import needing_libraries
+from carteiro.config import Settings
+from carteiro.errors import ConfigError
+
+_OF_THE_LANE = ("tickets.", "ticket_urls.")
+_OF_ANY = ("log.", "metrics.", "api.host")  # the last two are set in the image
+_DEFAULT = "default"
+_SQLITE = "sqlite:///"
+
+
+async def examine_lane(settings: Settings) -> list[Finding]:
+    """What is found there; nothing, where no setting is about tickets."""
+    if not any(key.startswith(_OF_THE_LANE) for key in _given(settings)):
+        return []
+    try:
+        with needing_libraries():
+            from carteiro.tickets.examine import examine  # noqa: PLC0415 - dear, and not for all
+    except ConfigError as error:
+        return [Finding("tickets", Level.FAIL, str(error), "install them: the lane needs them")]
+    return await examine(settings.tickets)
+
+
+def is_lane_only(settings: Settings) -> bool:
+    """Whether nothing here is about e-mail and tasks: no setting, and no file of a store."""
+    given = _given(settings)
+    about_more = [key for key in given if not key.startswith((*_OF_THE_LANE, *_OF_ANY))]
+    return (
+        bool(given) and not about_more and not Path(settings.store.removeprefix(_SQLITE)).exists()
+    )
+
+
+def _given(settings: Settings) -> list[str]:
+    return [each.key for each in settings.given() if each.origin != _DEFAULT]
