@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from carteiro.policy.html import find_danger, parse_danger, spells_danger
+from carteiro.policy.html import find_danger, look_closely, spells_danger
 
 DANGEROUS = [
     "<script>alert(1)</script>",
@@ -105,7 +105,7 @@ def test_what_runs_is_found(html: str) -> None:
 def test_what_does_not_run_passes(html: str) -> None:
     """Words are not deeds: only elements, attributes and styles are judged."""
     assert find_danger(html) is None
-    assert parse_danger(html) is None
+    assert look_closely(html) is None
 
 
 @pytest.mark.parametrize("html", DANGEROUS)
@@ -167,7 +167,7 @@ _MARKUP = st.lists(_PIECES | st.text(max_size=3), max_size=12).map("".join)
 def test_what_spells_no_danger_has_none(html: str) -> None:
     """The quick look is only ever too careful: the parser finds nothing that it let pass."""
     if not spells_danger(html):
-        assert parse_danger(html) is None
+        assert look_closely(html) is None
 
 
 @pytest.mark.parametrize(
