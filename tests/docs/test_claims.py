@@ -15,7 +15,7 @@ from carteiro.model import MOST_LIVE_KEYS, ZERO
 from carteiro.path.judge import MOST_CLAIMS
 from carteiro.policy import tags
 from carteiro.policy.fairness import LEAST_WEIGHT, MOST_WEIGHT, SCALE, SUSPECT_CLAIMS
-from carteiro.policy.html import _LARGEST_PARSED
+from carteiro.policy.html import LARGEST_PARSED
 from carteiro.policy.lifecycle import LONGEST_HOLD_MS
 from carteiro.policy.quota import KEY_LIFE_MS
 from carteiro.policy.retry import PRESETS, RetryPolicy
@@ -111,7 +111,7 @@ def lasting(policy: RetryPolicy) -> timedelta:
         (RETENTION, f"by default after [{DAYS[SETTINGS.delivery.default_ttl]}]"),
         (
             "docs/explanation/decisions/0007-html-judged-by-a-parser.md",
-            f"{_LARGEST_PARSED // 1024} Ki characters",
+            f"{LARGEST_PARSED // 1024} Ki characters",
         ),
         (
             "docs/explanation/choosing-a-backend.md",
