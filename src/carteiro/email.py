@@ -323,7 +323,7 @@ def _judged(email: Email) -> Email:
 def _saying_faults(email: Email) -> Iterator[FieldError]:
     if (fault := subject_fault(email.subject)) is not None:
         yield FieldError("subject", fault)
-    if is_blank(email.html) and not email.text:
+    if is_blank(email.html) and is_blank(email.text):
         yield FieldError("html", "html or text is required", missing=True)
 
 

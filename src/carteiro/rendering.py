@@ -66,7 +66,7 @@ def faults_of(template: NewTemplate | Template) -> list[FieldError]:
 def _faults(template: NewTemplate | Template) -> Iterator[FieldError]:
     if not _TYPE.fullmatch(template.type):
         yield FieldError("type", "must be 1 to 100 letters, digits, '_', '-' or '.'")
-    if is_blank(template.html) and not template.text:
+    if is_blank(template.html) and is_blank(template.text):
         yield FieldError("html", "html or text is required", missing=True)
     if template.retry_preset is not None and template.retry_preset not in PRESETS:
         yield FieldError("retryPreset", f"must be one of {', '.join(PRESETS)}")
@@ -176,7 +176,7 @@ def _judge(rendered: Rendered) -> None:
             faults.append(
                 FieldError(_VARIABLES, f"{part}: must have at most {MAX_BODY_BYTES} bytes")
             )
-    if is_blank(rendered.html) and not rendered.text:
+    if is_blank(rendered.html) and is_blank(rendered.text):
         faults.append(FieldError(_VARIABLES, "leave nothing in html or text"))
     if faults:
         raise InvalidMessage(faults)

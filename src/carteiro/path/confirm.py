@@ -156,7 +156,7 @@ def _template_fault(email: Email) -> str | None:
     if (fault := subject_fault(email.subject)) is not None:
         return f"subject: {fault}"
     if is_blank(email.html):
-        return None if email.text else "html or text is required"
+        return "html or text is required" if is_blank(email.text) else None
     if _is_too_large(email.html or ""):
         return f"html: must have at most {MAX_HTML_BYTES} bytes"
     return None

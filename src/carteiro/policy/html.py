@@ -41,7 +41,7 @@ _SPELLED_OUT = {  # few words are looked for in every mail; each stands for more
     "script:": ("javascript:", "vbscript:"),
     "data:": (
         *("data:text/", "data:application/", "data:image/svg", "+xml"),
-        *("<base", "<fencedframe", "<frame", "<iframe", "<portal", "<use"),
+        *("<fencedframe", "<frame", "<iframe", "<portal", "<use"),
     ),
     "expression(": ("expression(",),
     "-moz-binding:": ("-moz-binding:",),
@@ -65,7 +65,7 @@ _OUTLOOK_BEHAVIOR = re.compile(r"url\([\"']?#default#vml[\"']?\)")  # shapes, in
 _END_OF_DECLARATION = re.compile(r"[;}\"'<>]")
 _CODE_POINTS = 0x110000
 
-_FRAMES = frozenset({"base", "fencedframe", "frame", "iframe", "portal", "use"})
+_FRAMES = frozenset({"fencedframe", "frame", "iframe", "portal", "use"})
 _PLUGINS = frozenset({"applet", "embed", "object"})
 _LOADED_BY_PLUGINS = frozenset({"archive", "classid", "code", "codebase", "data", "src"})
 _IMAGES = frozenset({"feimage", "image", "img", "link"})
@@ -140,11 +140,9 @@ def look_closely(html: str) -> str | None:
                 (name, _unescape(value) if "&" in value else value)
                 for name, value in tag.attributes
             ]
-            reason = _judge_tag(tag.name, attributes)
+            reason = _judge_tag(tag.name, attributes) or _judge_css(tag.css)
             if reason is not None:
                 return reason
-            if tag.css and (_has_active_css(tag.css) or _has_active_css(_unescape(tag.css))):
-                return "active content in a style element"
     except TooMuchMarkup as error:
         return f"spells out active content and {error}"
     return _parse_danger(html, reader) if _PARSED.search(html) else None
@@ -161,11 +159,9 @@ def _parse_danger(html: str, reader: Reader) -> str | None:
     for node in _elements(html):
         tag = node.tag or ""
         given = [(name.lower(), value or "") for name, value in node.attributes.items()]
-        reason = _judge_tag(tag, given)
-        if reason is not None:
+        reason = _judge_tag(tag, given) or (tag == "style" and _judge_css(node.text()))
+        if reason:
             return reason
-        if tag == "style" and _has_active_css(node.text()):
-            return "active content in a style element"
     return None
 
 
@@ -234,6 +230,13 @@ def _has_document(urls: str) -> bool:
 
 
 # --- CSS --------------------------------------------------------------------------------------
+
+
+def _judge_css(css: str) -> str | None:
+    """Why a style element must not be sent; in an image its text may be escaped."""
+    if css and (_has_active_css(css) or _has_active_css(_unescape(css))):
+        return "active content in a style element"
+    return None
 
 
 def _has_active_css(css: str) -> bool:
