@@ -342,6 +342,16 @@ def test_what_exceeds_a_bound_is_refused_unparsed(parsed: Parsed, html: str, rea
     assert find_danger(html) is None
 
 
+def test_formatting_that_is_repeated_without_end_is_refused() -> None:
+    """A few tags become many elements, each of which would have to be judged."""
+    bold = "".join(f"<b a={index}>" for index in range(200))
+
+    told = find_danger(f"<svg></svg> onclick= <p>{bold}</p>" + "<p>x" * 200)
+
+    assert told is not None
+    assert "too large to be parsed" in told
+
+
 def test_a_large_mail_that_mentions_danger_passes() -> None:
     """A link such as /onboarding?utm_source= is in many a newsletter."""
     html = "<p>Bom dia</p>" * 10_000
