@@ -82,17 +82,19 @@ UNITS = [
 @pytest.mark.parametrize("unit", UNITS)
 @pytest.mark.parametrize("end", ["", "-->", ">", "\"'>", "</xmp></style>"])
 def test_work_grows_as_the_source_does(unit: str, end: str) -> None:
-    """Twice the source is at most twice the steps, and a few: no reading is followed twice."""
+    """Twice the source is at most twice the work, and a little: no reading is followed twice."""
 
-    def steps(source: str) -> int:
-        reader = Reader(source)
+    def work(count: int) -> tuple[int, int]:
+        reader = Reader(unit * count + end + "x" * 50 * count)
         for _ in reader.read():
             pass
-        return reader.tags + reader.attributes
+        return reader.tags + reader.attributes, reader.looked_at
 
-    small, large = steps(unit * 100 + end), steps(unit * 200 + end)
+    steps, looked_at = work(100)
+    more_steps, looked_at_more = work(200)
 
-    assert large <= 2 * small + 10
+    assert more_steps <= 2 * steps + 10
+    assert looked_at_more <= 2 * looked_at + 1_000
 
 
 _PIECES = st.sampled_from(

@@ -56,6 +56,7 @@ class _Search:
         self._search = pattern.search
         self._source = source
         self._asked = self._start = self._end = -1
+        self.looked_at = 0  # characters
 
     def __call__(self, at: int) -> tuple[int, int]:
         """Start and end of the next one; both the end of the source if there is none."""
@@ -64,6 +65,7 @@ class _Search:
             nowhere = len(self._source)
             self._start, self._end = (nowhere, nowhere) if found is None else found.span()
             self._asked = at
+            self.looked_at += self._start - at
         return self._start, self._end
 
 
@@ -84,6 +86,15 @@ class Reader:
         self._css_read = 0
         self.tags = 0
         self.attributes = 0
+
+    @property
+    def looked_at(self) -> int:
+        """How many characters were searched so far; one counts as often as it was looked at."""
+        searches = (
+            *(self._markup, self._closing, self._end_of_cdata, self._end_of_comment),
+            *(self._rare_end_of_comment, self._end_of_condition, *self._end_of_text.values()),
+        )
+        return sum(search.looked_at for search in searches)
 
     def read(self) -> Iterator[Tag]:
         """Every start tag of every reading, in the order of the source."""
