@@ -1,5 +1,6 @@
 """HTML: what runs is found in every disguise, what does not passes."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -284,6 +285,21 @@ def test_danger_is_found_wherever_it_stands_in_an_ordinary_mail(name: str, part:
 def test_a_common_mail_takes_a_short_look(name: str) -> None:
     """It spells out nothing that runs, so its tags are never read."""
     assert not spells_danger(MAILS[name].replace("/onboarding", "/start"))
+
+
+@settings(max_examples=200)
+@given(st.sampled_from(["outlook", "word_export"]), st.data())
+def test_a_damaged_mail_is_no_dangerous_one(name: str, data: st.DataObject) -> None:
+    """A part is missing, or stands elsewhere: where no word is active, no reading of it is."""
+    html = re.sub("/on-?boarding|behavior", "x", MAILS[name])
+    start, end, to = sorted(
+        data.draw(st.lists(st.integers(0, len(html)), min_size=3, max_size=3), label="places")
+    )
+    moved = data.draw(st.booleans(), label="moved")
+
+    damaged = html[:start] + html[end:to] + (html[start:end] if moved else "") + html[to:]
+
+    assert look_closely(damaged) is None
 
 
 class Parsed:
