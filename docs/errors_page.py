@@ -30,7 +30,7 @@ OWN_CODES: Mapping[str, str] = {
     "IN_DOUBT": "an attempt was begun, and its worker never said how it ended",
     "INVALID_EMAIL": "an address is none",
     "INVALID_PAYLOAD": "the stored content cannot be read",
-    "INVALID_TEMPLATE": "subject or HTML must not be sent so",
+    "INVALID_TEMPLATE": "subject or HTML must not be sent: see [HTML that is sent](html.md)",
     "NETWORK_ERROR": "the provider could not be reached, or broke off",
     "NOT_MADE": "the attempt was not made",
     "OUTBOX_NOT_FOUND": "the ledger has no such message of this tenant",

@@ -69,6 +69,8 @@ def shape(mail: EmailMessage) -> Any:
             {"related": ["text/html", "image/png"]},
         ),
         ({"attachments": [LOGO]}, {"mixed": ["text/plain", "image/png"]}),
+        ({"html": " \n"}, "text/plain"),
+        ({"html": "\n", "attachments": [LOGO]}, {"mixed": ["text/plain", "image/png"]}),
     ],
 )
 def test_it_has_the_parts_that_it_needs(fields: dict[str, Any], expected: Any) -> None:

@@ -650,6 +650,9 @@ def test_a_message_that_says_nothing_is_refused() -> None:
         ({"subject": "{{ x() }}"}, "subject"),
         ({"html": None, "text": None}, "html"),
         ({"html": "", "text": ""}, "html"),
+        ({"html": " \n"}, "html"),
+        ({"html": "<p>{{ x }}</p><script>"}, "html"),
+        ({"html": "{% for x in y %}{% else %}<p onclick='{{ x }}'>{% endfor %}"}, "html"),
         ({"text": "{{ x"}, "text"),
         ({"retry_preset": "often"}, "retryPreset"),
     ],
@@ -660,6 +663,28 @@ def test_a_bad_field_is_named(changes: dict[str, Any], field: str) -> None:
         check_template(a_template(**({"html": "<p>"} | changes)))
 
     assert list(faults(caught.value)) == [field]
+
+
+@pytest.mark.parametrize(
+    "html",
+    [
+        "{% if a %}<a href='{% else %}<a href=\"{% endif %}{{ url }}/onboarding?x=1",
+        "<a href='{{ url }}' title='{{ title }}'>{{ body }}</a> says onclick=",
+        "{{ '<script>' }}{# <script> #}",
+        "<style>.a{color:{{ color }}}</style><!-- <p onclick=x> -->",
+    ],
+)
+def test_a_template_that_can_be_sent_is_not_refused(html: str) -> None:
+    """It is judged as it would be sent, with something in each place."""
+    check_template(a_template(html))
+
+
+def test_what_becomes_white_space_says_nothing() -> None:
+    """The variables are to blame."""
+    with pytest.raises(InvalidMessage) as caught:
+        render(a_template("{% if x %}Oi{% endif %}\n"), {"x": False})
+
+    assert faults(caught.value) == {"template.variables": "leave nothing in html or text"}
 
 
 def test_what_is_wrong_says_where() -> None:

@@ -30,7 +30,7 @@ from carteiro.model import (
     State,
     Taken,
 )
-from carteiro.path.confirm import VALIDATIONS, Confirmation, confirm
+from carteiro.path.confirm import VALIDATIONS
 from carteiro.policy.retry import RetryPolicy
 from carteiro.ports import Handover, Parcel, Store
 from carteiro.providers.sandbox import REPLIES
@@ -691,21 +691,3 @@ async def test_two_suspects_run_one_after_the_other() -> None:
         await working
 
         assert (len(gate.began), gate.most_inside) == (2, 1)
-
-
-async def test_a_bug_of_ours_takes_no_other_job_along() -> None:
-    """It counts as a claim that came to nothing; after five the message is for people."""
-
-    def broken(job: LeasedJob) -> Confirmation:
-        if "broken" in (job.content or ""):
-            raise ZeroDivisionError
-        return confirm(job)
-
-    async with an_office() as office:
-        bad = await office.post("broken@sandbox.test")
-        good = await office.post()
-
-        await office.work(email_pool(office.email_kind(confirm=broken)))
-
-        assert await office.state(good) is State.SENT
-        assert await office.dead_for(bad) is DeadReason.CRASHES_WORKER

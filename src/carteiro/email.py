@@ -293,6 +293,11 @@ def subject_fault(subject: str) -> str | None:
     return None
 
 
+def is_blank(body: str | None) -> bool:
+    """Whether a body says nothing: it is missing, empty or white space alone."""
+    return not body or body.isspace()
+
+
 def _judged(email: Email) -> Email:
     """The e-mail with its addresses in normal form."""
     faults = _nul_faults(email)
@@ -318,7 +323,7 @@ def _judged(email: Email) -> Email:
 def _saying_faults(email: Email) -> Iterator[FieldError]:
     if (fault := subject_fault(email.subject)) is not None:
         yield FieldError("subject", fault)
-    if not (email.html or email.text):
+    if is_blank(email.html) and is_blank(email.text):
         yield FieldError("html", "html or text is required", missing=True)
 
 

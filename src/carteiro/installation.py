@@ -98,7 +98,7 @@ def of_senders(tenants: Sequence[Tenant], *, is_network: bool) -> Iterator[Findi
 async def of_templates(
     tenants: Sequence[Tenant], backend: Backend
 ) -> tuple[list[Finding], set[str]]:
-    """Whether all templates can be rendered, and of which types there are any."""
+    """Whether all templates can be rendered and sent, and of which types there are any."""
     findings, types = [], set()
     for tenant in tenants:
         for listed in await backend.templates.list(tenant.id):
@@ -108,4 +108,4 @@ async def of_templates(
                 told = f"{listed.type!r} of tenant {tenant.id!r}: {fault.field} {fault.message}"
                 advice = f"carteiro template put {listed.type} --tenant {tenant.id}"
                 findings.append(Finding("templates", Level.WARN, told, advice))
-    return findings or [Finding("templates", Level.OK, "all can be rendered")], types
+    return findings or [Finding("templates", Level.OK, "all can be rendered and sent")], types

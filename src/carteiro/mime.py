@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 import idna
 
-from carteiro.email import Attachment, Email
+from carteiro.email import Attachment, Email, is_blank
 from carteiro.model import MessageId, made_at
 
 _LONGEST_LINE = 998
@@ -196,10 +196,11 @@ def _date(message: MessageId) -> str:
 
 def _body(email: Email, key: str) -> _Entity:
     """What is read, with the files around it: mixed(alternative(text, related(html, pictures)), files)."""
-    pictures = [each for each in email.attachments if each.content_id and email.html]
-    files = [each for each in email.attachments if not (each.content_id and email.html)]
+    has_html = not is_blank(email.html)
+    pictures = [each for each in email.attachments if each.content_id and has_html]
+    files = [each for each in email.attachments if not (each.content_id and has_html)]
     shown = [_text("plain", email.text)] if email.text else []
-    if email.html:
+    if email.html is not None and has_html:
         html = _text("html", email.html)
         within = [html, *(_file(each, "inline") for each in pictures)]
         shown.append(_multipart("related", key, within, ' type="text/html";') if pictures else html)

@@ -9,9 +9,10 @@ from functools import partial
 from importlib import resources
 from typing import Any, TypeVar
 
-from carteiro.email import MAX_SUBJECT_CHARS, Email, EmailTemplate, subject_fault
+from carteiro.email import MAX_SUBJECT_CHARS, Email, EmailTemplate, is_blank, subject_fault
 from carteiro.errors import FieldError, InvalidMessage
 from carteiro.model import NewTemplate, Template, TenantId, value
+from carteiro.policy.html import find_danger
 from carteiro.policy.retry import PRESETS
 from carteiro.ports.templates import Templates
 from carteiro.template_language import (
@@ -21,6 +22,7 @@ from carteiro.template_language import (
     TemplateFault,
     VariablesMissing,
     is_read,
+    outlines,
     program,
     readable,
 )
@@ -64,7 +66,7 @@ def faults_of(template: NewTemplate | Template) -> list[FieldError]:
 def _faults(template: NewTemplate | Template) -> Iterator[FieldError]:
     if not _TYPE.fullmatch(template.type):
         yield FieldError("type", "must be 1 to 100 letters, digits, '_', '-' or '.'")
-    if not (template.html or template.text):
+    if is_blank(template.html) and is_blank(template.text):
         yield FieldError("html", "html or text is required", missing=True)
     if template.retry_preset is not None and template.retry_preset not in PRESETS:
         yield FieldError("retryPreset", f"must be one of {', '.join(PRESETS)}")
@@ -88,6 +90,9 @@ def _source_fault(source: str, *, escapes: bool) -> str | None:
         if "\0" in source or len(source.encode()) > MAX_SOURCE_CHARS:
             return f"must have at most {MAX_SOURCE_CHARS} bytes, and no U+0000"
         program(source, escapes=escapes)
+        dangers = map(find_danger, outlines(source) if escapes else ())
+        if (danger := next(filter(None, dangers), None)) is not None:
+            return f"can never be sent: {danger}"
     except UnicodeEncodeError:
         return "is not valid Unicode"
     except TemplateFault as error:
@@ -171,7 +176,7 @@ def _judge(rendered: Rendered) -> None:
             faults.append(
                 FieldError(_VARIABLES, f"{part}: must have at most {MAX_BODY_BYTES} bytes")
             )
-    if not (rendered.html or rendered.text):
+    if is_blank(rendered.html) and is_blank(rendered.text):
         faults.append(FieldError(_VARIABLES, "leave nothing in html or text"))
     if faults:
         raise InvalidMessage(faults)

@@ -340,6 +340,25 @@ def _at(node: nodes.Node, fault: str) -> str:
     return f"line {node.lineno}: {fault}" if node.lineno else fault
 
 
+# --- outlines ---------------------------------------------------------------------------------
+
+
+def outlines(source: str) -> list[str]:
+    """What an HTML template becomes when all its conditions hold, and when none does; each value is a letter."""
+    tree = _parsed(_ESCAPING, source)
+    return ["".join(_outline(tree.body, holds=holds)) for holds in (True, False)]
+
+
+def _outline(body: Iterable[nodes.Node], *, holds: bool) -> Iterator[str]:
+    for node in body:
+        match node:
+            case nodes.Output():
+                for each in node.nodes:
+                    yield each.data if isinstance(each, nodes.TemplateData) else "x"
+            case nodes.If() | nodes.For():
+                yield from _outline(node.body if holds else node.else_, holds=holds)
+
+
 # --- prices -----------------------------------------------------------------------------------
 
 

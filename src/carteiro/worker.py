@@ -12,9 +12,9 @@ from collections.abc import Awaitable, Sequence
 from datetime import timedelta
 from typing import Any
 
-from carteiro.email import Email
-from carteiro.errors import InvalidMessage, StoreError
+from carteiro.errors import StoreError
 from carteiro.gather import Answer, Gatherer, Item
+from carteiro.judging import confirm_job, judge_outcome
 from carteiro.kinds import Kind, Pool
 from carteiro.model import (
     ZERO,
@@ -36,13 +36,7 @@ from carteiro.model import (
 )
 from carteiro.path import settle
 from carteiro.path.claim import claim
-from carteiro.path.confirm import (
-    Confirmed,
-    Unfit,
-    Unrendered,
-    judge_rendered,
-    unrenderable,
-)
+from carteiro.path.confirm import Confirmed, Unfit
 from carteiro.path.declare import start
 from carteiro.path.deliver import deliver
 from carteiro.path.judge import doubts, judge, judge_claim
@@ -258,14 +252,12 @@ class Worker:
         if doomed is not None:
             await self._end(kind, job, settle.unrun(job, doomed))
             return None
-        confirmed = kind.confirm(job) if kind.confirm is not None else None
-        if isinstance(confirmed, Unrendered):
-            try:
-                confirmed = await _rendered(kind, job, confirmed.email)
-            except StoreError as error:
-                log.store_failed("render", error, wait=self._lengths.lease)
-                await self._give_back([job.lease], wait=self._lengths.lease)
-                return None
+        try:
+            confirmed = await confirm_job(kind, job)
+        except StoreError as error:
+            log.store_failed("render", error, wait=self._lengths.lease)
+            await self._give_back([job.lease], wait=self._lengths.lease)
+            return None
         if isinstance(confirmed, Unfit):
             await self._end(kind, job, settle.unfit(job, confirmed, duration=_since(received)))
             return None
@@ -286,7 +278,10 @@ class Worker:
         try:
             self._tally.called(kind.provider, outcome, time.monotonic() - called)
             duration = _since(received)
-            verdict = self._verdict(kind, job, outcome, expires_in=job.expires_in - duration)
+            left = job.expires_in - duration
+            verdict = judge_outcome(
+                outcome, lambda: self._verdict(kind, job, outcome, expires_in=left)
+            )
             end = settle.ended(job, verdict, outcome, duration=duration, declared=kind.declares)
             await self._end(kind, job, end, parcel.attempt)
         except Exception as error:
@@ -387,16 +382,6 @@ class Worker:
         except StoreError as error:  # then they run out by themselves
             log.store_failed("release", error, wait=self._lengths.lease)
         self._leases.difference_update(leases)
-
-
-async def _rendered(kind: Kind, job: LeasedJob, email: Email) -> Confirmed | Unfit:
-    """Judge an e-mail that was put in by SQL, which cannot render: the template is as it is now."""
-    if kind.render is None:
-        raise TypeError(f"{kind.name} cannot render")
-    try:
-        return judge_rendered(job, await kind.render(email, tenant=job.tenant))
-    except InvalidMessage as error:
-        return unrenderable(error)
 
 
 def _parcel(job: LeasedJob, confirmed: Confirmed | None, attempt: int) -> Parcel:

@@ -5,6 +5,7 @@ import base64
 import json
 import socket
 import sqlite3
+import stat
 import time
 from contextlib import closing
 from datetime import timedelta
@@ -75,14 +76,17 @@ def test_a_mail_is_shown_with_all_that_is_beside_its_text(line: CommandLine) -> 
 
 
 def test_a_mail_is_written_to_be_looked_at(line: CommandLine) -> None:
-    """Its HTML, or its text as it stands, in a file of its own."""
+    """Its HTML, or its text as it stands, in a file for its reader's eyes, where nothing runs."""
     plain = line.sent("ok@sandbox.test", "--text", "1 < 2")
     rich = line.sent("ok@sandbox.test", "--html", "<p>Olá</p>")
     line.worked_off()
 
     for message, body in ((plain, "<pre>1 &lt; 2</pre>"), (rich, "<p>Olá</p>")):
         path = Path(line.asked("inbox", "open", message, "--no-browser")["path"])
-        assert body in path.read_text("utf-8")
+        written = path.read_text("utf-8")
+        assert body in written
+        assert written.index("default-src 'none'") < written.index(body)
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
         path.unlink()
         path.parent.rmdir()
 
@@ -246,6 +250,21 @@ def test_a_template_that_does_not_render_is_a_warning(line: CommandLine) -> None
 
     [told] = [each["told"] for each in findings if each["check"] == "templates"]
     assert told.startswith("'welcome_user' of tenant 'acme': html ")
+
+
+def test_a_template_that_can_never_be_sent_is_a_warning(line: CommandLine) -> None:
+    """It was written before it was refused."""
+    line.tenant("acme")
+    line.done("template", "samples", "--tenant", "acme")
+    changed(line, "UPDATE templates SET html = '<p onclick=x>' WHERE type = 'welcome_user'")
+
+    findings = line("doctor", "--json").documents
+
+    [found] = [each for each in findings if each["check"] == "templates"]
+    assert found["level"] == "warn"
+    assert found["told"] == (
+        "'welcome_user' of tenant 'acme': html can never be sent: active content in onclick of p"
+    )
 
 
 def test_a_message_from_the_future_fails(line: CommandLine) -> None:

@@ -185,6 +185,19 @@ def test_a_bad_template_is_refused(
     assert line.listed("template", "ls", "--tenant", "acme") == []
 
 
+def test_a_template_that_can_never_be_sent_is_refused(line: CommandLine, tmp_path: Path) -> None:
+    """Every e-mail made from it would be a dead letter."""
+    line.tenant("acme")
+    html = tmp_path / "h.html"
+    html.write_text("<p>{{ name }}</p><script>x</script>")
+
+    ran = line("template", "put", "bad", "--tenant", "acme", "--subject", "S", "--html", str(html))
+
+    assert ran.code == ExitCode.WRONG_USE
+    assert "html: can never be sent: script element" in ran.err
+    assert line.listed("template", "ls", "--tenant", "acme") == []
+
+
 @pytest.mark.parametrize("command", [("show",), ("preview",), ("delete", "--yes")])
 def test_a_template_of_another_tenant_is_not_found(
     line: CommandLine, tmp_path: Path, command: tuple[str, ...]

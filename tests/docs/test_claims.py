@@ -12,11 +12,19 @@ from carteiro.email import MAX_REQUEST_BYTES
 from carteiro.intake.http.batch import MOST_IN_A_BATCH
 from carteiro.intake.http.body import MAX_BATCH_BYTES
 from carteiro.model import MOST_LIVE_KEYS, ZERO
+from carteiro.path.confirm import MAX_HTML_BYTES
 from carteiro.path.judge import MOST_CLAIMS
 from carteiro.policy import tags
 from carteiro.policy.fairness import LEAST_WEIGHT, MOST_WEIGHT, SCALE, SUSPECT_CLAIMS
-from carteiro.policy.html import _LARGEST_PARSED
+from carteiro.policy.html import (
+    LARGEST_PARSED,
+    MOST_PARSED_ATTRIBUTES,
+    MOST_PARSED_TAGS,
+    SCREENED_AT_ONCE,
+    find_danger,
+)
 from carteiro.policy.lifecycle import LONGEST_HOLD_MS
+from carteiro.policy.markup import MOST_ATTRIBUTES, MOST_STEPS
 from carteiro.policy.quota import KEY_LIFE_MS
 from carteiro.policy.retry import PRESETS, RetryPolicy
 from carteiro.policy.stage import Stage
@@ -50,6 +58,7 @@ KEY_LIFE = timedelta(milliseconds=KEY_LIFE_MS)
 SETTINGS = load(environ={})
 LEASES = "docs/explanation/leases-holds-and-fencing.md"
 FAIRNESS = "docs/explanation/fairness.md"
+HTML = "docs/reference/html.md"
 RETENTION = "docs/reference/retention.md"
 TUTORIAL = "docs/tutorial/first-message.md"
 SMTP = "docs/how-to/send-through-smtp.md"
@@ -121,7 +130,22 @@ def lasting(policy: RetryPolicy) -> timedelta:
         (RETENTION, f"by default after [{DAYS[SETTINGS.delivery.default_ttl]}]"),
         (
             "docs/explanation/decisions/0007-html-judged-by-a-parser.md",
-            f"{_LARGEST_PARSED // 1024} Ki characters",
+            f"{LARGEST_PARSED // 1024} Ki characters",
+        ),
+        *(
+            (page, bound)
+            for page in (HTML, "docs/explanation/decisions/0026-every-reading-of-the-tags.md")
+            for bound in (
+                f"{MOST_ATTRIBUTES} attributes in a tag",
+                f"{MOST_STEPS:,} tags and attributes",
+                f"{LARGEST_PARSED // 1024} Ki characters, {MOST_PARSED_TAGS} tags",
+                f"{MOST_PARSED_ATTRIBUTES:,} attributes",
+            )
+        ),
+        (HTML, f"At most {MAX_HTML_BYTES // 1024} KiB"),
+        (
+            "docs/explanation/decisions/0027-judging-leaves-the-event-loop.md",
+            f"up to {SCREENED_AT_ONCE // 1024} Ki characters",
         ),
         (
             "docs/explanation/choosing-a-backend.md",
@@ -132,6 +156,15 @@ def lasting(policy: RetryPolicy) -> timedelta:
 def test_a_claim_in_prose_is_what_the_code_says(page: str, claim: str) -> None:
     """A number or a list that changes in the code must change on its page."""
     assert claim in " ".join(text_of(page).split())
+
+
+def test_the_table_of_html_is_what_is_judged() -> None:
+    """Each example is refused or allowed as it says."""
+    examples = re.findall(r"^\| `(.*)` \| (refused|allowed) \|", text_of(HTML), re.MULTILINE)
+
+    assert examples
+    for html, verdict in examples:
+        assert (find_danger(html) is not None) is (verdict == "refused"), html
 
 
 def test_the_table_of_servers_is_what_is_installed() -> None:

@@ -155,6 +155,9 @@ async def test_a_preview_puts_the_words_in(post: Carteiro) -> None:
     [
         ({"subject": "{{ broken"}, "subject"),
         ({"html": "{% if %}"}, "html"),
+        ({"html": "<p>{{ name }}</p><script>x</script>"}, "html"),
+        ({"html": "{% if name %}<p onclick='{{ name }}'>{% endif %}"}, "html"),
+        ({"html": "{% if name %}x{% else %}<a href='javascript:x'>{% endif %}"}, "html"),
         ({"text": "nul\0"}, "text"),
         ({"retryPreset": "never"}, "retryPreset"),
         ({"colour": "blue"}, "colour"),

@@ -17,7 +17,17 @@ from carteiro.model import (
     Scope,
     TenantId,
 )
-from carteiro.path.confirm import MAX_HTML_BYTES, VALIDATIONS, Confirmed, Unfit, confirm
+from carteiro.path import confirm as stage
+from carteiro.path.confirm import (
+    MAX_HTML_BYTES,
+    VALIDATIONS,
+    Confirmation,
+    Confirmed,
+    Suspect,
+    Unfit,
+    judge_closely,
+)
+from carteiro.policy.html import SCREENED_AT_ONCE
 from support.builders import ACME, BRASA, a_claim_id, an_id
 
 ANA = RecipientId("recipient-1")
@@ -64,6 +74,12 @@ def a_job(content: str | None, **changes: Any) -> LeasedJob:
         "expires_in": timedelta(hours=1),
     }
     return LeasedJob(**(fields | changes))
+
+
+def confirm(job: LeasedJob) -> Confirmation:
+    """What becomes of this job; a suspect is judged at once."""
+    answer = stage.confirm(job)
+    return judge_closely(job, answer.email) if isinstance(answer, Suspect) else answer
 
 
 def unfit(job: LeasedJob) -> Unfit:
@@ -225,3 +241,41 @@ def test_what_may_be_with_its_provider_goes_again_as_it_was(changes: dict[str, A
 
     assert isinstance(confirmed, Confirmed)
     assert (confirmed.email.cc, confirmed.left_out) == (("bia@example.com",), ())
+
+
+@pytest.mark.parametrize(
+    ("html", "is_suspect"),
+    [
+        ("<p>Olá</p>", False),
+        ("<p>He wrote: onclick=</p>", True),
+        ("x" * SCREENED_AT_ONCE, False),
+        ("x" * (SCREENED_AT_ONCE + 1), True),
+    ],
+    ids=["harmless", "spells out a handler", "short enough", "long"],
+)
+def test_only_a_short_look_is_taken_at_once(html: str, is_suspect: bool) -> None:
+    """The closer look takes longer than the event loop can wait."""
+    job = a_job(a_content(html=html))
+
+    assert isinstance(stage.confirm(job), Suspect) is is_suspect
+    assert isinstance(confirm(job), Confirmed)
+
+
+@pytest.mark.parametrize("html", ["", " ", "\r\n\t ", "\xa0"])
+def test_html_of_white_space_is_none(html: str) -> None:
+    """With a text the e-mail goes without HTML, alone it says nothing."""
+    assert unfit(a_job(a_content(html=html))).failure.reason == "html or text is required"
+    assert isinstance(confirm(a_job(a_content(html=html, text="Olá"))), Confirmed)
+
+
+@pytest.mark.parametrize("digits", ["1", "0"])
+def test_a_reference_of_thousands_of_digits_is_read(digits: str) -> None:
+    """Python reads no number of more than 4,300 digits, and browsers read any."""
+    assert isinstance(confirm(a_job(a_content(html=f"&#{digits * 5_000};"))), Confirmed)
+
+
+def test_a_script_behind_thousands_of_zeros_is_found() -> None:
+    """Leading zeros mean nothing."""
+    hidden = f"<a href='&#{'0' * 5_000}106;avascript:x'>x</a>"
+
+    assert unfit(a_job(a_content(html=hidden))).failure.code == "INVALID_TEMPLATE"

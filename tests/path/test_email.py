@@ -91,6 +91,8 @@ def test_all_that_an_e_mail_can_have() -> None:
         ({"subject": None}, "subject", True),
         ({"html": None}, "html", True),
         ({"html": "", "text": ""}, "html", True),
+        ({"html": " \r\n\t"}, "html", True),
+        ({"html": "\n", "text": " "}, "html", True),
         ({"to": "ana"}, "to", False),
         ({"to": 5}, "to", False),
         ({"to": ["ana@example.com"]}, "to", False),

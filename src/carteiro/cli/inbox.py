@@ -24,6 +24,13 @@ MailArgument: TypeAlias = Annotated[
     str, typer.Argument(metavar="ID", help="The message; of several deliveries the newest.")
 ]
 
+# It shows what a mail client would, and runs nothing whatever the mail says.
+_BEFORE_BODY = (
+    '<!doctype html><meta charset="utf-8"><meta http-equiv="Content-Security-Policy"'
+    " content=\"default-src 'none'; img-src http: https: data:; font-src http: https: data:;"
+    " style-src http: https: 'unsafe-inline'; base-uri 'none'; form-action 'none'\">"
+)
+
 _COLUMNS: tuple[Column[InboxMail], ...] = (
     Column("message", lambda row: row.message, is_whole=True),
     Column("tenant", lambda row: row.tenant),
@@ -82,12 +89,13 @@ async def open_(
     tenant: OfTenant = None,
     browser: Annotated[bool, typer.Option(help="Open it in a browser.")] = True,
 ) -> None:
-    """Write the HTML of a mail to a file and open it in a browser."""
+    """Write the HTML of a mail to a file that only you can read, and open it in a browser; nothing in it runs."""
     mail = await _delivered(desk, message, tenant)
     content = orjson.loads(mail.content)
     body = content.get("html") or f"<pre>{html.escape(content.get('text') or '')}</pre>"
     path = Path(tempfile.mkdtemp(prefix="carteiro-")) / f"{mail.message}.html"
-    path.write_text(f'<!doctype html><meta charset="utf-8">{body}', "utf-8")
+    path.touch(mode=0o600)
+    path.write_text(f"{_BEFORE_BODY}{body}", "utf-8")
     is_open = browser and not desk.out.is_for_programs and webbrowser.open(path.as_uri())
     sentence = f"Opened {path}" if is_open else f"Written to {path}"
     desk.out.answer({"outboxId": mail.message, "path": str(path)}, sentence)

@@ -2,17 +2,17 @@
 
 In: a leased job. Out: `Confirmed`, or `Unfit` with the first validation that failed (no failure here
 is cured by waiting), or `Unrendered`, if it was put in where nobody could render it: then it is judged
-on once its words are in, or cannot be. Pure: a crash here leaves nothing behind, the job is merely
-claimed and comes back as if nothing had happened.
+on once its words are in, or cannot be; or `Suspect`, if its HTML needs more time than the event loop has.
+Pure: a crash here leaves nothing behind, the job is merely claimed and comes back as if nothing had happened.
 """
 
 from typing import TypeAlias
 
-from carteiro.email import Email, restore_email, subject_fault
+from carteiro.email import Email, is_blank, restore_email, subject_fault
 from carteiro.errors import InvalidMessage
 from carteiro.model import Category, Failure, LeasedJob, Scope, value
 from carteiro.policy.addresses import judge_address
-from carteiro.policy.html import find_danger
+from carteiro.policy.html import SCREENED_AT_ONCE, find_danger, spells_danger
 from carteiro.policy.suppression import SUPPRESSED
 
 INTEGRITY = "INTEGRITY"
@@ -49,7 +49,14 @@ class Unrendered:
     email: Email
 
 
-Confirmation: TypeAlias = Confirmed | Unfit | Unrendered
+@value
+class Suspect:
+    """The e-mail passes but for its HTML, which is long or spells out something active: see `judge_closely`."""
+
+    email: Email
+
+
+Confirmation: TypeAlias = Confirmed | Unfit | Unrendered | Suspect
 
 
 def confirm(job: LeasedJob) -> Confirmation:
@@ -67,14 +74,32 @@ def confirm(job: LeasedJob) -> Confirmation:
     return judge_rendered(job, email)
 
 
-def judge_rendered(job: LeasedJob, email: Email) -> Confirmed | Unfit:
-    """Judge an e-mail that has its words."""
-    return _judge_recipient(job, email) or _judge_template(email) or _without_copies(job, email)
+def judge_rendered(job: LeasedJob, email: Email) -> Confirmed | Unfit | Suspect:
+    """Judge an e-mail that has its words, as far as that takes a moment."""
+    unfit = _judge_recipient(job, email) or _judge_template(email)
+    if unfit is not None:
+        return unfit
+    if email.html and (len(email.html) > SCREENED_AT_ONCE or spells_danger(email.html)):
+        return Suspect(email)
+    return _without_copies(job, email)
+
+
+def judge_closely(job: LeasedJob, email: Email) -> Confirmed | Unfit:
+    """Judge the HTML of a suspect: not on the event loop, it takes up to tenths of a second."""
+    danger = find_danger(email.html or "")
+    if danger is not None:
+        return _unfit(TEMPLATE, "INVALID_TEMPLATE", f"html: {danger}")
+    return _without_copies(job, email)
 
 
 def unrenderable(error: InvalidMessage) -> Unfit:
     """The template is missing, or its words do not go in."""
     return _unfit(TEMPLATE, "INVALID_TEMPLATE", str(error))
+
+
+def unjudgeable() -> Unfit:
+    """The judgement itself failed: an error of ours, which this message met."""
+    return _unfit(TEMPLATE, "INVALID_TEMPLATE", "could not be judged: see the log, and report it")
 
 
 def _judge_recipient(job: LeasedJob, email: Email) -> Unfit | None:
@@ -130,12 +155,11 @@ def _judge_template(email: Email) -> Unfit | None:
 def _template_fault(email: Email) -> str | None:
     if (fault := subject_fault(email.subject)) is not None:
         return f"subject: {fault}"
-    if not email.html:
-        return None if email.text else "html or text is required"
-    if _is_too_large(email.html):
+    if is_blank(email.html):
+        return "html or text is required" if is_blank(email.text) else None
+    if _is_too_large(email.html or ""):
         return f"html: must have at most {MAX_HTML_BYTES} bytes"
-    danger = find_danger(email.html)
-    return None if danger is None else f"html: {danger}"
+    return None
 
 
 def _is_too_large(html: str) -> bool:

@@ -15,6 +15,7 @@ from carteiro.kinds import Kind
 from carteiro.model import Deferred, Failure, NotMade, Outcome, Rejected, Unknown
 from carteiro.policy import classify
 from carteiro.ports.provider import Handover, Parcel
+from carteiro.telemetry import log
 
 _A_MOMENT = timedelta(seconds=1)  # before a call that came too late is made again
 
@@ -32,7 +33,13 @@ async def deliver(kind: Kind, parcel: Parcel, handover: Handover) -> Outcome:
 async def _ruled(kind: Kind, parcel: Parcel, handover: Handover) -> Outcome:
     """The outcome as the operator's own rules want it: a time-out that proves something is theirs, too."""
     outcome = await _called(kind, parcel, handover)
-    return outcome if kind.overrule is None else kind.overrule(outcome)
+    if kind.overrule is None:
+        return outcome
+    try:
+        return kind.overrule(outcome)
+    except Exception as error:  # noqa: BLE001 - the provider's own answer stands
+        log.unexpected("own rules", error)
+        return outcome
 
 
 async def _called(  # noqa: PLR0911 - one return an outcome

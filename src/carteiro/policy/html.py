@@ -1,8 +1,11 @@
 """Find what must not be in the HTML of an e-mail: anything that runs. Pure.
 
-A parser decides, because only it knows what a mail client will see: entities are decoded, unclosed
-tags closed, attributes told from text. Most mails do not even spell out anything that runs, in any
-disguise; that is seen much sooner, so they are never parsed.
+1. `spells_danger`, a few searches: most mails do not even spell out anything that runs, in any disguise.
+2. `look_closely` reads the tags of the rest, in every way that a client may read them (`markup`).
+3. Where clients build different documents from the same tags, a second, independent parser (Lexbor) must
+   agree that nothing runs.
+
+Each step has bounds. A mail that spells out something active and exceeds them is refused.
 """
 
 import re
@@ -11,32 +14,64 @@ from html import unescape
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-# The parser takes quadratic time on thousands of nested elements or of attributes in one tag
-# (512 KiB of them: half a minute; this much: under a second).
-_LARGEST_PARSED = 64 * 1024
-_DEEPEST_SOURCE = 4  # markup kept as text inside markup, such as the inside of an iframe
+from carteiro.policy.markup import WHAT_FOLLOWS, Reader, TooMuchMarkup
 
-_URL = r"(?:java|vb)script:|data:(?:text/html|text/xml|application/xml|application/xhtml\+xml)"
-_ACTIVE_URL = re.compile(_URL)
-_ACTIVE_CSS = re.compile(r"(?:java|vb)script:|expression\(|url\([\"']?(?:" + _URL + ")")
-_SPELLED_OUT = re.compile(rf"{_URL}|<script|expression\(|srcdoc")
-_TELLTALES = ("script:", "<script", "data:", "expression(", "srcdoc")  # one in each of the above
+SCREENED_AT_ONCE = (
+    16 * 1024
+)  # characters that `spells_danger` looks through in a millisecond or two
+
+# Lexbor takes quadratic time and memory on tags that it must repeat, merge or search for the end of.
+# Within these bounds it takes 60 ms at worst, and others can run meanwhile.
+LARGEST_PARSED = 64 * 1024  # characters
+MOST_PARSED_TAGS = 500
+MOST_PARSED_ATTRIBUTES = 2_000
+_MOST_ELEMENTS = 4 * MOST_PARSED_TAGS  # one tag may become many, if formatting is never closed
+_TOO_LARGE = "spells out active content and is too large to be parsed"
+_PARSED = re.compile(  # where clients build different documents
+    r"<(?:svg|math|select|template|frameset|iframe|noembed|noframes|noscript|plaintext|textarea|xmp|!\[CDATA\[)",
+    re.IGNORECASE | re.ASCII,
+)
+
+_SCRIPT_URL = re.compile(r"(?:java|vb)script:")
+_DOCUMENT = re.compile(r"html|xml|xsl|rss")  # in the media type of a data: URL
+_ACTIVE_CSS = re.compile(
+    r"(?:java|vb)script:|expression\(|-moz-binding:"
+    r"|url\([\"']?data:(?:text/(?:html|xml)|application/(?:xhtml\+)?xml)"
+)
+_ACTIVE_TAGS = ("<script", "<object", "<embed", "<applet")
+_SPELLED_OUT = {  # few words are looked for in every mail; each stands for more precise ones
+    "script:": ("javascript:", "vbscript:"),
+    "data:": (
+        *("data:text/", "data:application/", "data:image/svg", "+xml"),
+        *("<fencedframe", "<frame", "<iframe", "<portal", "<use"),
+    ),
+    "expression(": ("expression(",),
+    "-moz-binding:": ("-moz-binding:",),
+    "srcdoc": ("srcdoc",),
+    "refresh": ("http-equiv=refresh", 'http-equiv="refresh', "http-equiv='refresh"),
+}
 _HANDLER_NAME = re.compile(r"on[^\"']*")  # no client knows a handler with a quote in its name
 # Attribute names follow white space, a slash or the quote that ended the value before.
 _EVENT_HANDLER = re.compile(r"on(?<=[\t\n\f\r /\"']on)[^\t\n\f\r />=\"']*[\t\n\f\r ]*=")
+_IMPORT = re.compile(r"import(?<=[\t\n\f\r \"'=]import)(?=[\t\n\f\r \"'>]|$)")
 
 _IGNORED_IN_URLS = re.compile(r"[\x00-\x20\x7f-\xa0]+")
+_LEADING_ZEROS = re.compile(r"&#(?:0+(?=[0-9])|([xX])0+(?=[0-9a-fA-F]))")
+_LONG_NUMBER = re.compile(r"&#(?:[0-9]{8,}|[xX][0-9a-fA-F]{7,});?")  # larger than any code point
 _CSS_ESCAPE = re.compile(r"\\(?:([0-9a-f]{1,6})(?:\r\n|[ \t\r\n\f])?|\n|(.))", re.IGNORECASE)
 _CSS_COMMENT = re.compile(r"(?<=([a-z(/]))?/\*(?:.*?\*/(?=([a-z(:/]))?|.*)", re.DOTALL)
 _COMMENT_AFTER_LETTER = re.compile(r"/\*(?<=[a-z(]/\*)", re.IGNORECASE)
 _COMMENT_BEFORE_LETTER = re.compile(r"\*/[a-z(:/]", re.IGNORECASE)
-_CONDITIONAL_COMMENT = re.compile(r"<!--\[if", re.IGNORECASE)
+_BEHAVIOR = "behavior:"
+_OUTLOOK_BEHAVIOR = re.compile(r"url\([\"']?#default#vml[\"']?\)")  # shapes, in many a mail
+_END_OF_DECLARATION = re.compile(r"[;}\"'<>]")
 _CODE_POINTS = 0x110000
 
-# A tag left open at the end is no element yet; the client's own markup behind the mail ends it.
-_WHAT_FOLLOWS = " \"'>"
-
-_MARKUP_KEPT_AS_TEXT = frozenset({"iframe", "noembed", "noframes"})
+_FRAMES = frozenset({"fencedframe", "frame", "iframe", "portal", "use"})
+_PLUGINS = frozenset({"applet", "embed", "object"})
+_LOADED_BY_PLUGINS = frozenset({"archive", "classid", "code", "codebase", "data", "src"})
+_IMAGES = frozenset({"feimage", "image", "img", "link"})
+_NAVIGATION = frozenset({"action", "formaction", "href", "xlink:href"})
 _SHOWN_ATTRIBUTES = frozenset(
     {"abbr", "alt", "aria-description", "aria-label", "label", "placeholder", "summary", "title"}
 )
@@ -46,27 +81,36 @@ _PRINTABLE_NAME = re.compile(r"[a-z][a-z0-9:-]{0,31}")
 
 def find_danger(html: str) -> str | None:
     """Why the HTML must not be sent: the element or attribute at fault, never its content."""
-    if not spells_danger(html):
-        return None
-    if len(html) > _LARGEST_PARSED:
-        return "spells out active content and is too large to be parsed"
-    return parse_danger(html)
+    return look_closely(html) if spells_danger(html) else None
+
+
+# --- the screen -------------------------------------------------------------------------------
 
 
 def spells_danger(html: str) -> bool:
     """Whether active content is spelled out anywhere, be it as harmless text; False is certain."""
     lowered = html.lower()
-    if _EVENT_HANDLER.search(lowered):
+    if _EVENT_HANDLER.search(lowered) or any([tag in lowered for tag in _ACTIVE_TAGS]):  # noqa: C419 - a generator costs twice the searches
         return True
+    has_style = "<style" in lowered
+    if has_style and ("<svg" in lowered or "<math" in lowered):
+        return True  # there, markup may stand between the letters
     if "&" not in lowered:
         return _spells_danger_as_is(lowered)
-    return _spells_danger_as_is(lowered) or _spells_danger_as_is(unescape(html).lower())
+    # Only in a style element are character references no other characters.
+    if has_style and _spells_danger_as_is(lowered):
+        return True
+    return _spells_danger_as_is(_unescape(html).lower())
 
 
 def _spells_danger_as_is(text: str) -> bool:
     squeezed = _squeeze(text)
-    # The plain searches are eight times as fast as the pattern, and nearly always enough.
-    if any([telltale in squeezed for telltale in _TELLTALES]) and _SPELLED_OUT.search(squeezed):  # noqa: C419 - a generator costs twice the searches
+    for telltale, words in _SPELLED_OUT.items():
+        if telltale in squeezed and any(word in squeezed for word in words):
+            return True
+    if _BEHAVIOR in squeezed and _has_behavior(squeezed):
+        return True
+    if "<link" in text and _IMPORT.search(text):
         return True
     if "/*" in text and _COMMENT_AFTER_LETTER.search(text) and _COMMENT_BEFORE_LETTER.search(text):
         return True
@@ -79,68 +123,86 @@ def _squeeze(text: str) -> str:
     return squeezed if squeezed.isprintable() else _IGNORED_IN_URLS.sub("", squeezed)
 
 
-def parse_danger(html: str) -> str | None:
-    """What a parser finds in it."""
-    sources = [html]
-    for _ in range(_DEEPEST_SOURCE):
-        inner: list[str] = []
-        for source in sources:
-            inner += _conditional_comments(source)
-            for node in _elements(source):
-                reason = _judge_element(node)
-                if reason is not None:
-                    return reason
-                if node.tag in _MARKUP_KEPT_AS_TEXT:
-                    inner.append(node.text())
-        sources = [source for source in inner if "<" in source]
-    if any(spells_danger(source) for source in sources):
-        return "spells out active content and is nested too deeply to be parsed"
+def _unescape(text: str) -> str:
+    """The text with its character references decoded, however many digits they have."""
+    if "&#" in text:
+        text = _LONG_NUMBER.sub("\ufffd", _LEADING_ZEROS.sub(r"&#\1", text))
+    return unescape(text)
+
+
+# --- the closer look --------------------------------------------------------------------------
+
+
+def look_closely(html: str) -> str | None:
+    """What runs in it, for whatever client; or the bound that it exceeds."""
+    reader = Reader(html)
+    try:
+        for tag in reader.read():
+            attributes = [
+                (name, _unescape(value) if "&" in value else value)
+                for name, value in tag.attributes
+            ]
+            reason = _judge_tag(tag.name, attributes) or _judge_css(tag.css)
+            if reason is not None:
+                return reason
+    except TooMuchMarkup as error:
+        return f"spells out active content and {error}"
+    return _parse_danger(html, reader) if _PARSED.search(html) else None
+
+
+def _parse_danger(html: str, reader: Reader) -> str | None:
+    """What Lexbor finds, if it can be asked."""
+    if (
+        len(html) > LARGEST_PARSED
+        or reader.tags > MOST_PARSED_TAGS
+        or reader.attributes > MOST_PARSED_ATTRIBUTES
+    ):
+        return _TOO_LARGE
+    for count, node in enumerate(_elements(html)):
+        if count > _MOST_ELEMENTS:
+            return _TOO_LARGE
+        tag = node.tag or ""
+        given = [(name.lower(), value or "") for name, value in node.attributes.items()]
+        reason = _judge_tag(tag, given) or (tag == "style" and _judge_css(node.text()))
+        if reason:
+            return reason
     return None
 
 
-def _conditional_comments(source: str) -> list[str]:
-    """The markup that only some versions of Outlook see."""
-    _, *openings = _CONDITIONAL_COMMENT.split(source)
-    return [opening.partition("-->")[0].partition("]>")[2] for opening in openings]
-
-
 def _elements(source: str) -> Iterator[LexborNode]:
-    """Every element that any client sees, with and without scripting; templates' insides too."""
-    lowered = source.lower()
-    has_templates = "<template" in lowered  # asking the tree itself costs twice the parse
-    for scripting in (False, True) if "<noscript" in lowered else (False,):
-        root = LexborHTMLParser(source + _WHAT_FOLLOWS, scripting=scripting).root
-        pending = [] if root is None else [root]
-        while pending:
-            node = pending.pop()
-            yield from node.traverse()
-            if has_templates:
-                pending += node.template_fragments()
+    """Every element, templates' insides too."""
+    has_templates = "<template" in source.lower()  # asking the tree itself costs twice the parse
+    root = LexborHTMLParser(source + WHAT_FOLLOWS).root
+    pending = [] if root is None else [root]
+    while pending:
+        node = pending.pop()
+        yield from node.traverse()
+        if has_templates:
+            pending += node.template_fragments()
 
 
-def _judge_element(node: LexborNode) -> str | None:
-    tag = node.tag or ""
+# --- one element ------------------------------------------------------------------------------
+
+
+def _judge_tag(tag: str, attributes: list[tuple[str, str]]) -> str | None:
     if tag == "script":
         return "script element"
-    if tag == "style" and _has_active_css(node.text()):
-        return "active content in a style element"
-    attributes = node.attributes
-    if tag == "meta" and _is_active_refresh(attributes):
-        return "active URL in a meta refresh"
-    for name, value in attributes.items():
-        if value and _is_active(name.lower(), value):
+    if tag == "meta" and any(
+        name == "http-equiv" and value.strip().lower() == "refresh" for name, value in attributes
+    ):
+        return "meta refresh"
+    for name, value in attributes:
+        if value and _is_active(tag, name, value):
             return f"active content in {_shown(name)} of {_shown(tag)}"
     return None
 
 
-def _is_active_refresh(attributes: dict[str, str | None]) -> bool:
-    if (attributes.get("http-equiv") or "").strip().lower() != "refresh":
-        return False
-    return _ACTIVE_URL.search(_squeeze((attributes.get("content") or "").lower())) is not None
-
-
-def _is_active(name: str, value: str) -> bool:
+def _is_active(tag: str, name: str, value: str) -> bool:  # noqa: PLR0911 - a list of rules
     if _HANDLER_NAME.fullmatch(name) or name == "srcdoc":
+        return True
+    if tag in _PLUGINS and name in _LOADED_BY_PLUGINS:
+        return True
+    if tag == "link" and name == "rel" and "import" in value.lower().split():
         return True
     if name in _SHOWN_ATTRIBUTES or name == "content":
         return False
@@ -148,15 +210,56 @@ def _is_active(name: str, value: str) -> bool:
         return _has_active_css(value)
     url = _squeeze(value.lower())
     if name in _LISTS_OF_URLS:
-        return _ACTIVE_URL.search(url) is not None
-    return _ACTIVE_URL.match(url) is not None or ("url(" in url and _has_active_css(value))
+        return _SCRIPT_URL.search(url) is not None or _has_document(url)
+    if _SCRIPT_URL.match(url) or ("url(" in url and _has_active_css(value)):
+        return True
+    return url.startswith("data:") and _is_document(tag, name, url)
+
+
+def _is_document(tag: str, name: str, url: str) -> bool:
+    """Whether a client may open it as a document; images, such as SVG in an ``img``, run nothing."""
+    if tag in _FRAMES:
+        return True
+    if url.startswith("data:image/svg"):
+        return name in _NAVIGATION and tag not in _IMAGES
+    return _has_document(url)
+
+
+def _has_document(urls: str) -> bool:
+    _, *rest = urls.split("data:")
+    types = (url.partition(",")[0].partition(";")[0] for url in rest)
+    return any(
+        _DOCUMENT.search(media_type) for media_type in types if not media_type.startswith("image/")
+    )
+
+
+# --- CSS --------------------------------------------------------------------------------------
+
+
+def _judge_css(css: str) -> str | None:
+    """Why a style element must not be sent; in an image its text may be escaped."""
+    if css and (_has_active_css(css) or _has_active_css(_unescape(css))):
+        return "active content in a style element"
+    return None
 
 
 def _has_active_css(css: str) -> bool:
     decoded = _decode_css(css).lower()
-    if _ACTIVE_CSS.search(_squeeze(decoded)):
+    if _runs(_squeeze(decoded)):
         return True
-    return "/*" in decoded and bool(_ACTIVE_CSS.search(_squeeze(_without_comments(decoded))))
+    return "/*" in decoded and _runs(_squeeze(_without_comments(decoded)))
+
+
+def _runs(squeezed: str) -> bool:
+    if _ACTIVE_CSS.search(squeezed):
+        return True
+    return _BEHAVIOR in squeezed and _has_behavior(squeezed)
+
+
+def _has_behavior(squeezed: str) -> bool:
+    """Whether a script is attached to elements; Outlook's own shapes are none."""
+    _, *declared = _OUTLOOK_BEHAVIOR.sub("", squeezed).split(_BEHAVIOR)
+    return any("url(" in _END_OF_DECLARATION.split(each, maxsplit=1)[0] for each in declared)
 
 
 def _without_comments(css: str) -> str:

@@ -14,6 +14,16 @@ from support.working import a_parcel
 CONTENT = b64encode(b"%PDF-1.7").decode()
 
 
+async def test_html_of_white_space_is_not_asked_for() -> None:
+    """The text would be hidden behind it."""
+    async with an_account() as (twin, provider):
+        await sent(provider, a_mail(html=" \n"))
+
+    [mail] = twin.deliveries
+    assert "html" not in mail.letter
+    assert mail.letter["text"] == "t"
+
+
 async def test_everything_that_an_e_mail_says_is_asked_for() -> None:
     """In the words of the API."""
     parcel = a_mail(

@@ -166,6 +166,8 @@ class TemplateDesk:
     async def put(self, request: Request) -> Response:
         """Store a new version; messages that were accepted before keep theirs.
 
+        Markup that can never be sent, such as a script or an event handler, is 422.
+
         The 100 newest versions of a type are kept, and 1,000 types: for a new one the type that was
         deleted first is forgotten; if none is deleted, it is 409.
         """

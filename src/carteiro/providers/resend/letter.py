@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from carteiro.email import Attachment, Email
+from carteiro.email import Attachment, Email, is_blank
 from carteiro.mime import given_header, mail_address, message_id
 from carteiro.policy import tags
 from carteiro.ports.provider import Parcel
@@ -33,7 +33,7 @@ def write_letter(parcel: Parcel, *, sender: str) -> bytes:
             letter[name] = [mail_address(each) for each in addresses]
     if email.reply_to:
         letter["reply_to"] = mail_address(email.reply_to)
-    if email.html:
+    if not is_blank(email.html):
         letter["html"] = email.html
     if email.text:
         letter["text"] = email.text

@@ -1,0 +1,178 @@
+"""Read every tag that any client may see in an HTML source. Pure; its work is linear in the source.
+
+Clients disagree about what is text: the inside of an ``xmp``, a ``style`` in a ``select``, CDATA in an
+image, a comment that only Outlook reads. Only this decides which tags there are; tables and nesting
+decide where they end up. So all readings are followed at once, and they merge where they meet again.
+"""
+
+import re
+from collections.abc import Iterator
+from heapq import heappop, heappush
+from typing import NamedTuple
+
+MOST_ATTRIBUTES = 256  # of one tag
+MOST_STEPS = 32_768  # tags and attributes, in all readings
+
+_SPACE = r"[\t\n\f\r ]"
+_NAME = re.compile(r"</?([A-Za-z][^\t\n\f\r />]*+)")
+_ATTRIBUTE = re.compile(
+    r"[\t\n\f\r /]*+(?:>|([^\t\n\f\r />][^\t\n\f\r />=]*+)"
+    rf"(?:{_SPACE}*+={_SPACE}*+(?:\"([^\"]*+)\"|'([^']*+)'|([^\t\n\f\r >\"'][^\t\n\f\r >]*+))?+)?+)"
+)
+_ENDS_OF_TEXT = {  # of elements whose inside some clients take for text, some for markup
+    name: re.compile(rf"</{name}(?=[\t\n\f\r />])", re.IGNORECASE | re.ASCII)
+    for name in (
+        *("iframe", "noembed", "noframes", "noscript", "script", "style"),
+        *("textarea", "title", "xmp"),
+    )
+}
+_MARKUP = re.compile("<[A-Za-z/!?]")  # any other "<" is text, for everybody
+_CLOSING = re.compile(">")
+_END_OF_CDATA = re.compile(r"\]\]>")
+_END_OF_COMMENT = re.compile("-->")
+_RARE_END_OF_COMMENT = re.compile("--!>")  # not every client knows it
+_END_OF_CONDITION = re.compile(r"\]>")
+
+# A tag left open at the end is not read yet; the client's own markup behind the mail ends it.
+WHAT_FOLLOWS = " \"'>"
+
+
+class TooMuchMarkup(Exception):
+    """The source has more markup than is read; the text says of what."""
+
+
+class Tag(NamedTuple):
+    """A start tag as it is written, names in lower case; ``css`` is the text inside a style element."""
+
+    name: str
+    attributes: list[tuple[str, str]]
+    css: str = ""
+
+
+class _Search:
+    """Where a pattern is next in a source; asked further and further on, it looks at nothing twice."""
+
+    def __init__(self, pattern: re.Pattern[str], source: str) -> None:
+        self._search = pattern.search
+        self._source = source
+        self._asked = self._start = self._end = -1
+        self.looked_at = 0  # characters
+
+    def __call__(self, at: int) -> tuple[int, int]:
+        """Start and end of the next one; both the end of the source if there is none."""
+        if not self._asked <= at <= self._start:
+            found = self._search(self._source, at)
+            nowhere = len(self._source)
+            self._start, self._end = (nowhere, nowhere) if found is None else found.span()
+            self._asked = at
+            self.looked_at += self._start - at
+        return self._start, self._end
+
+
+class Reader:
+    """Reads one source, once; ``tags`` and ``attributes`` count what was read so far."""
+
+    def __init__(self, source: str) -> None:
+        self._source = source = source + WHAT_FOLLOWS
+        self._pending: list[int] = []  # where a reading goes on: at a "<"
+        self._gone_on: set[int] = set()
+        self._markup = _Search(_MARKUP, source)
+        self._closing = _Search(_CLOSING, source)
+        self._end_of_cdata = _Search(_END_OF_CDATA, source)
+        self._end_of_comment = _Search(_END_OF_COMMENT, source)
+        self._rare_end_of_comment = _Search(_RARE_END_OF_COMMENT, source)
+        self._end_of_condition = _Search(_END_OF_CONDITION, source)
+        self._end_of_text = {name: _Search(each, source) for name, each in _ENDS_OF_TEXT.items()}
+        self._css_read = 0
+        self.tags = 0
+        self.attributes = 0
+
+    @property
+    def looked_at(self) -> int:
+        """How many characters were searched so far; one counts as often as it was looked at."""
+        searches = (
+            *(self._markup, self._closing, self._end_of_cdata, self._end_of_comment),
+            *(self._rare_end_of_comment, self._end_of_condition, *self._end_of_text.values()),
+        )
+        return sum(search.looked_at for search in searches)
+
+    def read(self) -> Iterator[Tag]:
+        """Every start tag of every reading, in the order of the source."""
+        self._go_on(0)
+        last = -1
+        while self._pending:
+            at = heappop(self._pending)
+            if at == last:
+                continue
+            last = at
+            self._count(tags=1)
+            named = _NAME.match(self._source, at)
+            if named is None:
+                self._pass_over(at)
+                continue
+            attributes, end = self._read_attributes(named.end())
+            self._go_on(end)
+            if self._source[at + 1] != "/":
+                yield self._opened(named[1].lower(), attributes, end)
+
+    def _opened(self, name: str, attributes: list[tuple[str, str]], end: int) -> Tag:
+        if name not in self._end_of_text:
+            return Tag(name, attributes)
+        text_ends, _ = self._end_of_text[name](end)
+        self._go_on(text_ends)
+        if name != "style" or text_ends <= self._css_read:
+            return Tag(name, attributes)
+        self._css_read = text_ends
+        return Tag(name, attributes, self._source[end:text_ends])
+
+    def _read_attributes(self, at: int) -> tuple[list[tuple[str, str]], int]:
+        """The attributes of a tag, and where it ends."""
+        attributes: list[tuple[str, str]] = []
+        while (
+            found := _ATTRIBUTE.match(self._source, at)
+        ) is not None:  # pragma: no branch - the source ends with ">"
+            at = found.end()
+            name, quoted, apostrophed, bare = found.groups()
+            if name is None:  # the end of the tag
+                break
+            attributes.append((name.lower(), quoted or apostrophed or bare or ""))
+            if len(attributes) > MOST_ATTRIBUTES:
+                text = f"has a tag with more than {MOST_ATTRIBUTES} attributes"
+                raise TooMuchMarkup(text)
+        self._count(attributes=len(attributes))
+        return attributes, at
+
+    def _count(self, *, tags: int = 0, attributes: int = 0) -> None:
+        self.tags += tags
+        self.attributes += attributes
+        if self.tags + self.attributes > MOST_STEPS:
+            text = f"has more than {MOST_STEPS} tags and attributes"
+            raise TooMuchMarkup(text)
+
+    def _pass_over(self, at: int) -> None:
+        """Go on behind what starts like a tag and is none, wherever a client sees its end."""
+        if self._source.startswith("<!--", at):
+            self._pass_comment(at)
+            return
+        self._go_on(self._closing(at + 2)[1])
+        if self._source.startswith("<![CDATA[", at):
+            self._go_on(self._end_of_cdata(at)[1])
+
+    def _pass_comment(self, at: int) -> None:
+        for start in (at + 2, at + 4):  # "<!-->" is a whole comment for most
+            self._go_on(self._end_of_comment(start)[1])
+            self._go_on(self._rare_end_of_comment(start)[1])
+        end, _ = self._end_of_comment(at + 4)
+        if end == len(self._source):  # old clients take its start for text
+            self._go_on(at + 4)
+        if self._source[at + 4 : at + 7].lower() == "[if":  # Outlook reads it
+            condition, inside = self._end_of_condition(at)
+            if condition < end:
+                self._go_on(inside)
+
+    def _go_on(self, at: int) -> None:
+        if at not in self._gone_on:
+            self._gone_on.add(at)
+            start, _ = self._markup(at)
+            if start < len(self._source):
+                heappush(self._pending, start)
