@@ -1,4 +1,4 @@
--- The tenants with messages of this external id: goes from tenant to tenant in the index, past their messages. $1
+-- The tenants with messages of this external id: goes from tenant to tenant in the index, past their messages. $1 external id
 WITH RECURSIVE found (tenant) AS (
     (
         SELECT tenant FROM carteiro.messages

@@ -1,4 +1,4 @@
--- The tenants with messages to an address: goes from tenant to tenant in the index, past their messages. $1
+-- The tenants with messages to an address: goes from tenant to tenant in the index, past their messages. $1 to
 WITH RECURSIVE found (tenant) AS (
     (
         SELECT tenant FROM carteiro.messages

@@ -1,5 +1,5 @@
 -- Messages of tenants to an address, newest first, after a given one: each tenant's by themselves, by the whole key of
--- the index, so that no other index fits. $1 = [tenant, …]; $2; $3 since; $4, $5 the one; $6 limit
+-- the index, so that no other index fits. $1 = [tenant, …]; $2 to; $3 since; $4, $5 the one; $6 limit
 SELECT m.created_at, m.no
 FROM unnest($1::text[]) AS i (tenant)
 CROSS JOIN LATERAL (
