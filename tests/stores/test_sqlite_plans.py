@@ -106,7 +106,7 @@ def _scanned(db: sqlite3.Connection, statement: str) -> set[str]:
     """The tables that a statement walks from end to end, by its plan."""
     names = {alias: table for table, alias in re.findall(r"(\w+) AS (\w+)", statement)}
     plan = db.execute(f"EXPLAIN QUERY PLAN {statement}", parameters(statement)).fetchall()
-    walked = [found[1] for row in plan if (found := re.match(r"SCAN (\w+)", row[3]))]
+    walked = re.findall(r"^SCAN (\w+)", "\n".join(row[3] for row in plan), re.MULTILINE)
     return {names.get(each, each) for each in walked}
 
 

@@ -124,8 +124,8 @@ def _ways(
     for name in _NAMES:
         if (text := getattr(wanted, name)) is not None:
             return [(yield from _way_by(name, text, wanted.tenant))]
-    if (name := wanted.recipient_external_id) is not None:
-        asked = {"external_id": name, "tenant": wanted.tenant}
+    if wanted.recipient_external_id is not None:
+        asked = {"external_id": wanted.recipient_external_id, "tenant": wanted.tenant}
         recipients = yield Question("recipients_named", asked)
         return [_Way("walk_recipient", {"recipient": [row[0] for row in recipients]})]
     if wanted.tag is not None:

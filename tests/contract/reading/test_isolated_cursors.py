@@ -53,7 +53,7 @@ async def _live(backend: Backend, clock: StoreClock, *, others: int) -> None:
 
 async def _send(backend: Backend, tenant: TenantId, **changes: Any) -> None:
     person = NewRecipient(ANA, external_id="ana")
-    fields = {"external_id": "order-1", "recipient": person, "tags": ("spring",)}
+    fields: dict[str, Any] = {"external_id": "order-1", "recipient": person, "tags": ("spring",)}
     await accepted(backend.store, a_message(tenant, to=ANA, **fields, **changes))
     await attempted(backend.store, sent())
     person = NewRecipient(ANA, external_id=f"dead {changes}")
