@@ -23,6 +23,7 @@ from support.resend_process import running_twin
 from support.services import HOST, free_port
 from support.ses_servers import a_twin_process, taken_by_ses
 from support.ses_twin import KEY_ID, REGION, SECRET
+from support.syncing import inodes, watched_syncs
 
 
 def changed(line: CommandLine, statement: str, *values: object) -> None:
@@ -560,6 +561,20 @@ def test_a_prune_of_ones_own_asks_first(line: CommandLine) -> None:
 
     assert (ran.code, "--yes" in ran.err) == (ExitCode.REFUSED, True)
     assert line.asked("inbox", "show", finished)["content"]
+
+
+def test_the_name_of_a_backup_is_on_the_disk_before_it_is_reported(
+    line: CommandLine, tmp_path: Path
+) -> None:
+    """SQLite has synced what is in the file; its name is in the folder."""
+    line.done("tenant", "add", "acme")
+    file = tmp_path / "kept" / "copy.db"
+    file.parent.mkdir()
+
+    with watched_syncs() as synced:
+        line.done("backup", str(file))
+
+    assert synced == inodes(file.parent)
 
 
 def test_a_backup_opens_as_a_whole_store(line: CommandLine, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from carteiro.post import Carteiro
 from carteiro.redriving import revise
 from support.command_line import CommandLine
 from support.set_ups import postgres_url
+from support.syncing import inodes, watched_syncs
 
 
 @pytest.mark.parametrize("command", ["ls", "group"])
@@ -198,6 +199,18 @@ def test_what_is_exported_and_purged_comes_back(line: CommandLine, tmp_path: Pat
     assert gone.code == ExitCode.NOT_FOUND
     assert (restored, again["restored"]) == ({"entries": 1, "restored": 1}, 0)
     assert line.asked("dead", "show", message) == before
+
+
+def test_an_export_is_on_the_disk_before_it_is_reported(line: CommandLine, tmp_path: Path) -> None:
+    """The file, then its name: a purge after it loses nothing in a power cut."""
+    line.dead()
+    file = tmp_path / "kept" / "dead.jsonl"
+    file.parent.mkdir()
+
+    with watched_syncs() as synced:
+        line.done("dead", "export", str(file))
+
+    assert synced == inodes(file, file.parent)
 
 
 def test_an_export_to_stdout_is_json_lines(line: CommandLine) -> None:

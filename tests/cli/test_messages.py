@@ -142,6 +142,8 @@ def test_messages_are_listed_newest_first_and_filtered(line: CommandLine) -> Non
         (("--to", "ana@example.com"), [second]),
         (("--tenant", "default", "--tag", "red"), [first]),
         (("--tenant", "default", "--external-id", "1"), [first]),
+        (("--provider-id", f"sandbox-{first}-1"), [first]),
+        (("--tenant", "acme", "--provider-id", f"sandbox-{first}-1"), []),
         (("--kind", "email:send", "--limit", "0"), [second, first]),
         (("--since", "1h"), [second, first]),
         (("--before", "1h"), []),

@@ -245,6 +245,22 @@ async def messages(client: httpx.AsyncClient, **query: Any) -> list[str]:
     return [each["outboxId"] for each in document["items"]]
 
 
+async def test_messages_of_every_tenant_are_found_by_the_id_of_the_provider(post: Carteiro) -> None:
+    """A provider that complains about a message names no tenant."""
+    async with a_client(post) as client, a_client(post, key=KEY_OF_BRASA) as other:
+        await sent(client, to="ok@sandbox.test")
+        of_brasa = (await sent(other, to="ok@sandbox.test"))["outboxId"]
+    await work(post)
+
+    async with a_client(post, key=ADMIN_TOKEN) as admin:
+        shown = answer_in(await admin.get(f"/admin/v1/messages/{of_brasa}"))
+        given = shown["sesMessageId"]
+
+        assert await messages(admin, providerId=given) == [of_brasa]
+        assert await messages(admin, providerId=given, companyId=BRASA) == [of_brasa]
+        assert await messages(admin, providerId=given, companyId=ACME) == []
+
+
 async def test_messages_of_every_tenant_are_found(post: Carteiro) -> None:
     """All of them, or one tenant's, or one kind's; each is shown with its events."""
     async with a_client(post) as client, a_client(post, key=KEY_OF_BRASA) as other:
@@ -255,6 +271,7 @@ async def test_messages_of_every_tenant_are_found(post: Carteiro) -> None:
         assert await messages(admin, companyId=ACME) == [of_acme]
         assert await messages(admin, kind="email:send") == [of_brasa, of_acme]
         assert await messages(admin, kind="tidy") == []
+        assert await messages(admin, providerId="none") == []
         shown = answer_in(await admin.get(f"/admin/v1/messages/{of_brasa}"))
 
     EmailView.model_validate(shown)

@@ -45,6 +45,20 @@ async def test_every_filter_counts(post: Carteiro) -> None:
         assert len(await listed(client, createdBefore="2200-01-01T00:00:00Z")) == 2
 
 
+async def test_an_e_mail_is_found_by_the_id_that_its_provider_gave(post: Carteiro) -> None:
+    """By its own tenant alone; `sesMessageId` shows the id, whichever provider it was."""
+    async with a_client(post) as client, a_client(post, key=KEY_OF_BRASA) as other:
+        mail = (await sent(client, to="ok@sandbox.test"))["outboxId"]
+        await sent(client)
+        await work(post)
+        given = answer_in(await client.get(f"/v1/emails/{mail}"))["sesMessageId"]
+
+        assert await listed(client, providerId=given) == [mail]
+        assert await listed(client, providerId=given, status="FAILED") == []
+        assert await listed(client, providerId=f"{given}0") == []
+        assert await listed(other, providerId=given) == []
+
+
 async def test_pages_follow_each_other(post: Carteiro) -> None:
     """Newest first, without a gap or a twin; the last page says so."""
     found: list[str] = []
@@ -92,6 +106,7 @@ async def test_a_list_shows_no_bodies(post: Carteiro) -> None:
         ("createdAfter", "yesterday"),
         ("createdAfter", "2026-01-01T00:00:00"),
         ("createdBefore", "17"),
+        ("providerId", ""),
         ("colour", "blue"),
     ],
 )

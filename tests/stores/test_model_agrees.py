@@ -237,6 +237,7 @@ WANTED = st.builds(
     kind=among(None, *KINDS),
     state=among(None, *State),
     to=among(None, None, None, "ana@example.com"),
+    provider_id=among(None, None, None, sent().provider_id),
     recipient_external_id=among(None, None, None, "x-1"),
 )
 REVISION = Revision(

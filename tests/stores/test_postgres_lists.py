@@ -135,17 +135,17 @@ _SPAN: tuple[object, ...] = (0, 1, 1, 10)
 _LED_BY: dict[str, tuple[str, tuple[object, ...]]] = {
     "walk_all": ("messages_by_age", _SPAN),
     "walk_emails": ("emails_of_tenant", ("acme", *_SPAN)),
-    "walk_external_id": ("messages_by_external_id", ("order-1", *_SPAN)),
+    "walk_external_id": ("messages_by_external_id", (["acme"], "order-1", *_SPAN)),
+    "walk_provider_id": ("entries_by_provider_id", (["acme"], "taken-1", *_SPAN)),
     "walk_recipient": ("messages_of_recipient", (["r-1"], *_SPAN)),
     "walk_sent": ("entries_sent", ("acme", *_SPAN)),
     "walk_tag": ("message_tags_pkey", (["acme"], "spring", *_SPAN)),
     "walk_tasks": ("tasks_of_tenant", ("acme", *_SPAN)),
-    "walk_to": ("messages_to", ("ana@example.com", *_SPAN)),
+    "walk_to": ("messages_to", (["acme"], "ana@example.com", *_SPAN)),
     "walk_unlucky": ("entries_unlucky", ("acme", *_SPAN)),
 }
-_WITHOUT_A_SORT = sorted(
-    _LED_BY.keys() - {"walk_recipient", "walk_tag"}
-)  # of several, put together
+_PUT_TOGETHER = {"walk_external_id", "walk_provider_id", "walk_recipient", "walk_tag", "walk_to"}
+_WITHOUT_A_SORT = sorted(_LED_BY.keys() - _PUT_TOGETHER)
 
 
 async def _plan(session: Session, operation: str, parameters: tuple[object, ...]) -> str:

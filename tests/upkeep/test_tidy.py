@@ -20,6 +20,7 @@ from carteiro.post import Carteiro
 from carteiro.upkeep.tidy import tidy
 from support.builders import ACME, BRASA
 from support.burying import buried, found
+from support.syncing import inodes, watched_syncs
 from support.working import LONG, TOO_LONG, Office, an_office, logged
 
 WEEK = timedelta(days=7)
@@ -122,6 +123,20 @@ async def test_what_outlived_its_time_is_dropped(tmp_path: Path) -> None:
         assert await found(office.backend) == [fresh]
         assert kept_in(tmp_path) == []
         assert [(line["task"], line["count"]) for line in lines] == [("tidy", 3)]
+
+
+async def test_a_file_is_on_the_disk_before_its_entries_are_dropped(tmp_path: Path) -> None:
+    """With its name, and with those of the folders that were made for it."""
+    async with an_office() as office:
+        for _ in range(2):
+            await buried(office.backend, ACME)
+        folder = tmp_path / "new" / "folder"
+        with watched_syncs() as synced:
+            async with running(office, folder, most=1) as watched:
+                await watched.rounds(1)
+
+        [file] = folder.glob("*")
+        assert synced == inodes(tmp_path, tmp_path / "new", file, folder)
 
 
 async def test_what_is_too_many_is_written_to_a_file_first(tmp_path: Path) -> None:

@@ -21,6 +21,9 @@ async def ls(  # noqa: PLR0913 - a parameter per flag
     ] = None,
     to: Annotated[str | None, typer.Option(help="To this address.")] = None,
     external_id: Annotated[str | None, typer.Option(help="With this id of the tenant's.")] = None,
+    provider_id: Annotated[
+        str | None, typer.Option(help="With this message id of the provider's.")
+    ] = None,
     recipient_external_id: Annotated[
         str | None, typer.Option(help="To the recipient with this id of the tenant's.")
     ] = None,
@@ -37,6 +40,7 @@ async def ls(  # noqa: PLR0913 - a parameter per flag
         state=status,
         to=to,
         external_id=external_id,
+        provider_id=provider_id,
         recipient_external_id=recipient_external_id,
         tag=tag,
         created_after=since,

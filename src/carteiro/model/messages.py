@@ -202,6 +202,7 @@ class MessageFilter:
     state: State | None = None
     to: str | None = None
     external_id: str | None = None
+    provider_id: str | None = None
     recipient_external_id: str | None = None
     tag: str | None = None
     created_after: datetime | None = None

@@ -102,7 +102,7 @@ def from_ses(event: object) -> Feedback | None:
         return None
     bounce = _ses_bounce(type, part, more)
     recipients = _ses_recipients(more)
-    provider_id = _text(mail.get("messageId"))
+    provider_id = one_line(_text(mail.get("messageId")))
     kind = "" if bounce is None else bounce.value
     link = _text(more.get("link"))
     known_by = (name, kind, provider_id, at.isoformat(), *sorted(recipients), link)
@@ -179,7 +179,7 @@ def from_resend(event: object, *, event_id: str) -> Feedback | None:
         type=type,
         at=at,
         provider=RESEND,
-        provider_id=_text(letter.get("email_id")),
+        provider_id=one_line(_text(letter.get("email_id"))),
         event_id=event_id,
         revision=mine.revision,
         tenant_tag=mine.tenant_tag,

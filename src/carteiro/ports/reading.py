@@ -24,7 +24,8 @@ class Reading(Protocol):
 
     Promises, one module each in ``tests/contract/reading``:
 
-    isolated   Another tenant's message is not found; a name that no store can hold is nobody's, or `TextUnfit`.
+    isolated   Another tenant's message is not found, and neither a list nor a cursor depends on other tenants; a name
+               that no store can hold is nobody's, or `TextUnfit`.
     faithful   What is read is what was written: fields, states and events, oldest first.
     listed     Pages follow each other without a gap or a twin; every part of a filter counts.
     placed     Where a job is said to be is where a claim would find it.

@@ -1,7 +1,9 @@
-"""Where a page ended, as text that fits into a URL: the sort key of its last row, the same in every store."""
+"""Where a page ended, as text that fits into a URL: the time and the id of its last row, the same in every store.
+
+Both are the reader's own: nothing in a cursor counts the rows of others.
+"""
 
 import base64
-from typing import TypeVar, cast
 
 import orjson
 
@@ -9,16 +11,15 @@ from carteiro.errors import BadCursor
 from carteiro.model import Cursor
 
 FAR = 1 << 62  # later than any moment, in milliseconds; beyond it no store counts
-Place = TypeVar("Place", int, str)
 
 
-def cursor_at(at: int, place: int | str) -> Cursor:
-    """The cursor of a page whose last row is this one: its time in milliseconds, then what parts equal times."""
+def cursor_at(at: int, place: str) -> Cursor:
+    """The cursor of a page whose last row has this time, in milliseconds, and this id."""
     return Cursor(base64.urlsafe_b64encode(orjson.dumps((at, place))).rstrip(b"=").decode())
 
 
-def key_of(cursor: Cursor | None, first: tuple[int, Place]) -> tuple[int, Place]:
-    """The row that the next page comes after; ``first`` without a cursor, and an example of what one holds."""
+def key_of(cursor: Cursor | None, first: tuple[int, str]) -> tuple[int, str]:
+    """The time and id that the next page comes after; ``first`` without a cursor."""
     if cursor is None:
         return first
     try:
@@ -26,11 +27,10 @@ def key_of(cursor: Cursor | None, first: tuple[int, Place]) -> tuple[int, Place]
         key = orjson.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
     except ValueError as error:
         raise _bad() from error
-    if not isinstance(key, list) or [type(part) for part in key] != [int, type(first[1])]:
-        raise _bad()
-    if any(isinstance(part, int) and abs(part) > FAR for part in key):
-        raise _bad()
-    return cast("tuple[int, Place]", tuple(key))
+    match key:
+        case [int(at), str(place)] if abs(at) <= FAR and "\0" not in place:
+            return at, place
+    raise _bad()
 
 
 def _bad() -> BadCursor:

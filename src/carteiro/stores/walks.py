@@ -3,6 +3,9 @@
 A walk ends with the page, or after so many messages that did not match: then the page is short and says where
 to go on. So a page costs the same however many messages there are, and whatever is asked for.
 
+A tenant's list walks rows of that tenant alone: neither a page, its cursor nor its cost depends on other tenants. A
+cursor holds the time and the id of the last row. Row numbers, which count all tenants' messages, stay in the store.
+
 Nothing here runs a statement: a page is a generator that asks, and is sent the rows of each answer.
 """
 
@@ -17,6 +20,7 @@ from carteiro.model import (
     Page,
     State,
     StoredMessage,
+    TenantId,
     value,
 )
 from carteiro.stores.columns import in_ms, message_of
@@ -37,11 +41,9 @@ class Reach:
     queue: int = 3_000
 
 
-_BESIDE_QUEUE = {
-    "unfinished": "unfinished_messages",
-    "walk_unfinished": "walk_unfinished_messages",
-    "walk_attempts": "walk_unfinished_messages",
-}
+# What a message can be found by, the most selective first; each has an index of (field, tenant, time).
+_NAMES = ("provider_id", "external_id", "to")
+_LAST_ID = chr(0x7F)  # sorts behind every id
 
 
 class Question(NamedTuple):
@@ -57,10 +59,6 @@ class Question(NamedTuple):
     def is_walk(self) -> bool:
         """Whether its answer is a list of places."""
         return self.operation.startswith("walk_")
-
-    def beside_queue(self) -> "Question":
-        """The same where jobs are kept elsewhere: what is unfinished is found through the ledger, not the queue."""
-        return self._replace(operation=_BESIDE_QUEUE.get(self.operation, self.operation))
 
 
 Pages: TypeAlias = Generator[Question, _Rows, Page[StoredMessage]]
@@ -80,10 +78,11 @@ def walk(
     cursor: Cursor | None,
     limit: int,
     reach: Reach,
+    has_queue: bool,
 ) -> Pages:
     """The messages that match, newest first, without their contents."""
-    after = key_of(cursor, (FAR, 0))
-    ways = yield from _ways(wanted, reach)
+    after = yield from _place_of(cursor, wanted.tenant)
+    ways = yield from _ways(wanted, reach, has_queue=has_queue)
     step = max([limit + 1, *(way.least for way in ways)])
     found: list[Any] = []
     walked = 0
@@ -97,32 +96,70 @@ def walk(
         if len(places) < step:
             return Page(_messages(found), None)
         if walked >= reach.walk:
-            return Page(_messages(found), cursor_at(*places[-1]))
+            cursor = yield from _cursor_at_place(places[-1])
+            return Page(_messages(found), cursor)
         after, step = places[-1], min(step * _WIDER, reach.walk - walked)
 
 
-def _ways(  # noqa: PLR0911 - a list of ways, the first that fits is the shortest
-    wanted: MessageFilter, reach: Reach
+def _place_of(cursor: Cursor | None, tenant: TenantId | None) -> Generator[Question, _Rows, _Place]:
+    """Where a page starts: behind the cursor's message; if it was deleted, at the next id of its time."""
+    if cursor is None:
+        return FAR, 0
+    at, message = key_of(cursor, (FAR, ""))
+    [[number]] = yield Question("cursor_place", {"at": at, "id": message, "tenant": tenant})
+    return at, number
+
+
+def _cursor_at_place(place: _Place) -> Generator[Question, _Rows, Cursor]:
+    """The cursor of a page that ends short, behind a message that did not match."""
+    at, number = place
+    ids = yield Question("cursor_id", {"no": number})
+    return cursor_at(at, ids[0][0] if ids else _LAST_ID)
+
+
+def _ways(
+    wanted: MessageFilter, reach: Reach, *, has_queue: bool
 ) -> Generator[Question, _Rows, list[_Way]]:
-    """What to walk: several ways where several kinds are meant."""
-    tenant, state = {"tenant": wanted.tenant}, wanted.state
-    if wanted.external_id is not None:
-        return [_Way("walk_external_id", {"external_id": wanted.external_id})]
-    if wanted.to is not None:
-        return [_Way("walk_to", {"to": wanted.to})]
-    if (name := wanted.recipient_external_id) is not None:
-        named = yield Question("recipients_named", {"external_id": name, **tenant})
-        return [_Way("walk_recipient", {"recipient": [row[0] for row in named]})]
+    """What to walk, the first that fits being the shortest: several ways where several kinds are meant."""
+    for name in _NAMES:
+        if (text := getattr(wanted, name)) is not None:
+            return [(yield from _way_by(name, text, wanted.tenant))]
+    if wanted.recipient_external_id is not None:
+        asked = {"external_id": wanted.recipient_external_id, "tenant": wanted.tenant}
+        recipients = yield Question("recipients_named", asked)
+        return [_Way("walk_recipient", {"recipient": [row[0] for row in recipients]})]
     if wanted.tag is not None:
-        tagged = yield Question("tag_tenants", {"tag": wanted.tag, **tenant})
-        return [_Way("walk_tag", {"tenant": [row[0] for row in tagged], "tag": wanted.tag})]
-    if state is not None and state not in FINISHED:
-        [[unfinished]] = yield Question("unfinished", tenant)
-        if unfinished <= reach.queue:
-            return [_Way("walk_unfinished", tenant, least=reach.queue + 1)]
-        if state is State.SENT_ATTEMPT:
-            return [_Way("walk_attempts", tenant, least=reach.queue + 1)]
+        return [(yield from _way_by("tag", wanted.tag, wanted.tenant))]
+    if wanted.state is not None and wanted.state not in FINISHED:
+        ways = yield from _ways_of_unfinished(wanted, reach, has_queue=has_queue)
+        if ways:
+            return ways
     return [_Way("walk_all", {})] if wanted.tenant is None else _ways_of_tenant(wanted)
+
+
+def _way_by(name: str, text: str, tenant: TenantId | None) -> Generator[Question, _Rows, _Way]:
+    """The walk along one tenant's messages with this name, or along each tenant's that has such messages."""
+    tenants: list[TenantId] = [] if tenant is None else [tenant]
+    if tenant is None:
+        rows = yield Question(f"{name}_tenants", {name: text})
+        tenants = [row[0] for row in rows]
+    return _Way(f"walk_{name}", {"tenant": tenants, name: text})
+
+
+def _ways_of_unfinished(
+    wanted: MessageFilter, reach: Reach, *, has_queue: bool
+) -> Generator[Question, _Rows, list[_Way]]:
+    """Through the queue while it is short. In a queue elsewhere nobody looks: a tenant's list walks its messages."""
+    tenant, least = {"tenant": wanted.tenant}, reach.queue + 1
+    if not has_queue:
+        if wanted.tenant is not None:
+            return []
+        [[unfinished]] = yield Question("unfinished_messages", {"most": least})
+        return [_Way("walk_unfinished_messages", {}, least)] if unfinished < least else []
+    [[unfinished]] = yield Question("unfinished", tenant)
+    if unfinished < least:
+        return [_Way("walk_unfinished", tenant, least)]
+    return [_Way("walk_attempts", tenant, least)] if wanted.state is State.SENT_ATTEMPT else []
 
 
 def _ways_of_tenant(wanted: MessageFilter) -> list[_Way]:
@@ -161,6 +198,7 @@ def _matching(wanted: MessageFilter, places: list[_Place], limit: int) -> Questi
             "state": wanted.state,
             "to": wanted.to,
             "external_id": wanted.external_id,
+            "provider_id": wanted.provider_id,
             "recipient_external_id": wanted.recipient_external_id,
             "tag": wanted.tag,
             "limit": limit,
@@ -173,4 +211,4 @@ def _messages(rows: list[Any]) -> list[StoredMessage]:
 
 
 def _cursor_of(row: Any) -> Cursor:  # noqa: ANN401 - a row of any statement
-    return cursor_at(row[0], row[1])
+    return cursor_at(row[0], row[2])

@@ -15,6 +15,7 @@ from pathlib import Path
 from uuid_utils import uuid7
 
 from carteiro.dead_letters import export
+from carteiro.durable import make_folder, sync_file, sync_folder
 from carteiro.model import DeadLetter, TimelineEvent
 from carteiro.ports.dead_letters import DeadLetters
 from carteiro.ports.reading import Reading
@@ -68,23 +69,13 @@ async def _export_and_drop(
 
 def _keep(told: Sequence[tuple[DeadLetter, Sequence[TimelineEvent]]], folder: Path) -> Path:
     """Write a new file and wait for the disk; under its name it is whole, or it is not there."""
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_folder(folder)
     now = datetime.now(UTC)
     file = folder / f"dead-letters-{now:%Y%m%dT%H%M%SZ}-{str(uuid7())[-12:]}.jsonl"
     part = file.with_suffix(".part")
     with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _OURS_ALONE), "wb") as out:
         export(told, out)
-        out.flush()
-        os.fsync(out.fileno())
+        sync_file(out)
     part.rename(file)
-    _sync_folder(folder)
+    sync_folder(folder)
     return file
-
-
-def _sync_folder(folder: Path) -> None:
-    """The name of a file is safe once its folder is."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

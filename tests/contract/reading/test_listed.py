@@ -16,6 +16,7 @@ from carteiro.model import (
     MessageId,
     NewMessage,
     NewRecipient,
+    Sent,
     State,
     StoredMessage,
 )
@@ -119,7 +120,8 @@ async def test_a_cursor_fits_into_a_url(backend: Backend) -> None:
 
 
 @pytest.mark.parametrize(
-    "cursor", ["", "?", "é", "WzFd", "bnVsbA", "WyJhIiwxXQ", "WzEsOTIyMzM3MjAzNjg1NDc3NTgwOF0"]
+    "cursor",
+    ["", "?", "é", "WzFd", "bnVsbA", "WyJhIiwxXQ", "WzEsMl0", "WzEsIlx1MDAwMCJd"],
 )
 async def test_a_cursor_that_no_list_gave_out_is_refused(backend: Backend, cursor: str) -> None:
     """Nothing, noise, and well-formed texts that stand for no row."""
@@ -219,6 +221,62 @@ async def test_messages_are_found_by_what_their_sender_wrote(
     assert await _ids(backend, **{field: written}, tenant=BRASA) == []
 
 
+@pytest.mark.parametrize("scope", [{}, {"tenant": ACME}], ids=str)
+async def test_messages_are_found_by_the_id_that_their_provider_gave(
+    backend: Backend, scope: dict[str, Any]
+) -> None:
+    """By the whole id and by the tenant: two providers may give the same one."""
+    [ours] = await accepted(backend.store, a_message())
+    assert await _ids(backend, provider_id="taken-1", **scope) == []
+
+    await attempted(backend.store, Sent("ses", "taken-1"))
+    [theirs] = await accepted(backend.store, a_message(BRASA))
+    await attempted(backend.store, Sent("resend", "taken-1"))
+    await accepted(backend.store, a_message())
+    await attempted(backend.store, Sent("ses", "taken-2"))
+
+    everybodys = [theirs, ours]
+    assert await _ids(backend, provider_id="taken-1", **scope) == everybodys[bool(scope) :]
+    assert await _ids(backend, provider_id="taken-1", tenant=BRASA) == [theirs]
+    assert await _ids(backend, provider_id="taken-1", state=State.FAILED, **scope) == []
+    assert await _ids(backend, provider_id="taken", **scope) == []
+
+
+async def test_an_erased_message_is_not_found_by_the_id_of_its_provider(backend: Backend) -> None:
+    """Neither by what it was, nor by what is left of it."""
+    person = NewRecipient("bia@example.com", external_id="bia")
+    [message] = await accepted(backend.store, a_message(recipient=person, to="bia@example.com"))
+    await attempted(backend.store, Sent("ses", "taken-1"))
+    row = await backend.reading.message(message)
+    assert row is not None
+    assert row.recipient_id is not None
+
+    await backend.recipients.erase(row.recipient_id, tenant=ACME)
+
+    assert await _ids(backend, provider_id="taken-1", tenant=ACME) == []
+    assert await _ids(backend, provider_id="", tenant=ACME) == []
+    assert await _ids(backend, state=State.SENT, tenant=ACME) == [message]
+
+
+async def test_a_page_goes_on_where_the_message_of_its_cursor_was_deleted(
+    backend: Backend, clock: StoreClock
+) -> None:
+    """Accepted at once, so that time alone does not say where: nothing is missed, and nothing comes twice."""
+    ids = await accepted(backend.store, *messages(5))
+    await settled(backend.store, (await claimed(backend.store, limit=5))[2], sent())
+    first = await backend.reading.messages(MessageFilter(tenant=ACME), limit=3)
+    clock.advance(A_DAY / 2)
+    await backend.upkeep.prune(bodies=None, histories=A_DAY / 4)
+
+    second = await backend.reading.messages(MessageFilter(tenant=ACME), cursor=first.next)
+    everybodys = await backend.reading.messages(ANYTHING, cursor=first.next)
+
+    assert await backend.reading.message(ids[2]) is None
+    assert [row.id for row in first.rows] == ids[:1:-1]
+    assert [row.id for row in second.rows] == ids[1::-1]
+    assert everybodys == second
+
+
 async def test_a_recipient_is_found_under_each_of_its_lives(backend: Backend) -> None:
     """Deleted and told of again it is two recipients, with one external id."""
     bia = NewRecipient("bia@example.com", external_id="bia")
@@ -272,6 +330,7 @@ _FILTERS = st.fixed_dictionaries(
         "state": st.sampled_from([State.ENQUEUED, State.SENT, State.FAILED, State.SENT_ATTEMPT]),
         "to": st.sampled_from(["ana@example.com", "bia@example.com"]),
         "external_id": st.sampled_from(["order-1", "order-2"]),
+        "provider_id": st.sampled_from(["provider-1", "none"]),
         "recipient_external_id": st.sampled_from(["ana", "bia"]),
         "tag": st.sampled_from(["spring", "summer"]),
     },

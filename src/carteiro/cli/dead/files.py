@@ -14,6 +14,7 @@ from carteiro.cli.desk import Desk, at_a_desk
 from carteiro.cli.exit_codes import NotFound, NotNow
 from carteiro.cli.paging import pages
 from carteiro.cli.progress import count_done
+from carteiro.durable import sync_file, sync_folder
 from carteiro.model import DeadFilter, DeadLetter, TimelineEvent
 
 _PAGE = 500
@@ -34,6 +35,8 @@ async def export(
         return
     with _new_file(file) as target:
         count = await _exported(desk, wanted, target)
+        sync_file(target)
+    sync_folder(Path(file).parent)
     desk.out.answer({"path": file, "exported": count}, f"Exported to {file}: {count}.")
 
 

@@ -47,6 +47,12 @@ class EmailQuestion(PageQuestion):
     status: State | None = None
     to: str | None = Field(default=None, max_length=320)
     external_id: str | None = Field(default=None, max_length=255)
+    provider_id: str | None = Field(
+        default=None,
+        min_length=1,
+        max_length=998,
+        description="The id that the provider gave, as `sesMessageId` of an e-mail shows it.",
+    )
     recipient_external_id: str | None = Field(default=None, max_length=255)
     tag: str | None = Field(default=None, max_length=255)
     created_after: Time | None = None
@@ -60,6 +66,7 @@ class EmailQuestion(PageQuestion):
             state=self.status,
             to=None if self.to is None else judge_address(self.to) or self.to,
             external_id=self.external_id,
+            provider_id=self.provider_id,
             recipient_external_id=self.recipient_external_id,
             tag=self.tag,
             created_after=self.created_after,

@@ -58,11 +58,25 @@ class MemoryReading:
         self, wanted: MessageFilter, *, cursor: Cursor | None = None, limit: int = 100
     ) -> Page[StoredMessage]:
         """The messages that match, newest first, without their contents."""
-        after = key_of(cursor, (FAR, 0))
+        after = self._place_of(cursor, wanted.tenant)
         rows = [row for row in self._tables.rows.values() if _age(row) < after]
         found = sorted((row for row in rows if self._matches(row, wanted)), key=_age, reverse=True)
-        more = cursor_at(*_age(found[limit - 1])) if len(found) > limit else None
+        more = _cursor_of(found[limit - 1]) if len(found) > limit else None
         return Page([_stored(row, None) for row in found[:limit]], more)
+
+    def _place_of(self, cursor: Cursor | None, tenant: TenantId | None) -> tuple[int, int]:
+        """Where a page starts: behind the cursor's message; if it was deleted, at the next id of its time."""
+        if cursor is None:
+            return FAR, 0
+        at, message = key_of(cursor, (FAR, ""))
+        rows = self._tables.rows.values()
+        same = {
+            row.entry.id: row.number
+            for row in rows
+            if row.created_at == at and tenant in {None, row.entry.tenant}
+        }
+        before = (number + 1 for each, number in same.items() if each < message)
+        return at, same.get(MessageId(message)) or max(before, default=0)
 
     def _matches(self, row: Row, wanted: MessageFilter) -> bool:
         entry, message = row.entry, row.message
@@ -74,6 +88,7 @@ class MemoryReading:
             and wanted.state in {None, entry.state}
             and wanted.to in {None, message.to}
             and wanted.external_id in {None, message.external_id}
+            and wanted.provider_id in {None, entry.provider_id or None}
             and wanted.recipient_external_id in {None, self._recipient_named(row)}
             and wanted.tag in {None, *message.tags}
             and (after is None or created_at >= after)
@@ -140,6 +155,10 @@ class MemoryReading:
 def _age(row: Row) -> tuple[int, int]:
     """The order of every list of messages."""
     return row.created_at, row.number
+
+
+def _cursor_of(row: Row) -> Cursor:
+    return cursor_at(row.created_at, row.entry.id)
 
 
 def _claimable_since(job: Job, now: int) -> int:

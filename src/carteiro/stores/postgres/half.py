@@ -155,9 +155,9 @@ class PostgresLedger:
         self, *, after: Cursor | None, limit: int
     ) -> tuple[list[MessageId], Cursor | None]:
         """Messages that waited beyond their time, and where the next page starts."""
-        at, number = key_of(after, (-FAR, 0))
-        rows = await self._db.fetch("expire_find", await self._db.now(), at, number, limit)
-        last = cursor_at(rows[-1][1], rows[-1][2]) if len(rows) == limit else None
+        at, number = key_of(after, (-FAR, "0"))
+        rows = await self._db.fetch("expire_find", await self._db.now(), at, int(number), limit)
+        last = cursor_at(rows[-1][1], str(rows[-1][2])) if len(rows) == limit else None
         return [row[0] for row in rows], last
 
     async def expire(
@@ -174,11 +174,12 @@ class PostgresLedger:
 
     async def unfinished(self, *, after: Cursor | None, limit: int) -> Page[QueueEntry]:
         """Every message that must have a job, page by page."""
-        at, number = key_of(after, (-FAR, 0))
+        at, number = key_of(after, (-FAR, "0"))
         now = await self._db.now()
-        rows = await self._db.fetch("unfinished_page", now, LONGEST_HOLD_MS, at, number, limit)
+        rows = await self._db.fetch("unfinished_page", now, LONGEST_HOLD_MS, at, int(number), limit)
         entries = [QueueEntry(*row[:6]) for row in rows]
-        return Page(entries, cursor_at(rows[-1][6], rows[-1][7]) if len(rows) == limit else None)
+        last = cursor_at(rows[-1][6], str(rows[-1][7])) if len(rows) == limit else None
+        return Page(entries, last)
 
     async def recent(self, *, after: int | None, limit: int) -> tuple[list[QueueEntry], int]:
         """Unfinished messages that came after a place, and the place after them; None: the place only.

@@ -15,13 +15,12 @@ async def find_messages(  # noqa: PLR0913 - what is wanted, and how to look for 
     has_queue: bool = True,
 ) -> Page[StoredMessage]:
     """The messages that match, newest first, without their contents; for a transaction of its own."""
-    walking = walk(wanted, cursor=cursor, limit=limit, reach=reach)
+    walking = walk(wanted, cursor=cursor, limit=limit, reach=reach, has_queue=has_queue)
     try:
         question = next(walking)
         await session.fetch("by_index")
         while True:
-            asked = question if has_queue else question.beside_queue()
-            rows = await session.fetch(asked.operation, *asked.parameters.values())
+            rows = await session.fetch(question.operation, *question.parameters.values())
             question = walking.send(rows)
     except StopIteration as end:
         page: Page[StoredMessage] = end.value

@@ -1,12 +1,12 @@
 """Copying the file while others write, and making it as small as it can be; each on a connection of its own."""
 
-import os
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from uuid import uuid4
 
+from carteiro.durable import sync_folder
 from carteiro.errors import CannotBackUp
 from carteiro.stores.sqlite.opening import connect, create_private, in_our_words
 
@@ -25,7 +25,7 @@ def copy(path: Path, target: Path, progress: Callable[[float], None], *, busy_ms
         unfinished.rename(target)
     finally:
         unfinished.unlink(missing_ok=True)
-    _sync_folder(target.parent)
+    sync_folder(target.parent)
 
 
 def _copy(path: Path, target: Path, progress: Callable[[float], None], *, busy_ms: int) -> None:
@@ -64,13 +64,3 @@ def _refuse_taken(target: Path) -> None:
     if target.exists():
         text = f"{target} is there already: name a file that is not, or move it away"
         raise CannotBackUp(text)
-
-
-def _sync_folder(folder: Path) -> None:
-    """Only then the new name survives a power cut."""
-    if hasattr(os, "O_DIRECTORY"):
-        opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(opened)
-        finally:
-            os.close(opened)

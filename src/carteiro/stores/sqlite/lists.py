@@ -21,11 +21,11 @@ def find_messages(  # noqa: PLR0913 - what is wanted, and how to look for it
     has_queue: bool = True,
 ) -> Page[StoredMessage]:
     """The messages that match, newest first, without their contents."""
-    walking = walk(wanted, cursor=cursor, limit=limit, reach=reach)
+    walking = walk(wanted, cursor=cursor, limit=limit, reach=reach, has_queue=has_queue)
     try:
         question = next(walking)
         while True:
-            question = walking.send(_answer(db, question if has_queue else question.beside_queue()))
+            question = walking.send(_answer(db, question))
     except StopIteration as end:
         page: Page[StoredMessage] = end.value
         return page

@@ -87,8 +87,9 @@ CREATE TABLE carteiro.messages (
 CREATE INDEX messages_by_age ON carteiro.messages (created_at, no);
 CREATE INDEX emails_of_tenant ON carteiro.messages (tenant, created_at, no) WHERE kind = 'email:send';
 CREATE INDEX tasks_of_tenant ON carteiro.messages (tenant, created_at, no) WHERE kind <> 'email:send';
-CREATE INDEX messages_to ON carteiro.messages (to_address, created_at, no) WHERE to_address IS NOT NULL;
-CREATE INDEX messages_by_external_id ON carteiro.messages (external_id, created_at, no)
+-- The tenant is part of each key: a tenant's list walks its own rows alone.
+CREATE INDEX messages_to ON carteiro.messages (to_address, tenant, created_at, no) WHERE to_address IS NOT NULL;
+CREATE INDEX messages_by_external_id ON carteiro.messages (external_id, tenant, created_at, no)
     WHERE external_id IS NOT NULL;
 CREATE INDEX messages_of_recipient ON carteiro.messages (recipient_id, created_at, no)
     WHERE recipient_id IS NOT NULL;
@@ -111,7 +112,7 @@ CREATE TABLE carteiro.entries (
     cancel_requested_at bigint,
     evidence text,                        -- [claim, provider, provider id, revision] of a late success
     provider text,
-    provider_message_id text,
+    provider_message_id text COLLATE "C",
     failure json,                         -- the last one
     duration_ms bigint,
     finished_at bigint,                   -- not set: it is unfinished, and has a job
@@ -123,6 +124,9 @@ CREATE INDEX entries_by_expiry ON carteiro.entries (expires_at, message_no) WHER
 -- Sent: e-mails that have the provider's id. Unlucky: what ended otherwise or failed at least once.
 CREATE INDEX entries_sent ON carteiro.entries (tenant, created_at, message_no)
     WHERE provider_message_id IS NOT NULL AND is_email;
+-- Not what is erased: its id is an empty text.
+CREATE INDEX entries_by_provider_id ON carteiro.entries (provider_message_id, tenant, created_at, message_no)
+    WHERE provider_message_id <> '';
 CREATE INDEX entries_unlucky ON carteiro.entries (tenant, created_at, message_no)
     WHERE provider_message_id IS NULL AND (finished_at IS NOT NULL OR failure IS NOT NULL);
 

@@ -1,6 +1,14 @@
 -- The holds of declared attempts follow their claims, never back. $1 ids, $2 claims; $3 until
 UPDATE carteiro.entries AS e
 SET held_until = greatest(e.held_until, $3::bigint), version = e.version + 1
-FROM unnest($1::text[], $2::text[]) AS l (id, claim)
-CROSS JOIN LATERAL (SELECT n.no FROM carteiro.messages AS n WHERE n.id = l.id OFFSET 0) AS m
-WHERE e.message_no = m.no AND e.holder = l.claim AND e.state = 'SENT_ATTEMPT' AND e.held_until IS NOT NULL;
+WHERE
+    e.message_no = ANY (ARRAY(
+        SELECT h.message_no
+        FROM unnest($1::text[], $2::text[]) AS l (id, claim)
+        CROSS JOIN LATERAL (SELECT n.no FROM carteiro.messages AS n WHERE n.id = l.id OFFSET 0) AS m
+        CROSS JOIN LATERAL (
+            SELECT n.message_no, n.holder FROM carteiro.entries AS n WHERE n.message_no = m.no OFFSET 0
+        ) AS h
+        WHERE h.holder = l.claim
+    ))
+    AND e.holder = ANY ($2::text[]) AND e.state = 'SENT_ATTEMPT' AND e.held_until IS NOT NULL;

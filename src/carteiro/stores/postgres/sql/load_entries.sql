@@ -8,4 +8,4 @@ FROM carteiro.messages AS m
 JOIN LATERAL (SELECT * FROM carteiro.entries AS e WHERE e.message_no = m.no OFFSET 0) AS e ON true
 LEFT JOIN LATERAL (SELECT * FROM carteiro.leased AS l WHERE l.message_no = m.no OFFSET 0) AS l ON true
 LEFT JOIN LATERAL (SELECT * FROM carteiro.delayed AS d WHERE d.message_no = m.no OFFSET 0) AS d ON true
-WHERE m.id = ANY ($1::text[]);
+WHERE m.id = ANY (ARRAY(SELECT unnest($1::text[])));

@@ -12,4 +12,4 @@ SELECT
             AND v.type IN ('DELAYED', 'DELIVERED', 'OPENED', 'CLICKED', 'BOUNCED', 'COMPLAINED')
     )
 FROM carteiro.messages AS m
-WHERE m.id = ANY ($1::text[]);
+WHERE m.id = ANY (ARRAY(SELECT unnest($1::text[])));

@@ -1,4 +1,3 @@
--- How many messages are unfinished, of all tenants, counted up to a little more than a short queue has. $1 is not used
+-- How many messages are unfinished, counted up to a limit. $1 limit
 SELECT count(*)
-FROM (SELECT FROM carteiro.entries WHERE finished_at IS NULL LIMIT 20000) AS e
-WHERE $1::text IS NULL OR true;
+FROM (SELECT FROM carteiro.entries WHERE finished_at IS NULL LIMIT $1) AS e;

@@ -1,5 +1,5 @@
 -- Messages of a tenant that are no e-mails, newest first, after a given one: the whole key of the index
--- is compared and sorted by, so that no other index fits. $1; $2 since; $3, $4 the one; $5 limit
+-- is compared and sorted by, so that no other index fits. $1 tenant; $2 since; $3, $4 the one; $5 limit
 SELECT created_at, no
 FROM carteiro.messages
 WHERE

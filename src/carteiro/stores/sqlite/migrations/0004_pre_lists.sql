@@ -4,8 +4,9 @@
 CREATE INDEX messages_by_age ON messages (created_at);
 CREATE INDEX emails_of_tenant ON messages (tenant, created_at) WHERE kind = 'email:send';
 CREATE INDEX tasks_of_tenant ON messages (tenant, created_at) WHERE kind <> 'email:send';
-CREATE INDEX messages_to ON messages (to_address, created_at) WHERE to_address IS NOT NULL;
-CREATE INDEX messages_by_external_id ON messages (external_id, created_at) WHERE external_id IS NOT NULL;
+-- The tenant is part of each key: a tenant's list walks its own rows alone.
+CREATE INDEX messages_to ON messages (to_address, tenant, created_at) WHERE to_address IS NOT NULL;
+CREATE INDEX messages_by_external_id ON messages (external_id, tenant, created_at) WHERE external_id IS NOT NULL;
 CREATE INDEX messages_of_recipient ON messages (recipient_id, created_at) WHERE recipient_id IS NOT NULL;
 
 -- By state. Sent: e-mails that have the provider's id. Unlucky: what ended otherwise or failed at least once.
@@ -14,6 +15,9 @@ CREATE INDEX messages_sent ON messages (tenant, created_at)
     WHERE provider_message_id IS NOT NULL AND kind = 'email:send';
 CREATE INDEX messages_unlucky ON messages (tenant, created_at)
     WHERE provider_message_id IS NULL AND (finished_at IS NOT NULL OR failure IS NOT NULL);
+-- Not what is erased: its id is an empty text.
+CREATE INDEX messages_by_provider_id ON messages (provider_message_id, tenant, created_at)
+    WHERE provider_message_id <> '';
 
 -- An open attempt has a claim on it, or once had: such jobs are few, and usually none.
 CREATE INDEX ready_again ON ready (tenant, message_no) WHERE claims > 0;

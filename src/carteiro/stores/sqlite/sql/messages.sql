@@ -1,5 +1,5 @@
 -- Those of the messages that match, in the order given, each without its content; null matches all.
--- :numbers = [number, …]; :tenant; :kind; :state; :to; :external_id; :recipient_external_id; :tag; :limit
+-- :numbers = [number, …]; :tenant; :kind; :state; :to; :external_id; :provider_id; :recipient_external_id; :tag; :limit
 SELECT
     m.created_at, m.no,
     m.id, m.tenant, m.kind, m.state, m.priority, m.due_at, m.expires_at, m.attempts, m.charged, m.in_doubt, m.round,
@@ -11,6 +11,7 @@ WHERE
     (:tenant IS NULL OR m.tenant = :tenant) AND (:kind IS NULL OR m.kind = :kind)
     AND (:state IS NULL OR m.state = :state) AND (:to IS NULL OR m.to_address = :to)
     AND (:external_id IS NULL OR m.external_id = :external_id)
+    AND (:provider_id IS NULL OR m.provider_message_id = :provider_id)
     AND (:recipient_external_id IS NULL OR EXISTS (
         SELECT 1 FROM recipient_records AS r
         WHERE r.id = m.recipient_id AND r.tenant = m.tenant AND r.external_id = :recipient_external_id

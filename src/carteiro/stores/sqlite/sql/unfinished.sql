@@ -1,3 +1,7 @@
 -- How many jobs there are. :tenant, null matches all
-SELECT coalesce(sum(jobs), 0) FROM seats
-WHERE :tenant IS NULL OR tenant = :tenant;
+SELECT coalesce(sum(jobs), 0)
+FROM (
+    SELECT jobs FROM seats WHERE tenant = :tenant
+    UNION ALL
+    SELECT jobs FROM seats WHERE :tenant IS NULL
+);

@@ -1,3 +1,3 @@
--- How many messages are unfinished, of all tenants, counted up to a little more than a short queue has.
+-- How many messages are unfinished, counted no further than :most.
 SELECT count(*)
-FROM (SELECT 1 FROM messages INDEXED BY messages_by_expiry WHERE finished_at IS NULL LIMIT 20000);
+FROM (SELECT 1 FROM messages INDEXED BY messages_by_expiry WHERE finished_at IS NULL LIMIT :most);

@@ -1,0 +1,30 @@
+"""Files that survive a power cut: on the disk before anybody is told that they are there."""
+
+import os
+from pathlib import Path
+from typing import IO
+
+
+def sync_file(file: IO[bytes]) -> None:
+    """Wait until what was written is on the disk; `sync_folder` does the same for its name."""
+    file.flush()
+    os.fsync(file.fileno())
+
+
+def sync_folder(folder: Path) -> None:
+    """Wait until the names in a folder are on the disk, where the system can."""
+    if hasattr(os, "O_DIRECTORY"):
+        opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(opened)
+        finally:
+            os.close(opened)
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder that its owner alone can read, with those above it, unless it is there."""
+    if folder.is_dir():
+        return
+    make_folder(folder.parent)
+    folder.mkdir(mode=0o700, exist_ok=True)
+    sync_folder(folder.parent)

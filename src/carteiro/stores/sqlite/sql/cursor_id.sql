@@ -1,0 +1,2 @@
+-- The id of a message. :no
+SELECT id FROM messages WHERE no = :no;
