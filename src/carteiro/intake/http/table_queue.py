@@ -91,11 +91,15 @@ class TableQueue:
         asked = await read_question(request, EnqueueQuestion)
         user_id = None if asked.p_user_id is None else str(asked.p_user_id)
         row = QueueRow(user_id)
-        item = Item(_email(asked, row), None, row)
         request_id: str = request.state.request_id
-        [answer] = await self._intake.many([item], tenant=tenant, request_id=request_id)
-        if isinstance(answer, NotAccepted):
-            answer = NotAccepted(_by_argument(answer.fields))
+        try:
+            item = Item(_email(asked, row), None, row)
+            [answer] = await self._intake.many([item], tenant=tenant, request_id=request_id)
+            if isinstance(answer, NotAccepted):
+                raise InvalidMessage(_by_argument(answer.fields))  # noqa: TRY301 - told and counted alike
+        except InvalidMessage:
+            await self._intake.charge_one(tenant)
+            raise
         if not isinstance(answer, Accepted | Replayed):
             raise refused(answer)
         return Response(orjson.dumps(answer.id), media_type=JSON)

@@ -19,5 +19,9 @@ CREATE TABLE templates (
     subject TEXT NOT NULL,
     html TEXT,
     text TEXT,
+    bytes INTEGER NOT NULL GENERATED ALWAYS AS (
+        length(CAST(subject AS BLOB)) + ifnull(length(CAST(html AS BLOB)), 0) + ifnull(length(CAST(text AS BLOB)), 0)
+    ) VIRTUAL,                            -- kept in the index below alone
     PRIMARY KEY (tenant, type, version)
 ) STRICT;
+CREATE INDEX templates_by_size ON templates (tenant, type, version, deleted_at, bytes);
