@@ -39,9 +39,9 @@ _MOST_PARTS = 50_000
 
 
 class Question(BaseModel):
-    """What is asked, in camelCase; unknown names are refused."""
+    """What is asked, in camelCase; unknown names are refused, and in JSON no value is turned into another type."""
 
-    model_config = ConfigDict(alias_generator=to_camel, extra="forbid", frozen=True)
+    model_config = ConfigDict(alias_generator=to_camel, extra="forbid", frozen=True, strict=True)
 
 
 class PageQuestion(Question):
@@ -59,12 +59,12 @@ class PageQuestion(Question):
 
 
 async def read_question(request: Request, shape: type[Asked]) -> Asked:
-    """The JSON body as this document; `InvalidMessage` if it is not one. No value is turned into another type."""
+    """The JSON body as this document; `InvalidMessage` if it is not one."""
     body = await read_json(request)
     refuse_many_parts(body, _MOST_PARTS)
     _refuse_crowds(body, shape)
     try:
-        return shape.model_validate_json(body, strict=True)
+        return shape.model_validate_json(body)
     except ValidationError as error:
         raise plainly(error) from None
 
@@ -101,6 +101,6 @@ def read_query(request: Request, shape: type[Asked]) -> Asked:
     """The query as this document; `InvalidMessage` if it is not one."""
     given: dict[str, Any] = dict(request.query_params)
     try:
-        return shape.model_validate(given)
+        return shape.model_validate(given, strict=False)  # all that stands there is text
     except ValidationError as error:
         raise plainly(error) from None

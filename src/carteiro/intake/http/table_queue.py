@@ -33,7 +33,7 @@ _ARGUMENTS = {
 class EnqueueQuestion(BaseModel):
     """The arguments of ``enqueue_email``, by their names in SQL."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     p_template_type: str = Field(description="The name of a template.")
     p_recipient_email: str = Field(description="An address alone, without a display name.")

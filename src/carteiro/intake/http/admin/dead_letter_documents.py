@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Annotated, Any
+from typing import Any
 from uuid import UUID
 
-from pydantic import FailFast, Field, RootModel
+from pydantic import Field, RootModel
 
 from carteiro.dead_letters import to_json
 from carteiro.intake.http.documents import Document, Moment, PageDocument
@@ -80,8 +80,8 @@ class RedriveQuestion(Question):
     With a rate a request takes as many as fit into some seconds; ask again for the others.
     """
 
-    ids: Annotated[list[UUID], FailFast()] | None = Field(
-        default=None, min_length=1, max_length=MOST_AT_ONCE
+    ids: list[UUID] | None = Field(
+        default=None, min_length=1, max_length=MOST_AT_ONCE, fail_fast=True
     )
     matching: DeadQuestion | None = None
     rate_per_second: float | None = Field(default=None, ge=0.1, le=100_000)

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Annotated, Any
 
-from pydantic import FailFast, Field
+from pydantic import ConfigDict, FailFast, Field
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -29,6 +29,8 @@ _LARGEST = 1_000_000_000  # more than anyone sends, less than any store counts t
 
 class LimitsDocument(Document):
     """How many messages may be handed in over HTTP; null: any number."""
+
+    model_config = ConfigDict(strict=True)
 
     per_minute: int | None = Field(default=None, ge=0, le=_LARGEST)
     per_hour: int | None = Field(default=None, ge=0, le=_LARGEST)
