@@ -279,7 +279,8 @@ def make_email(fields: Mapping[str, Any], *, relay_headers: Collection[str] = ()
 def _read(body: bytes, *, by_name: bool, relay_headers: Collection[str]) -> Email:
     if len(body) > MAX_REQUEST_BYTES:
         raise _too_large()
-    refuse_many_parts(body, _MOST_PARTS)
+    if len(body) > _MOST_PARTS:
+        refuse_many_parts(body, _MOST_PARTS)
     if body.count(b":") > _FEW_COLONS:
         _refuse_crowds(body)
     try:

@@ -38,7 +38,7 @@ from carteiro.ports import Backend
 from carteiro.rendering import render_email
 from carteiro.template_work import Allowance
 from carteiro.tenant_book import TenantBook
-from carteiro.turns import Slice
+from carteiro.turns import MOST_ITEMS, Slice
 
 _MOST_WAITING = 10_000  # messages not yet committed: beyond it a sender is told to come again
 _LIKELY_BYTES = 4 * 1024  # of an e-mail, where it costs more to count them
@@ -111,11 +111,10 @@ class Sending:
         """Accept many e-mails in one commit; an answer for each, in order."""
         allowance = Allowance()
         made: list[NewMessage | Replayed | NotAccepted] = []
-        some = Slice()
-        for each in postings:
-            made.append(await self._made_or_not(each, allowance))
-            if some.is_over(_LIKELY_BYTES):
-                await asyncio.sleep(0)
+        for start in range(0, len(postings), MOST_ITEMS):
+            some = postings[start : start + MOST_ITEMS]
+            made += [await self._made_or_not(each, allowance) for each in some]
+            await asyncio.sleep(0)
         new = [each for each in made if isinstance(each, NewMessage)]
         answers = iter([_known(each) for each in await self._store.accept(new)] if new else ())
         return [next(answers) if isinstance(each, NewMessage) else each for each in made]

@@ -7,11 +7,11 @@ from concurrent.futures import Executor, Future
 from threading import Lock
 from typing import Any, TypeVar
 
-from carteiro.policy.addresses import unusual_judged
+from carteiro.policy.addresses import Unusual
 
 _T = TypeVar("_T")
 
-_MOST_ITEMS = 20
+MOST_ITEMS = 20
 _MOST_BYTES = 64 * 1024
 _MOST_UNUSUAL = 10  # addresses, half a millisecond each
 
@@ -61,9 +61,9 @@ class Slice:
         self._items += 1
         self._bytes += size
         if (
-            self._items < _MOST_ITEMS
+            self._items < MOST_ITEMS
             and self._bytes < _MOST_BYTES
-            and unusual_judged() - self._unusual < _MOST_UNUSUAL
+            and Unusual.judged - self._unusual < _MOST_UNUSUAL
         ):
             return False
         self._begin()
@@ -71,4 +71,4 @@ class Slice:
 
     def _begin(self) -> None:
         self._items = self._bytes = 0
-        self._unusual = unusual_judged()
+        self._unusual = Unusual.judged

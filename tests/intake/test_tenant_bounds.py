@@ -11,8 +11,9 @@ import httpx
 import pytest
 
 from carteiro.intake.http.api import create_api
-from carteiro.intake.http.in_flight import InFlight, PerMinute, end_of, share_of
+from carteiro.intake.http.in_flight import SHARE, InFlight, PerMinute
 from carteiro.intake.http.refusal import Refusal
+from carteiro.model import TenantId
 from carteiro.post import Carteiro
 from carteiro.rendering import off_the_loop
 from support.builders import ACME, BRASA
@@ -192,24 +193,29 @@ async def test_no_body_is_read_before_its_key_is_checked(method: str, path: str)
     assert not half.is_read.is_set()
 
 
-def test_what_a_request_held_is_given_back_once() -> None:
-    """However it ended; nobody is remembered who holds nothing."""
+def test_what_a_request_held_is_given_back() -> None:
+    """And callers who hold nothing are forgotten before there are too many of them."""
     in_flight = InFlight(most_requests=1, most_bytes=10)
     scope: dict[str, Any] = {}
 
     in_flight.begin(scope, ACME)
     in_flight.begin(scope, ACME)  # the same request, asked for twice
-    share = share_of(scope)
-    assert share is not None
-    share.take(10)
+    scope[SHARE].take(10)
     with pytest.raises(Refusal):
-        share.take(1)
+        scope[SHARE].take(1)
     with pytest.raises(Refusal):
         in_flight.begin({}, ACME)
-    end_of(scope)
-    end_of(scope)
+    scope[SHARE].end()
+    again: dict[str, Any] = {}
+    in_flight.begin(again, ACME)
+    again[SHARE].take(10)
+    for number in range(20_000):
+        other: dict[str, Any] = {}
+        in_flight.begin(other, TenantId(f"tenant-{number}"))
+        other[SHARE].end()
 
-    assert in_flight.held == {}
+    assert ACME in in_flight.held
+    assert len(in_flight.held) <= 10_000
 
 
 # --- previews -----------------------------------------------------------------------------------
@@ -262,8 +268,8 @@ async def test_a_tenant_with_many_slow_previews_holds_up_nobody() -> None:
 
     async with opened("memory://") as post, a_client(post, key=KEY_OF_BRASA) as other:
         await defined(post.backend, "welcome", tenant=BRASA)
-        slow = [asyncio.create_task(off_the_loop(begin.wait, tenant=ACME))]
-        slow += [
+        held = asyncio.create_task(off_the_loop(begin.wait, tenant=ACME))
+        slow = [
             asyncio.create_task(off_the_loop(partial(order.append, ACME), tenant=ACME))
             for _ in range(20)
         ]
@@ -273,7 +279,7 @@ async def test_a_tenant_with_many_slow_previews_holds_up_nobody() -> None:
         for _ in range(100):
             await asyncio.sleep(0)  # until all of them wait
         begin.set()
-        await asyncio.gather(*slow, turn, quick)
+        await asyncio.gather(held, *slow, turn, quick)
 
     assert order.index("turn") <= 3
     assert quick.result().status_code == 200

@@ -14,7 +14,7 @@ from carteiro.email import MAX_REQUEST_BYTES, MOST_FAULTS, MOST_VALUES, make_ema
 from carteiro.errors import InvalidMessage
 from carteiro.intake.http import feedback, reading
 from carteiro.model import ApiLimits, Tenant
-from carteiro.policy.addresses import judge_address, unusual_judged
+from carteiro.policy.addresses import Unusual, judge_address
 from carteiro.post import Carteiro
 from support.builders import ACME
 from support.http import (
@@ -229,10 +229,10 @@ async def test_a_crowd_in_any_document_makes_few_faults(
 )
 def test_an_address_that_is_too_long_is_not_judged_at_length(text: str) -> None:
     """Lengths alone refuse it: the library, whose cost grows with them, is not asked."""
-    before = unusual_judged()
+    before = Unusual.judged
 
     assert judge_address(text) is None
-    assert unusual_judged() == before
+    assert Unusual.judged == before
 
 
 @pytest.mark.parametrize(
@@ -302,13 +302,13 @@ async def test_others_run_between_the_items_of_a_batch(item: object, status: int
 async def test_others_run_between_large_items() -> None:
     """Bytes count as well as items."""
     async with opened("memory://") as post, a_client(post) as client:
-        small, large = [], []
-        for size, seen in ((10, small), (100_000, large)):
+        seen = []
+        for size in (10, 100_000):
             async with turns_of_another() as turns:
                 await _posted(client, [an_email(text="x" * size)] * 15)
             seen.append(turns[0])
 
-    assert large[0] >= small[0] + 15
+    assert seen[1] >= seen[0] + 15
 
 
 async def test_others_run_between_unusual_addresses() -> None:
@@ -338,11 +338,11 @@ async def test_others_run_between_unusual_addresses() -> None:
 async def test_no_more_addresses_are_judged_than_faults_are_told() -> None:
     """After twenty that are none, the rest of a list is not looked at."""
     async with opened("memory://") as post, a_client(post) as client:
-        before = unusual_judged()
+        before = Unusual.judged
         response = await client.put(EMAILS, json={"emails": [f"no{n}@" + "-" for n in range(1000)]})
 
     assert len(error_in(response, 422, "INVALID_VALUE")["details"]) == MOST_FAULTS
-    assert unusual_judged() - before <= MOST_FAULTS
+    assert Unusual.judged - before <= MOST_FAULTS
 
 
 async def test_others_run_between_the_items_of_the_library() -> None:

@@ -56,11 +56,6 @@ def _is_special(local: str, tld: str) -> bool:
     return tld.lower() in _SPECIAL_TLDS or local.lower() in _FOLDED_MAILBOXES
 
 
-def unusual_judged() -> int:
-    """How many addresses were given to the library so far: each costs as much as hundreds of plain ones."""
-    return _judge_rare.cache_info().misses
-
-
 def _is_worth_judging(text: str) -> bool:
     """Whether it may be an address by its lengths alone; the library's cost grows with them."""
     local, at, domain = text.rpartition("@")
@@ -73,9 +68,16 @@ def _is_worth_judging(text: str) -> bool:
     )
 
 
+class Unusual:
+    """How many addresses were given to the library so far: each costs as much as hundreds of plain ones."""
+
+    judged = 0
+
+
 @lru_cache(maxsize=4096)
 def _judge_rare(text: str) -> str | None:
     """All that the plain form does not cover: other scripts, special names, and what is wrong."""
+    Unusual.judged += 1
     try:
         return validate_email(
             text, check_deliverability=False, strict=True, test_environment=True

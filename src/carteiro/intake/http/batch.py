@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import count
 from typing import Any
 
 import orjson
@@ -20,11 +21,12 @@ from carteiro.intake.http.intake import Intake, Item, PostAnswer, refused
 from carteiro.intake.http.key_ring import KeyRing
 from carteiro.intake.http.reading import Question
 from carteiro.intake.http.refusal import Refusal, bad_value, of_invalid
-from carteiro.model import Accepted, Charged, OverLimit, Replayed
-from carteiro.turns import Slice
+from carteiro.model import Charged, KeyConflict, OverLimit
+from carteiro.turns import MOST_ITEMS, Slice
 
 MOST_IN_A_BATCH = 1000
 _MOST_PARTS = 1_000_000
+_REFUSED = (Refusal, NotAccepted)
 _KEY = "idempotencyKey"
 
 
@@ -76,7 +78,7 @@ class BatchIntake:
         handed_in = [each for each in made if isinstance(each, Item)]
         stored = iter(await self._intake.many(handed_in, tenant=tenant, request_id=request_id))
         answers = [next(stored) if isinstance(each, Item) else each for each in made]
-        refused = sum(isinstance(each, Refusal | NotAccepted) for each in answers)
+        refused = len([1 for each in answers if isinstance(each, _REFUSED)])
         charged = await self._intake.charge(tenant, refused) if refused else Charged(0)
         return json_response({"results": await _results(made, answers, charged, request_id)})
 
@@ -131,19 +133,13 @@ async def _results(
 ) -> list[Mapping[str, Any]]:
     """What is told of each; those that were refused when no more could be counted are over the limit."""
     results: list[Mapping[str, Any]] = []
-    told, left = Slice(), charged.counted
-    for item, answer in zip(made, answers, strict=True):
-        if isinstance(answer, Refusal | NotAccepted):
-            left -= 1
-            over = charged.over if left < 0 else None
-            refusal = answer if isinstance(answer, Refusal) else refused(answer)
-            results.append(
-                _refused(refusal, request_id) if over is None else _over(over, request_id)
-            )
-        elif isinstance(item, Item):
-            results.append(_answered(item, answer, request_id))
-        if told.is_over(0):
-            await asyncio.sleep(0)
+    left = count(charged.counted, -1)  # refused ones that were counted
+    for start in range(0, len(made), MOST_ITEMS):
+        some = slice(start, start + MOST_ITEMS)
+        for item, answer in zip(made[some], answers[some], strict=True):
+            over = charged.over if isinstance(answer, _REFUSED) and next(left) <= 0 else None
+            results.append(_told(item, over or answer, request_id))
+        await asyncio.sleep(0)
     return results
 
 
@@ -154,15 +150,20 @@ def _encoded(item: dict[str, Any]) -> bytes:
         raise InvalidMessage([FieldError("body", "is nested too deep")]) from None
 
 
-def _answered(item: Item, answer: PostAnswer, request_id: str) -> Mapping[str, Any]:
+def _told(
+    item: Item | Refusal, answer: PostAnswer | NotAccepted | Refusal, request_id: str
+) -> Mapping[str, Any]:
     """A `BatchResult`, see `accepted` for why it is none."""
     match answer:
-        case Accepted() | Replayed():
-            return {"status": 202, "accepted": accepted(answer, item.email, request_id)}
         case OverLimit():
             return _over(answer, request_id)
-        case _:
+        case KeyConflict() | NotAccepted():
             return _refused(refused(answer), request_id)
+        case Refusal():
+            return _refused(answer, request_id)
+    if isinstance(item, Refusal):
+        return _refused(item, request_id)
+    return {"status": 202, "accepted": accepted(answer, item.email, request_id)}
 
 
 def _over(answer: OverLimit, request_id: str) -> Mapping[str, Any]:

@@ -7,7 +7,7 @@ from starlette.requests import ClientDisconnect, Request
 
 from carteiro.email import MAX_REQUEST_BYTES
 from carteiro.intake.http.documents import JSON
-from carteiro.intake.http.in_flight import InFlight, Share, share_of
+from carteiro.intake.http.in_flight import SHARE, InFlight, Share
 from carteiro.intake.http.refusal import Refusal
 
 JSON_LINES = "application/x-ndjson"
@@ -35,7 +35,7 @@ async def read_raw(request: Request, *, most: int = MAX_REQUEST_BYTES) -> bytes:
     declared = _declared_bytes(request)
     if declared > most:
         raise too_large(most)
-    share = _share(request)
+    share: Share = request.scope.get(SHARE) or _unchecked(request)
     share.take(declared)
     patience: timedelta = request.app.state.body_timeout
     try:
@@ -46,14 +46,12 @@ async def read_raw(request: Request, *, most: int = MAX_REQUEST_BYTES) -> bytes:
         raise Refusal(408, text, headers=_GOOD_BYE) from None
 
 
-def _share(request: Request) -> Share:
-    """What the caller holds; one whose key is not known yet shares with all of them."""
-    share = share_of(request.scope)
-    if share is not None:
-        return share
+def _unchecked(request: Request) -> Share:
+    """What callers hold together whose key was not asked for."""
     unchecked: InFlight = request.app.state.unchecked
     unchecked.begin(request.scope, None)
-    return _share(request)
+    share: Share = request.scope[SHARE]
+    return share
 
 
 async def _read(request: Request, most: int, share: Share | None) -> bytes:

@@ -153,6 +153,16 @@ class _Corked:
             self._held_bytes = 0
 
 
+class _Dropped(list[tuple[bytes, bytes]]):
+    """Where trailers go."""
+
+    def append(self, _: tuple[bytes, bytes]) -> None:
+        """Keep nothing."""
+
+
+_NOWHERE = _Dropped()
+
+
 class _Guarded(HttpToolsProtocol):
     crowd: ClassVar[Crowd]
     _address = ""
@@ -242,14 +252,11 @@ class _Guarded(HttpToolsProtocol):
         self._begin_request()
         super().on_message_begin()
 
-    def on_header(self, name: bytes, value: bytes) -> None:
-        if self._head_since is not None:  # trailers are counted, and dropped
-            super().on_header(name, value)
-
     def on_headers_complete(self) -> None:
         self._head_since = None
         super().on_headers_complete()
         # Until all of it is here, an answer is the last one: nobody reads the rest.
+        self.headers = _NOWHERE
         self._keeps_alive = self.cycle.keep_alive
         self.cycle.keep_alive = False
 

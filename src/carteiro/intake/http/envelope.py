@@ -11,7 +11,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uuid_utils import uuid7
 
 from carteiro.errors import TextUnfit
-from carteiro.intake.http.in_flight import end_of
+from carteiro.intake.http.in_flight import SHARE
 from carteiro.intake.http.refusal import Refusal, not_found, refusal_of
 from carteiro.telemetry.metrics import Tally
 
@@ -48,7 +48,9 @@ class Envelope:
             response = refusal.as_response(answer.request_id)
             await response(scope, receive, answer)
         finally:
-            end_of(scope)
+            share = scope.pop(SHARE, None)
+            if share is not None:
+                share.end()
 
 
 class _Answer:

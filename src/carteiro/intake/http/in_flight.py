@@ -8,7 +8,7 @@ from starlette.types import Scope
 from carteiro.intake.http.refusal import too_busy
 from carteiro.model import TenantId
 
-_SHARE = "carteiro.share"
+SHARE = "carteiro.share"  # where the scope of a request has what it holds
 _WINDOW_S = 60.0
 _MOST_REMEMBERED = 10_000
 
@@ -24,7 +24,7 @@ class _Held:
 
 
 class InFlight:
-    """The callers with something under way, each within the same limits. Remembers nobody else."""
+    """The callers with something under way, each within the same limits."""
 
     def __init__(self, *, most_requests: int, most_bytes: int) -> None:
         self.most_requests = most_requests
@@ -33,32 +33,35 @@ class InFlight:
 
     def begin(self, scope: Scope, caller: TenantId | None) -> None:
         """Count the request as this caller's until `end`; a `Refusal` if it has too many. None: administrators."""
-        if _SHARE in scope:
+        if SHARE in scope:
             return
-        held = self.held.get(caller)
-        if held is None:
-            held = self.held[caller] = _Held()
+        held = self.held.get(caller) or self._new(caller)
         if held.requests >= self.most_requests:
             raise too_busy(f"At most {self.most_requests} requests may be under way at once")
         held.requests += 1
-        scope[_SHARE] = Share(self, caller, held)
+        scope[SHARE] = Share(held, self.most_bytes)
+
+    def _new(self, caller: TenantId | None) -> _Held:
+        if len(self.held) >= _MOST_REMEMBERED:
+            self.held = {each: held for each, held in self.held.items() if held.requests}
+        held = self.held[caller] = _Held()
+        return held
 
 
 class Share:
     """What one request holds."""
 
-    __slots__ = ("_bytes", "_caller", "_held", "_of")
+    __slots__ = ("_bytes", "_held", "_most_bytes")
 
-    def __init__(self, of: InFlight, caller: TenantId | None, held: _Held) -> None:
-        self._of = of
-        self._caller = caller
+    def __init__(self, held: _Held, most_bytes: int) -> None:
         self._held = held
+        self._most_bytes = most_bytes
         self._bytes = 0
 
     def take(self, size: int) -> None:
         """Hold this many bytes more; a `Refusal` if the caller holds too many."""
-        if self._held.bytes + size > self._of.most_bytes:
-            text = f"At most {self._of.most_bytes} bytes of requests may be under way at once"
+        if self._held.bytes + size > self._most_bytes:
+            text = f"At most {self._most_bytes} bytes of requests may be under way at once"
             raise too_busy(text)
         self._held.bytes += size
         self._bytes += size
@@ -67,21 +70,6 @@ class Share:
         """Give everything back."""
         self._held.requests -= 1
         self._held.bytes -= self._bytes
-        if not self._held.requests:
-            self._of.held.pop(self._caller, None)
-
-
-def share_of(scope: Scope) -> Share | None:
-    """What the request holds, once it is known whose it is."""
-    share: Share | None = scope.get(_SHARE)
-    return share
-
-
-def end_of(scope: Scope) -> None:
-    """Give back what the request held."""
-    share: Share | None = scope.pop(_SHARE, None)
-    if share is not None:
-        share.end()
 
 
 class PerMinute:
