@@ -21,6 +21,7 @@ from carteiro.intake.http.documents import ErrorBody, ErrorDocument, FieldFault
 from carteiro.model import OverLimit, StorageLimit
 from carteiro.telemetry import log
 
+STORAGE_LIMIT = "STORAGE_LIMIT"
 COME_AGAIN = timedelta(seconds=5)
 _UNFIT = (
     "The request has values that are not allowed: no text may hold U+0000 or half a surrogate pair"
@@ -125,7 +126,7 @@ def too_busy(message: str, *, wait_s: float = 1.0) -> Refusal:
 def storage_full(limit: StorageLimit) -> Refusal:
     """The tenant keeps as much as it may."""
     text = f"At most {limit.most} {limit.what} can be kept: delete some first"
-    return Refusal(422, text, code="STORAGE_LIMIT")
+    return Refusal(422, text, code=STORAGE_LIMIT)
 
 
 def whole_seconds(wait: timedelta) -> int:

@@ -101,7 +101,7 @@ def put(
     known = known_of(run(db, "suppressions_known", tenant=tenant, keys=keys))
     changed = merge_all(known, listed)
     if most is not None and (new := count_new(changed, known)):
-        [kept] = run(db, "suppressions_count", tenant=tenant, most=most).fetchone()
+        [kept] = run(db, "suppressions_count", tenant=tenant).fetchone()
         if kept + new > most:
             return StorageLimit("suppressions", most)
     rows = as_json([record_row(each) for each in changed])

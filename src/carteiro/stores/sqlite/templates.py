@@ -49,7 +49,8 @@ class SqliteTemplates:
             if isinstance(forgotten, StorageLimit):
                 return forgotten
             run(db, "templates_forget", tenant=template.tenant, types=as_json(forgotten.types))
-            [row] = run(db, "templates_define", **asdict(template), now=self._clock()).fetchall()
+            new = asdict(template) | {"bytes": template.size, "now": self._clock()}
+            [row] = run(db, "templates_define", **new).fetchall()
             defined = template_of(row)
             too_old = {"type": template.type, "last": defined.version - limits.versions}
             run(db, "templates_forget_versions", tenant=template.tenant, **too_old)
