@@ -128,11 +128,11 @@ async def served_again(port: int) -> None:
 async def test_trailers_without_end_are_cut_off(part: bytes) -> None:
     """They are counted to the last one, also of a body that was large before."""
     async with an_api() as port, a_wire(port) as wire:
-        await wire.say(HEAD, CHUNKED, b"8000\r\n" + b" " * 0x8000 + b"\r\n0\r\n", part)
+        await wire.say(HEAD, CHUNKED, b"c0000\r\n" + b" " * 0xC0000 + b"\r\n0\r\n", part)
         block = part * (16 * 1024 // len(part))
         sent = await wire.talk_until_cut(block, pause=0.001)
 
-    assert sent * len(block) < 100 * MOST_FRAMING_BYTES  # what the system buffers included
+    assert sent * len(block) < 50 * MOST_FRAMING_BYTES  # with what lies in buffers of the system
 
 
 @pytest.mark.parametrize(
