@@ -47,6 +47,8 @@ def many(part: str, *, bytes: int = MAX_REQUEST_BYTES - 1000) -> str:  # noqa: A
 CROWDS = {
     "attachments of nothing": f'"attachments":[{many("{{}}".replace("{{}}", "[]"))}]',
     "attachments without fields": '"attachments":[' + ",".join(["{}"] * 300_000) + "]",
+    "attachments, fewer of them": '"attachments":[' + ",".join(["{}"] * 40_000) + "]",
+    "tags, fewer of them": '"tags":[' + ",".join(["[]"] * 40_000) + "]",
     "attachments of wrong fields": '"attachments":[' + ",".join(['{"a":1}'] * 120_000) + "]",
     "fields of one attachment": f'"attachments":[{{{many(chr(34) + "{}" + chr(34) + ":1")}}}]',
     "cc": f'"cc":[{many("1")}]',
@@ -63,7 +65,7 @@ CROWDS = {
 
 
 def crowded(crowd: str) -> bytes:
-    """An e-mail of almost 1 MiB with very many of something."""
+    """An e-mail with very many of something."""
     says = "" if '"template"' in crowd else '"subject":"Oi","text":"Oi",'
     return f'{{"to":"ana@example.com",{says}{crowd}}}'.encode()
 
@@ -81,7 +83,7 @@ def errors_behind(refused: BaseException) -> int:
 def test_a_crowd_in_an_e_mail_makes_few_faults(crowd: str) -> None:
     """Lists end at their first fault, and objects that are too large are not looked into."""
     body = crowded(crowd)
-    assert 0.5 * MAX_REQUEST_BYTES < len(body) <= MAX_REQUEST_BYTES
+    assert len(body) <= MAX_REQUEST_BYTES
 
     with pytest.raises(InvalidMessage) as by_request:
         read_email(body)
