@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from carteiro.intake.http.refusal import _CODES as CODES
+from carteiro.intake.http.refusal import STORAGE_LIMIT
 from carteiro.model import Category, DeadReason
 
 _STATUSES: Mapping[int, str] = {
@@ -17,10 +18,15 @@ _STATUSES: Mapping[int, str] = {
     413: "The request is too large.",
     415: "The body must be sent as the type that the endpoint names, without `Content-Encoding`.",
     422: "Well-formed, with a value that is not allowed; `details` names the fields.",
-    429: "The tenant handed in as many as it may; `Retry-After` and `X-RateLimit-…` say when to come again.",
+    429: "The tenant reached a limit: messages (`X-RateLimit-…` say which), requests or bytes under way, previews; "
+    "`Retry-After` says when to come again.",
     500: "A fault of ours; the log has it under the `requestId`.",
     503: "The store is away or has no room: nothing was stored; come again after `Retry-After`.",
 }
+
+_STORAGE = (
+    "The tenant keeps as many templates or suppressions as `[storage]` allows: delete some first."
+)
 
 OWN_CODES: Mapping[str, str] = {
     "AUTH_ERROR": "the relay offers no way to log in that we know",
@@ -68,8 +74,9 @@ _REASONS: Mapping[DeadReason, str] = {
 def errors_page(note: str) -> str:
     """Every code of an answer, of a failure and of a dead letter."""
     statuses = "".join(
-        f"| {status} | `{code}` | {_STATUSES[status]} |\n" for status, code in CODES.items()
-    )
+        f"| {status} | `{code}` | {_STATUSES[status]} |\n"
+        for status, code in sorted((*CODES.items(), (422, STORAGE_LIMIT)))
+    ).replace(f"`{STORAGE_LIMIT}` | {_STATUSES[422]}", f"`{STORAGE_LIMIT}` | {_STORAGE}")
     return (
         f"# Errors\n\n{note}\n"
         "## Answers of the API\n\n"

@@ -26,7 +26,7 @@ async def _serve(folder: Path, listening: socket.socket) -> None:
             create_api(post),
             listening,
             grace=post.settings.delivery.grace,
-            patience=post.settings.api.request_timeout,
+            bounds=post.settings.api,
         )
         announce(listening, key=key)
         await part.run()

@@ -7,7 +7,7 @@ addresses, subject and body to the validations that have codes of their own for 
 
 import binascii
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Annotated, Any
 
@@ -17,6 +17,7 @@ from pydantic import (
     BaseModel,
     BeforeValidator,
     ConfigDict,
+    FailFast,
     Field,
     StringConstraints,
     ValidationError,
@@ -29,10 +30,17 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 from carteiro.errors import FieldError, InvalidMessage
 from carteiro.model import LATEST, Delivery
 from carteiro.policy.addresses import judge_address
+from carteiro.policy.relay_headers import steers_relay
 
 MAX_REQUEST_BYTES = 1024 * 1024
 MAX_SUBJECT_CHARS = 150
 MAX_TTL = timedelta(days=30)
+MOST_FAULTS = 20  # that are told of one document
+MOST_ATTACHMENTS = 50
+MOST_COPIES = 5  # in cc, and in bcc
+MOST_HEADERS = 10
+MOST_TAGS = 5
+MOST_VALUES = 10_000  # in the variables of a template, at any depth
 # Normal forms may be a little longer than what was sent; nothing accepted comes near twice.
 _MAX_STORED_BYTES = 2 * MAX_REQUEST_BYTES
 _LONGEST_UTF8 = 4  # bytes of a character
@@ -45,6 +53,18 @@ _PATH_CHARACTER = re.compile(r"[/\\]")
 _PLAIN_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}", re.ASCII)
 
 _MAX_RETRIES = '{"maxRetries":'
+_MOST_FIELDS = 40  # of any one object of an e-mail: more than any has
+_FEW_COLONS = 2 * _MOST_FIELDS
+_MOST_PARTS = 50_000
+_CROWDS = {
+    "attachments": MOST_ATTACHMENTS,
+    "bcc": MOST_COPIES,
+    "cc": MOST_COPIES,
+    "headers": MOST_HEADERS,
+    "recipient": _MOST_FIELDS,
+    "tags": MOST_TAGS,
+    "template": _MOST_FIELDS,
+}
 _BARE_NUMBER = re.compile(r"\s*[+-]?[0-9._]+([eE][+-]?[0-9]+)?\s*")
 
 
@@ -173,21 +193,29 @@ class Email(_Document):
         description="An address alone, of a domain that the tenant may send from; without it the"
         " tenant's default.",
     )
-    cc: tuple[Address, ...] = Field(default=(), max_length=5, description="At most 5 addresses.")
-    bcc: tuple[Address, ...] = Field(default=(), max_length=5, description="At most 5 addresses.")
+    # In lists the first fault is told, and the rest is not looked at: there may be very many.
+    cc: Annotated[tuple[Address, ...], FailFast()] = Field(
+        default=(), max_length=MOST_COPIES, description=f"At most {MOST_COPIES} addresses."
+    )
+    bcc: Annotated[tuple[Address, ...], FailFast()] = Field(
+        default=(), max_length=MOST_COPIES, description=f"At most {MOST_COPIES} addresses."
+    )
     reply_to: Address | None = Field(
         default=None, description="An address alone, without a display name."
     )
     headers: dict[HeaderName, HeaderValue] = Field(
         default_factory=dict,
-        max_length=10,
-        description="At most 10: ``X-*``, ``List-Unsubscribe*``, References and In-Reply-To.",
+        max_length=MOST_HEADERS,
+        description=f"At most {MOST_HEADERS}: ``X-*`` but those that steer a relay, ``List-Unsubscribe*``, References"
+        " and In-Reply-To.",
     )
-    tags: tuple[Line, ...] = Field(
-        default=(), max_length=5, description="At most 5 words to find it by."
+    tags: Annotated[tuple[Line, ...], FailFast()] = Field(
+        default=(), max_length=MOST_TAGS, description=f"At most {MOST_TAGS} words to find it by."
     )
-    attachments: tuple[Attachment, ...] = Field(
-        default=(), description="Files in base64; the whole request has at most 1 MiB."
+    attachments: Annotated[tuple[Attachment, ...], FailFast()] = Field(
+        default=(),
+        max_length=MOST_ATTACHMENTS,
+        description=f"At most {MOST_ATTACHMENTS} files in base64; the whole request has at most 1 MiB.",
     )
     recipient: EmailRecipient | None = Field(
         default=None,
@@ -227,32 +255,70 @@ class Email(_Document):
 _VALIDATOR = Email.__pydantic_validator__
 
 
-def read_email(body: bytes | str) -> Email:
-    """The e-mail that a JSON request asks for; `InvalidMessage` is all that it raises."""
+def read_email(body: bytes | str, *, relay_headers: Collection[str] = ()) -> Email:
+    """The e-mail that a JSON request asks for; `InvalidMessage` is all that it raises.
+
+    ``relay_headers`` are the names, in lower case, of headers that steer a relay and are allowed.
+    """
     try:
         encoded = body.encode() if isinstance(body, str) else body
     except UnicodeEncodeError:
         raise _not_unicode() from None
-    return _read(encoded, by_name=False)
+    return _read(encoded, by_name=False, relay_headers=relay_headers)
 
 
-def make_email(fields: Mapping[str, Any]) -> Email:
+def make_email(fields: Mapping[str, Any], *, relay_headers: Collection[str] = ()) -> Email:
     """The e-mail with these fields, by their JSON or Python names, judged as a request is."""
     try:
         body = orjson.dumps(dict(fields))
     except TypeError:
         raise InvalidMessage([FieldError("body", "has values that JSON cannot hold")]) from None
-    return _read(body, by_name=True)
+    return _read(body, by_name=True, relay_headers=relay_headers)
 
 
-def _read(body: bytes, *, by_name: bool) -> Email:
+def _read(body: bytes, *, by_name: bool, relay_headers: Collection[str]) -> Email:
     if len(body) > MAX_REQUEST_BYTES:
         raise _too_large()
+    if len(body) > _MOST_PARTS:
+        refuse_many_parts(body, _MOST_PARTS)
+    if body.count(b":") > _FEW_COLONS:
+        _refuse_crowds(body)
     try:
         given = _VALIDATOR.validate_json(body, by_alias=True, by_name=by_name)
     except ValidationError as error:
         raise plainly(error) from None
-    return _judged(given)
+    return _judged(given, relay_headers)
+
+
+def refuse_many_parts(body: bytes, most: int) -> None:
+    """Refuse JSON that may hold more objects and lists than this, before any is made; texts are counted along."""
+    if len(body) > most and body.count(b"{") + body.count(b"[") > most:
+        text = f"must have at most {most} objects, lists and opening braces"
+        raise InvalidMessage([FieldError("body", text)])
+
+
+def _refuse_crowds(body: bytes) -> None:
+    """Refuse objects with more fields than any may have: each unknown field would be a fault of its own.
+
+    Lists that are too long are told of before their items are looked at.
+    """
+    try:
+        fields = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return  # what is wrong with it is told by who reads it
+    if not isinstance(fields, dict):
+        return
+    _refuse_crowd("body", fields, _MOST_FIELDS)
+    for name, most in _CROWDS.items():
+        _refuse_crowd(name, fields.get(name), most)
+    attachments = fields.get("attachments")
+    for index, each in enumerate(attachments if isinstance(attachments, list) else ()):
+        _refuse_crowd(f"attachments.{index}", each, _MOST_FIELDS)
+
+
+def _refuse_crowd(field: str, given: object, most: int) -> None:
+    if isinstance(given, dict | list) and len(given) > most:
+        raise InvalidMessage([FieldError(field, f"must have at most {most} items")])
 
 
 def stored_content(email: Email) -> str:
@@ -298,7 +364,7 @@ def is_blank(body: str | None) -> bool:
     return not body or body.isspace()
 
 
-def _judged(email: Email) -> Email:
+def _judged(email: Email, relay_headers: Collection[str]) -> Email:
     """The e-mail with its addresses in normal form."""
     faults = _nul_faults(email)
     changes: dict[str, Any] = {}
@@ -309,7 +375,7 @@ def _judged(email: Email) -> Email:
     if email.scheduled_at is not None and email.scheduled_at > LATEST:
         faults.append(FieldError("scheduledAt", f"must not be after {LATEST:%Y-%m-%d}"))
     if email.headers:
-        faults += _header_faults(email.headers)
+        faults += _header_faults(email.headers, relay_headers)
     if email.attachments:
         faults += _attachment_faults(email.attachments)
     if email.recipient is not None:
@@ -331,8 +397,12 @@ def _template_faults(email: Email) -> Iterator[FieldError]:
     for part in ("subject", "html", "text"):
         if part in email.model_fields_set:
             yield FieldError(part, "must not be given beside a template")
-    if email.template is not None and email.template.version is not None:
+    if email.template is None:
+        return
+    if email.template.version is not None:
         yield FieldError("template.version", "is not a known field")
+    if has_more_values(email.template.variables, MOST_VALUES):
+        yield FieldError("template.variables", f"must have at most {MOST_VALUES} values")
 
 
 def _nul_faults(email: Email) -> list[FieldError]:
@@ -384,9 +454,29 @@ def _recipient_faults(recipient: EmailRecipient, *, to: str) -> Iterator[FieldEr
         yield FieldError("recipient.email", "must be the address in to")
 
 
-def _header_faults(headers: Mapping[str, str]) -> Iterator[FieldError]:
-    if len({name.lower() for name in headers}) < len(headers):
+def has_more_values(given: object, most: int) -> bool:
+    """Whether there are more values inside than this, at any depth; looks at no more than that."""
+    waiting = [given]
+    count = 0
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, dict | list):
+            count += len(each)
+            if count > most:
+                return True
+            waiting.extend(each.values() if isinstance(each, dict) else each)
+    return False
+
+
+def _header_faults(
+    headers: Mapping[str, str], relay_headers: Collection[str]
+) -> Iterator[FieldError]:
+    names = {name.lower() for name in headers}
+    if len(names) < len(headers):
         yield FieldError("headers", "must not name a header twice")
+    for name in headers:
+        if steers_relay(name) and name.lower() not in relay_headers:
+            yield FieldError(f"headers.{name}", "steers the relay and is not allowed here")
 
 
 def _attachment_faults(attachments: tuple[Attachment, ...]) -> Iterator[FieldError]:
@@ -402,7 +492,7 @@ def _attachment_faults(attachments: tuple[Attachment, ...]) -> Iterator[FieldErr
 
 def _raise_any(faults: list[FieldError]) -> None:
     if faults:
-        raise InvalidMessage(faults)
+        raise InvalidMessage(faults[:MOST_FAULTS])
 
 
 def _too_large() -> InvalidMessage:
@@ -461,7 +551,7 @@ _ANY_PATTERN = "must not contain control characters"
 def plainly(error: ValidationError) -> InvalidMessage:
     """What is wrong with a document, field by field, in words that repeat nothing of it."""
     found = error.errors(include_url=False, include_input=False)
-    return InvalidMessage([_plain_fault(each) for each in found[:20]])
+    return InvalidMessage([_plain_fault(each) for each in found[:MOST_FAULTS]])
 
 
 def _plain_fault(error: ErrorDetails) -> FieldError:

@@ -55,7 +55,11 @@ class Carteiro:
         self._threads = threads
         self._tasks: dict[str, Task] = {}
         self._workers: set[Worker] = set()
-        self._sending = Sending(self.backend, default_ttl=settings.delivery.default_ttl)
+        self._sending = Sending(
+            self.backend,
+            default_ttl=settings.delivery.default_ttl,
+            relay_headers=settings.delivery.allowed_relay_headers,
+        )
 
     @classmethod
     @asynccontextmanager

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -98,7 +98,11 @@ async def redrive_matching(  # noqa: PLR0913 - what to send, on whose word, and 
 
 
 async def revise(
-    message: StoredMessage, changes: Mapping[str, Any], *, backend: Backend
+    message: StoredMessage,
+    changes: Mapping[str, Any],
+    *,
+    backend: Backend,
+    relay_headers: Collection[str] = (),
 ) -> Revision:
     """What a message is to become with these changes, by their JSON names; raises `InvalidMessage`.
 
@@ -113,20 +117,23 @@ async def revise(
         raise _wrong("body", "changes nothing")
     if message.kind != EMAIL:
         return Revision(_arguments(content, changes), None, None, of=of)
-    email = await _revised(restore_email(content), changes, message.tenant, backend)
+    stored = restore_email(content)
+    email = _edited(stored, changes, relay_headers)
+    email = await _owned(email, stored, message.tenant, backend)
     recipient = None if email.recipient is None else new_recipient(email.recipient)
     return Revision(stored_content(email), email.to, email.subject, recipient, of=of)
 
 
-async def _revised(
-    stored: Email, changes: Mapping[str, Any], tenant: TenantId, backend: Backend
-) -> Email:
+def _edited(stored: Email, changes: Mapping[str, Any], relay_headers: Collection[str]) -> Email:
     fixed = sorted(changes.keys() - EDITABLE)
     if fixed:
         raise InvalidMessage([FieldError(_shown(name), _FIXED) for name in fixed[:20]])
-    email = make_email(_merged(stored, changes)).model_copy(
-        update={"max_retries": stored.max_retries}
-    )
+    email = make_email(_merged(stored, changes), relay_headers=relay_headers)
+    return email.model_copy(update={"max_retries": stored.max_retries})
+
+
+async def _owned(email: Email, stored: Email, tenant: TenantId, backend: Backend) -> Email:
+    """The e-mail with the words of its template, and from whom its tenant may send."""
     if email.template is None and not stored.needs_words:
         email = email.model_copy(update={"template": stored.template})
     elif email.template is not None:

@@ -27,6 +27,7 @@ from carteiro.template_language import (
     readable,
 )
 from carteiro.template_work import STEPS_AT_ONCE, Allowance, Work
+from carteiro.turns import Turns
 
 MAX_BODY_BYTES = 512 * 1024
 _TYPE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}", re.ASCII)
@@ -34,9 +35,9 @@ _MOST_SUBJECT_SOURCE = 2000
 _VARIABLES = "template.variables"
 _SPENT = "there is too much to render in one request: send this in another"
 
-# One thread, for all that a tenant can make slow: requests take turns in it, e-mail by e-mail, and the
+# One thread, for all that a tenant can make slow: tenants take turns in it, template by template, and the
 # threads in which names are resolved and stores are read stay free.
-_RENDERER = ThreadPoolExecutor(max_workers=1, thread_name_prefix="carteiro-renderer")
+_RENDERER = Turns(ThreadPoolExecutor(max_workers=1, thread_name_prefix="carteiro-renderer"))
 _T = TypeVar("_T")
 
 
@@ -182,9 +183,9 @@ def _judge(rendered: Rendered) -> None:
         raise InvalidMessage(faults)
 
 
-async def off_the_loop(work: Callable[[], _T]) -> _T:
-    """Read or render where others need not wait for it."""
-    return await asyncio.get_running_loop().run_in_executor(_RENDERER, work)
+async def off_the_loop(work: Callable[[], _T], *, tenant: TenantId) -> _T:
+    """Read or render where others need not wait for it, when it is the tenant's turn."""
+    return await _RENDERER.take(tenant, work)
 
 
 def _rendered_at_once(
@@ -219,7 +220,9 @@ async def render_email(
     await asyncio.sleep(0)  # others have their turn between the e-mails of one request
     rendered = _rendered_at_once(template, variables, allowance)
     if rendered is None:
-        rendered = await off_the_loop(partial(render, template, variables, allowance=allowance))
+        rendered = await off_the_loop(
+            partial(render, template, variables, allowance=allowance), tenant=tenant
+        )
     return email.model_copy(
         update={
             "subject": rendered.subject,

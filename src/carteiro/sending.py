@@ -1,6 +1,7 @@
 """What is handed in, by the library or over HTTP: judged, made into messages, committed, answered item by item."""
 
-from collections.abc import Iterator, Mapping, Sequence
+import asyncio
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import timedelta
 from functools import partial
 from typing import Any, NamedTuple, TypeAlias
@@ -37,8 +38,10 @@ from carteiro.ports import Backend
 from carteiro.rendering import render_email
 from carteiro.template_work import Allowance
 from carteiro.tenant_book import TenantBook
+from carteiro.turns import MOST_ITEMS, Slice
 
 _MOST_WAITING = 10_000  # messages not yet committed: beyond it a sender is told to come again
+_LIKELY_BYTES = 4 * 1024  # of an e-mail, where it costs more to count them
 _MOST_AT_ONCE, _MOST_BYTES_AT_ONCE = 1000, 4 * 1024 * 1024
 
 SendAnswer: TypeAlias = StoreAnswer | NotAccepted
@@ -56,7 +59,10 @@ class _Wanted(NamedTuple):
 class Sending:
     """Every way into the store."""
 
-    def __init__(self, backend: Backend, *, default_ttl: timedelta) -> None:
+    def __init__(
+        self, backend: Backend, *, default_ttl: timedelta, relay_headers: Collection[str] = ()
+    ) -> None:
+        self._relay_headers = relay_headers
         self._store = backend.store
         self._joining = backend.joining
         self._templates = backend.templates
@@ -74,7 +80,7 @@ class Sending:
 
         With a ``connection`` in the transaction that this is in.
         """
-        wanted = [_read(item) for item in items]
+        wanted = await self._read(items)
         names = {each.tenant for each in wanted if isinstance(each, _Wanted)}
         tenants = await self._tenants.settings(names)
         made = [
@@ -86,6 +92,16 @@ class Sending:
         commit = self.commit if connection is None else partial(self._join, connection)
         return await accept_each(made, commit)
 
+    async def _read(self, items: Sequence[Mapping[str, Any]]) -> list[_Wanted | NotAccepted]:
+        """What each item asks for; others have turns in between."""
+        wanted: list[_Wanted | NotAccepted] = []
+        some = Slice()
+        for item in items:
+            wanted.append(_read(item, self._relay_headers))
+            if some.is_over(_LIKELY_BYTES):
+                await asyncio.sleep(0)
+        return wanted
+
     async def one_posting(self, posting: Posting) -> PostAnswer:
         """Accept one e-mail, gathered with what others send at the same time."""
         made = await self._made(posting)
@@ -94,7 +110,11 @@ class Sending:
     async def postings(self, postings: Sequence[Posting]) -> list[PostAnswer | NotAccepted]:
         """Accept many e-mails in one commit; an answer for each, in order."""
         allowance = Allowance()
-        made = [await self._made_or_not(each, allowance) for each in postings]
+        made: list[NewMessage | Replayed | NotAccepted] = []
+        for start in range(0, len(postings), MOST_ITEMS):
+            some = postings[start : start + MOST_ITEMS]
+            made += [await self._made_or_not(each, allowance) for each in some]
+            await asyncio.sleep(0)
         new = [each for each in made if isinstance(each, NewMessage)]
         answers = iter([_known(each) for each in await self._store.accept(new)] if new else ())
         return [next(answers) if isinstance(each, NewMessage) else each for each in made]
@@ -174,7 +194,7 @@ class Sending:
         return answer
 
 
-def _read(item: Mapping[str, Any]) -> _Wanted | NotAccepted:
+def _read(item: Mapping[str, Any], relay_headers: Collection[str]) -> _Wanted | NotAccepted:
     if not isinstance(item, Mapping):
         return NotAccepted((FieldError("item", "must be a mapping of an e-mail's fields"),))
     fields = dict(item)
@@ -184,7 +204,7 @@ def _read(item: Mapping[str, Any]) -> _Wanted | NotAccepted:
     if key is not None and not is_key(key):
         return NotAccepted((FieldError("idempotency_key", KEY_RULE),))
     try:
-        return _Wanted(TenantId(tenant), make_email(fields), key)
+        return _Wanted(TenantId(tenant), make_email(fields, relay_headers=relay_headers), key)
     except InvalidMessage as error:
         return NotAccepted(tuple(error.fields))
 

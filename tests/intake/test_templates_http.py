@@ -87,7 +87,7 @@ async def test_a_list_says_what_there_is_and_not_what_it_says(post: Carteiro) ->
     assert [(each["version"], each["text"]) for each in shown] == [(3, long), (2, long), (1, long)]
 
 
-async def test_one_template_too_many_is_409(post: Carteiro) -> None:
+async def test_one_template_too_many_is_a_storage_limit(post: Carteiro) -> None:
     """It says so, and nothing is stored; one that was deleted makes room."""
     for number in range(MOST_TEMPLATES):
         await defined(post.backend, f"type-{number}")
@@ -99,7 +99,7 @@ async def test_one_template_too_many_is_409(post: Carteiro) -> None:
         await written(client)
         listed = answer_in(await client.get(OWN))
 
-    assert str(MOST_TEMPLATES) in error_in(refused, 409, "CONFLICT")["message"]
+    assert str(MOST_TEMPLATES) in error_in(refused, 422, "STORAGE_LIMIT")["message"]
     error_in(shown, 404, "NOT_FOUND")
     assert len(listed["items"]) == MOST_TEMPLATES
 

@@ -1,29 +1,65 @@
-"""Which templates are forgotten for a new one."""
+"""How much of templates a tenant keeps, and what makes room."""
 
 import pytest
 
-from carteiro.model import MOST_TEMPLATES, TooManyTemplates
-from carteiro.policy.templates import forgotten_for
+from carteiro.model import NewTemplate, StorageLimit, TemplateKept, TemplateLimits
+from carteiro.policy.templates import Forgotten, forgotten_for
+from support.builders import ACME
+
+LIMITS = TemplateLimits(types=5, versions=10, bytes=100)
+FULL, FULL_OF_BYTES = StorageLimit("templates", 5), StorageLimit("bytes of templates", 100)
+
+
+def new(type: str = "new", size: int = 10) -> NewTemplate:
+    """A template of so many bytes."""
+    return NewTemplate(ACME, type, "x", text="x" * (size - 1))
+
+
+def kept(type: str, size: int = 10, newest: int = 10, *, is_deleted: bool = False) -> TemplateKept:
+    """A type that the tenant has."""
+    return TemplateKept(type, is_deleted, size, newest)
+
+
+def gone(type: str, size: int = 10) -> TemplateKept:
+    """A type that was deleted."""
+    return kept(type, size, size, is_deleted=True)
 
 
 @pytest.mark.parametrize(
-    ("type", "deleted", "in_use", "forgotten"),
+    ("template", "known", "expected"),
     [
-        ("new", 0, 0, []),
-        ("new", 3, MOST_TEMPLATES - 4, []),
-        ("new", 3, MOST_TEMPLATES - 3, ["deleted-0"]),
-        ("new", 3, MOST_TEMPLATES - 1, ["deleted-0", "deleted-1", "deleted-2"]),
-        ("new", 3, MOST_TEMPLATES, TooManyTemplates()),
-        ("new", 0, MOST_TEMPLATES, TooManyTemplates()),
-        ("deleted-2", 3, MOST_TEMPLATES, []),
-        ("in-use-7", 0, MOST_TEMPLATES, []),
+        (new(), [], Forgotten([], [])),
+        (new(), [kept(each) for each in "abcd"], Forgotten([], [])),
+        (new(), [kept(each) for each in "abcde"], FULL),
+        (new(), [gone("a"), gone("b"), *map(kept, "cde")], Forgotten(["a"], [])),
+        (new(), [gone("a"), gone("b"), *map(kept, "cdef")], Forgotten(["a", "b"], [])),
+        (new(), [gone("a"), *map(kept, "bcdefg")], FULL),
+        (new("a"), [kept(each) for each in "abcde"], Forgotten([], [])),
+        (new("a"), [gone("a"), *map(kept, "bcde")], Forgotten([], [])),
     ],
 )
-def test_what_was_deleted_first_goes_first(
-    type: str, deleted: int, in_use: int, forgotten: list[str] | TooManyTemplates
+def test_a_deleted_type_makes_room_for_a_new_one(
+    template: NewTemplate, known: list[TemplateKept], expected: Forgotten | StorageLimit
 ) -> None:
-    """As many as have to; a type that is known needs no room."""
-    known = {f"deleted-{number}": True for number in range(deleted)}
-    known |= {f"in-use-{number}": False for number in range(in_use)}
+    """Those deleted first go first; a type in use never goes."""
+    assert forgotten_for(template, known, LIMITS) == expected
 
-    assert forgotten_for(type, known) == forgotten
+
+@pytest.mark.parametrize(
+    ("template", "known", "expected"),
+    [
+        (new(size=100), [], Forgotten([], [])),
+        (new(size=101), [], FULL_OF_BYTES),
+        (new(size=60), [gone("a", 50), gone("b", 40)], Forgotten(["a"], [])),
+        (new("a", size=60), [gone("b", 30), kept("a", 50, 10)], Forgotten(["b"], ["a"])),
+        (new(size=60), [kept("a", 50, 10), kept("b", 45, 10)], Forgotten([], ["a", "b"])),
+        (new(size=60), [kept("a", 20, 10), kept("b", 50, 10)], Forgotten([], ["b"])),
+        (new(size=81), [kept("a", 50, 10), kept("b", 45, 10)], FULL_OF_BYTES),
+        (new("a", size=100), [gone("a", 90)], Forgotten([], ["a"])),
+    ],
+)
+def test_older_versions_make_room_for_bytes(
+    template: NewTemplate, known: list[TemplateKept], expected: Forgotten | StorageLimit
+) -> None:
+    """Deleted types first, then the older versions of the type itself, then those of whoever keeps most."""
+    assert forgotten_for(template, known, LIMITS) == expected

@@ -19,7 +19,7 @@ async def served(post: Carteiro) -> AsyncIterator[int]:
             create_api(post),
             listener,
             grace=timedelta(seconds=5),
-            patience=post.settings.api.request_timeout,
+            bounds=post.settings.api,
         )
         serving = asyncio.create_task(part.run())
         try:

@@ -177,6 +177,7 @@ def write_all() -> None:
     log.provider_healed("smtp")
     log.rates_away("smtp", StoreUnavailable("locked"))
     log.request_failed("request-1", StoreUnavailable("locked"), status=503)
+    log.bound_reached("connections", most=1000)
     log.upkeep_done("expire", count=3)
     log.upkeep_failed("prune", StoreUnavailable("locked"))
     log.dead_letters_filling(count=8000, most=10_000, folder="dead")

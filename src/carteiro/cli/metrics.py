@@ -30,8 +30,7 @@ def metrics_parts(post: Carteiro, *, answers_for: Role | None = None) -> list[Pa
     listener = listen(settings.metrics, advice=_ADVICE)
     health = () if answers_for is None else _health(post.backend, answers_for)
     page = metrics_page(post.metrics, health)
-    patience = settings.api.request_timeout
-    return [http_server(page, listener, grace=_GRACE, patience=patience)]
+    return [http_server(page, listener, grace=_GRACE, bounds=settings.api)]
 
 
 def metrics_page(metrics: Metrics, health: Iterable[Route] = ()) -> Starlette:

@@ -1,5 +1,6 @@
 """The HTTP server as a part of a process: listening before anything else starts, deaf to signals."""
 
+import resource
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,10 +11,16 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from carteiro.cli.process import Part
+from carteiro.config import ApiSettings
 from carteiro.errors import CarteiroError
-from carteiro.intake.http.connection import patient_for
+from carteiro.intake.http.connection import ConnectionLimits, guarded
+from carteiro.intake.http.forwarded import PerAddress
+from carteiro.intake.http.networks import Networks
 
 _BACKLOG = 2048
+_FILES_OF_OUR_OWN = (
+    256  # of the store, of providers, of the log: connections must not take them all
+)
 _ADVICE = "If another one is running, --port chooses another port, 0 any that is free"
 _SECOND = timedelta(seconds=1)
 _ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - to be shown, not to listen on
@@ -56,15 +63,21 @@ def address_of(listener: socket.socket) -> str:
 
 
 def http_server(
-    api: ASGIApp, listener: socket.socket, *, grace: timedelta, patience: timedelta
+    page: ASGIApp, listener: socket.socket, *, grace: timedelta, bounds: ApiSettings
 ) -> Part:
-    """The API on the listener; a request that was begun may end within ``grace``.
+    """The page on the listener; a request that was begun may end within ``grace``.
 
-    Who has not said what it wants after ``patience`` is cut off.
+    ``bounds`` say how long a request may take to arrive, and how many connections there may be.
     """
+    limits = ConnectionLimits(
+        patience=bounds.request_timeout,
+        most=_within_files(bounds.max_connections),
+        most_per_address=bounds.max_connections_per_address,
+        proxies=Networks(bounds.trusted_proxies.split()),
+    )
     config = uvicorn.Config(
-        api,
-        http=patient_for(patience),
+        PerAddress(page, limits) if limits.proxies else page,
+        http=guarded(limits),
         proxy_headers=False,  # the API itself decides whose word about addresses counts
         log_config=None,
         access_log=False,
@@ -75,6 +88,14 @@ def http_server(
     )
     server = _Server(config)
     return Part(lambda: server.serve([listener]), server.stop, server.stop_now)
+
+
+def _within_files(most: int) -> int:
+    """As many connections as the process may have files open, less those that it needs itself."""
+    allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if allowed == resource.RLIM_INFINITY:
+        return most
+    return max(1, min(most, allowed - _FILES_OF_OUR_OWN))
 
 
 class _Server(uvicorn.Server):

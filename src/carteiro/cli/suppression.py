@@ -7,11 +7,11 @@ import typer
 
 from carteiro.cli.desk import Desk, at_a_desk
 from carteiro.cli.documents import plain
-from carteiro.cli.exit_codes import NotFound
+from carteiro.cli.exit_codes import NotFound, NotNow
 from carteiro.cli.options import Limit, TenantName, a_duration
 from carteiro.cli.paging import print_pages
 from carteiro.cli.printing import Column
-from carteiro.model import NewSuppression, Suppression, SuppressionReason
+from carteiro.model import NewSuppression, StorageLimit, Suppression, SuppressionReason
 from carteiro.policy.addresses import judge_address
 
 app = typer.Typer(help="Look at suppressed addresses, add and remove them.", no_args_is_help=True)
@@ -75,7 +75,11 @@ async def add(
     until = None if expires_in is None else datetime.now(UTC) + expires_in
     manual = SuppressionReason.MANUAL
     new = [NewSuppression(each, manual, None, until) for each in addresses]
-    count = await desk.backend.suppressions.put(new, tenant=known.id)
+    most = desk.settings.storage.suppressions
+    count = await desk.backend.suppressions.put(new, tenant=known.id, most=most)
+    if isinstance(count, StorageLimit):
+        text = f"tenant {tenant!r} may keep {most} suppressions: storage.suppressions allows more"
+        raise NotNow(text)
     desk.out.answer(plain({"count": count}), f"Suppressed {count} for tenant {tenant!r}.")
 
 

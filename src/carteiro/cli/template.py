@@ -14,12 +14,11 @@ from carteiro.cli.files import read_text
 from carteiro.cli.options import TenantName, Yes
 from carteiro.cli.printing import Column
 from carteiro.model import (
-    MOST_TEMPLATES,
     NewTemplate,
+    StorageLimit,
     Template,
     TemplateSummary,
     TenantUnknown,
-    TooManyTemplates,
 )
 from carteiro.policy.retry import PRESETS
 from carteiro.rendering import check_template, render, sample_templates
@@ -167,13 +166,14 @@ async def samples(
 
 
 async def _defined(desk: Desk, new: NewTemplate) -> Template:
-    made = await desk.backend.templates.define(new)
+    limits = desk.settings.storage.template_limits
+    made = await desk.backend.templates.define(new, limits=limits)
     match made:
         case TenantUnknown():
             raise NotFound(f"there is no tenant {new.tenant!r}")
-        case TooManyTemplates():
+        case StorageLimit(what, most):
             text = (
-                f"tenant {new.tenant!r} has {MOST_TEMPLATES} templates in use, as many as it may: "
+                f"tenant {new.tenant!r} may keep {most} {what}, and what is in use fills them: "
                 f"carteiro template delete TYPE --tenant {new.tenant} makes room"
             )
             raise NotNow(text)

@@ -77,7 +77,7 @@ async def serve(
             api,
             listener,
             grace=settings.delivery.grace,
-            patience=settings.api.request_timeout,
+            bounds=settings.api,
         )
         _announce(settings, address_of(listener), secrets, works=works)
         workers = [worker_part(post)] if works else []

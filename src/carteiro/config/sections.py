@@ -28,6 +28,7 @@ from carteiro.config.values import (
     Count,
     Duration,
     DurationOrNone,
+    HeaderNames,
     HoldDuration,
     Limit,
     LogLevel,
@@ -47,7 +48,17 @@ from carteiro.config.values import (
     Weight,
     shaped,
 )
-from carteiro.model import ApiLimits, Category, Fairness, Scope, SendLimit, value
+from carteiro.model import (
+    MOST_TEMPLATE_VERSIONS,
+    MOST_TEMPLATES,
+    ApiLimits,
+    Category,
+    Fairness,
+    Scope,
+    SendLimit,
+    TemplateLimits,
+    value,
+)
 from carteiro.policy.own_codes import RESEND, SES, refuse_unfit
 from carteiro.policy.own_rules import OwnRule, bounded_pattern
 from carteiro.policy.retry import Charge, Environment, PresetName, default_preset
@@ -66,6 +77,12 @@ class DeliverySettings(Section):
     grace: Duration = Field(alias="grace_ms")
     default_ttl: SomeDuration = Field(alias="default_ttl_ms")
     max_in_doubt_resends: Count
+    relay_headers: HeaderNames
+
+    @property
+    def allowed_relay_headers(self) -> frozenset[str]:
+        """The headers that may steer a relay, in lower case."""
+        return frozenset(self.relay_headers.lower().split())
 
     @property
     def hold(self) -> timedelta:
@@ -126,6 +143,12 @@ class ApiSettings(Section):
     trusted_proxies: Networks
     request_timeout: SomeDuration = Field(alias="request_timeout_ms")
     attempt_wait: SomeDuration = Field(alias="attempt_wait_ms")
+    max_connections: SomeCount
+    max_connections_per_address: SomeCount
+    max_requests_per_tenant: SomeCount
+    max_body_bytes_per_tenant: SomeCount
+    max_unchecked_body_bytes: SomeCount
+    previews_per_minute: Count
     per_minute: Limit
     per_hour: Limit
     per_day: Limit
@@ -134,6 +157,20 @@ class ApiSettings(Section):
     def limits(self) -> ApiLimits:
         """What a tenant without limits of its own may hand in; 0 means any number."""
         return ApiLimits(self.per_minute or None, self.per_hour or None, self.per_day or None)
+
+
+class StorageSettings(Section):
+    """How much a tenant may keep here besides its messages."""
+
+    templates: Annotated[int, Field(ge=1, le=MOST_TEMPLATES)]
+    template_versions: Annotated[int, Field(ge=1, le=MOST_TEMPLATE_VERSIONS)]
+    template_bytes: SomeCount
+    suppressions: SomeCount
+
+    @property
+    def template_limits(self) -> TemplateLimits:
+        """The limits of templates, as stores take them."""
+        return TemplateLimits(self.templates, self.template_versions, self.template_bytes)
 
 
 class RetentionSettings(Section):
@@ -333,6 +370,7 @@ class Settings(Section):
     type_routes: dict[str, Route] = Field(default_factory=dict)
     workers: WorkerSettings
     api: ApiSettings
+    storage: StorageSettings
     retention: RetentionSettings
     dead_letters: DeadLetterSettings
     sqlite: SqliteSettings

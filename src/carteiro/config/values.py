@@ -159,6 +159,13 @@ def _address_or_none(raw: object) -> str:
     return normal
 
 
+HeaderNames: TypeAlias = Annotated[
+    str,
+    shaped(
+        r"(\s*[Xx]-[A-Za-z0-9_-]{1,74})*\s*",
+        "names of headers that begin with X-, parted by spaces",
+    ),
+]
 Duration: TypeAlias = Annotated[timedelta, BeforeValidator(_duration)]
 SomeDuration: TypeAlias = Annotated[timedelta, BeforeValidator(_some_duration)]
 # Two of them make a hold: a longer one could not be told from a clock that stepped back.

@@ -131,6 +131,14 @@ class KeyConflict:
 
 
 @value
+class Charged:
+    """How many refused messages were counted, and the limit that the others were over, if any were."""
+
+    counted: int
+    over: "OverLimit | None" = None
+
+
+@value
 class OverLimit:
     """The tenant handed in as many as it may: nothing was written. The limit that opens last is told."""
 

@@ -6,6 +6,19 @@ from carteiro.model.basics import TenantId, value
 
 MOST_TEMPLATES = 1000  # types of one tenant, those that are deleted included
 MOST_TEMPLATE_VERSIONS = 100  # of one type; messages carry their words, so none needs an older one
+_MOST_BYTES = 64 * 1024 * 1024
+
+
+@value
+class TemplateLimits:
+    """How much of templates one tenant keeps: types, versions of each, bytes of all."""
+
+    types: int = MOST_TEMPLATES
+    versions: int = MOST_TEMPLATE_VERSIONS
+    bytes: int = _MOST_BYTES
+
+
+USUAL_TEMPLATE_LIMITS = TemplateLimits()
 
 
 @value
@@ -18,6 +31,11 @@ class NewTemplate:
     html: str | None = None
     text: str | None = None
     retry_preset: str | None = None
+
+    @property
+    def size(self) -> int:
+        """How many bytes of it are kept."""
+        return sum(len(each.encode()) for each in (self.subject, self.html, self.text) if each)
 
 
 @value
@@ -51,5 +69,10 @@ class TemplateSummary:
 
 
 @value
-class TooManyTemplates:
-    """The tenant has as many templates in use as it may: delete one first."""
+class TemplateKept:
+    """What a tenant keeps of one type; its newest version is the one in use, unless it is deleted."""
+
+    type: str
+    is_deleted: bool
+    bytes: int  # of all versions
+    newest_bytes: int

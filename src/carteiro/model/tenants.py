@@ -38,6 +38,14 @@ class ApiLimits:
 
 
 @value
+class StorageLimit:
+    """The tenant keeps as much of something as it may: some of it must go first."""
+
+    what: str
+    most: int
+
+
+@value
 class Tenant:
     """Who sends, and how much of the machine it may have. A weight of its own wins over its tier's."""
 

@@ -13,7 +13,11 @@ from email_validator.rfc_constants import CASE_INSENSITIVE_MAILBOX_NAMES
 
 _LONGEST_ADDRESS = 254
 _LONGEST_LOCAL_PART = 64
-_WORTH_JUDGING = 1000  # characters; far beyond any address, and the library's cost grows with it
+_LONGEST_DOMAIN = 253
+_LONGEST_LABEL = 63
+_LONGEST_OTHER_SCRIPT = (
+    64  # characters of a domain that is not in ASCII: far beyond those there are
+)
 
 _ATOM = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"
 _LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9]|-(?!-)){0,61}(?<!-)"
@@ -39,9 +43,11 @@ def judge_address(text: str) -> str | None:
     """The address in its normal form (domain in lower case), or None if it is no address."""
     plain = _PLAIN.fullmatch(text)
     if plain is None or len(text) > _LONGEST_ADDRESS:
-        return _judge_rare(text)
+        return _judge_rare(text) if _is_worth_judging(text) else None
     local, domain, tld = plain.groups()
-    if len(local) > _LONGEST_LOCAL_PART or _is_special(local, tld):
+    if len(local) > _LONGEST_LOCAL_PART:
+        return None
+    if _is_special(local, tld):
         return _judge_rare(text)
     return f"{local}@{domain.lower()}"
 
@@ -50,11 +56,28 @@ def _is_special(local: str, tld: str) -> bool:
     return tld.lower() in _SPECIAL_TLDS or local.lower() in _FOLDED_MAILBOXES
 
 
-@lru_cache(maxsize=1024)
+def _is_worth_judging(text: str) -> bool:
+    """Whether it may be an address by its lengths alone; the library's cost grows with them."""
+    local, at, domain = text.rpartition("@")
+    longest = _LONGEST_DOMAIN if domain.isascii() else _LONGEST_OTHER_SCRIPT
+    return (
+        bool(at)
+        and 0 < len(local) <= _LONGEST_LOCAL_PART
+        and 0 < len(domain) <= longest
+        and max(map(len, domain.split("."))) <= _LONGEST_LABEL
+    )
+
+
+class Unusual:
+    """How many addresses were given to the library so far: each costs as much as hundreds of plain ones."""
+
+    judged = 0
+
+
+@lru_cache(maxsize=4096)
 def _judge_rare(text: str) -> str | None:
     """All that the plain form does not cover: other scripts, special names, and what is wrong."""
-    if len(text) > _WORTH_JUDGING:
-        return None
+    Unusual.judged += 1
     try:
         return validate_email(
             text, check_deliverability=False, strict=True, test_environment=True

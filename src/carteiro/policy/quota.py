@@ -6,7 +6,7 @@ Pure: ``now`` and the counts come from the store, in milliseconds since 1970.
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
-from carteiro.model import ApiLimits, OverLimit
+from carteiro.model import ApiLimits, Charged, OverLimit
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
@@ -40,6 +40,15 @@ class Tally:
         ends_at, limit = full[-1]  # windows lie inside each other: none ends after a longer one
         resets_at = _EPOCH + ends_at * _MILLISECOND
         return OverLimit(limit, 0, resets_at, (ends_at - self._now) * _MILLISECOND)
+
+    def charge(self, refused: int, limits: ApiLimits) -> Charged:
+        """Count as many as fit of messages that were refused."""
+        for counted in range(refused):
+            over = self.judge(limits)
+            if over is not None:
+                return Charged(counted, over)
+            self.count()
+        return Charged(refused)
 
     def count(self) -> None:
         """One more came in."""

@@ -1,20 +1,57 @@
-"""How many templates a tenant keeps.
+"""How much of templates a tenant keeps.
 
 Pure: what there is comes in, what has to go comes out.
 """
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 
-from carteiro.model import MOST_TEMPLATES, TooManyTemplates
+from carteiro.model import NewTemplate, StorageLimit, TemplateKept, TemplateLimits, value
 
 
-def forgotten_for(type: str, known: Mapping[str, bool]) -> list[str] | TooManyTemplates:
-    """The deleted types that make room for this one.
+@value
+class Forgotten:
+    """What makes room for a template: types with all their versions, and types of which the newest alone stays."""
 
-    ``known`` has all types of the tenant, each with whether it is deleted, in the order of deletion.
+    types: Sequence[str] = ()
+    older: Sequence[str] = ()
+
+
+def forgotten_for(
+    new: NewTemplate, known: Sequence[TemplateKept], limits: TemplateLimits
+) -> Forgotten | StorageLimit:
+    """What has to go for this one; `StorageLimit` if that were something in use.
+
+    ``known`` has all types of the tenant in the order of deletion. Deleted types go first, then older
+    versions: those of this type, then of the types that keep most.
     """
-    excess = len(known) + 1 - MOST_TEMPLATES
-    if type in known or excess <= 0:
-        return []
-    deleted = [each for each, is_deleted in known.items() if is_deleted]
-    return deleted[:excess] if len(deleted) >= excess else TooManyTemplates()
+    others = [each for each in known if each.type != new.type]
+    deleted = [each for each in others if each.is_deleted]
+    excess = max(0, len(others) + 1 - limits.types) if len(others) == len(known) else 0
+    if excess > len(deleted):
+        return StorageLimit("templates", limits.types)
+    gone = excess
+    used = new.size + sum(each.bytes for each in known) - sum(each.bytes for each in deleted[:gone])
+    while used > limits.bytes and gone < len(deleted):
+        used -= deleted[gone].bytes
+        gone += 1
+    older: list[str] = []
+    for each in _with_history(new.type, known):
+        if used <= limits.bytes:
+            break
+        used -= each.bytes if each.type == new.type else each.bytes - each.newest_bytes
+        older.append(each.type)
+    if used > limits.bytes:
+        return StorageLimit("bytes of templates", limits.bytes)
+    return Forgotten([each.type for each in deleted[:gone]], older)
+
+
+def _with_history(type: str, known: Sequence[TemplateKept]) -> list[TemplateKept]:
+    """Where older versions may go, in their order."""
+    own = [each for each in known if each.type == type]
+    others = [
+        each
+        for each in known
+        if each.type != type and not each.is_deleted and each.bytes > each.newest_bytes
+    ]
+    others.sort(key=lambda each: (each.newest_bytes - each.bytes, each.type))
+    return own + others

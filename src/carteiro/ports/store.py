@@ -42,7 +42,7 @@ class Store(Protocol):
     cautious     A job that keeps killing its workers is claimed alone, and is counted.
     cancellable  `cancel` ends what waits, marks what is in flight, and touches no other tenant's messages.
     once         A key commits with its message: asked again it is replayed, for another request it conflicts.
-    counted      Limits hold over all processes together; what is refused or replayed costs nothing.
+    counted      Limits hold over all processes together; what a store refuses or replays costs nothing.
     """
 
     async def accept(self, new: Sequence[NewMessage]) -> list[AcceptAnswer]:

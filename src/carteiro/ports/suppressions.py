@@ -3,7 +3,15 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from carteiro.model import Cursor, NewSuppression, Page, Suppression, TenantId, TenantUnknown
+from carteiro.model import (
+    Cursor,
+    NewSuppression,
+    Page,
+    StorageLimit,
+    Suppression,
+    TenantId,
+    TenantUnknown,
+)
 
 
 class Suppressions(Protocol):
@@ -11,6 +19,7 @@ class Suppressions(Protocol):
 
     Promises, one module each in ``tests/contract/suppressions``:
 
+    few       What is put with ``most`` leaves a tenant with no more records than that, whoever puts at the same time.
     faithful  What was put is found by any spelling of the address, by its own tenant alone, until it expires.
     counted   Soft bounces suppress when there are enough of them in the window, in whatever order they are told.
     listed    Pages follow each other without a gap or a twin.
@@ -18,8 +27,14 @@ class Suppressions(Protocol):
     erased    Of an erased recipient the hash of its address stays suppressed; of an erased tenant, nothing.
     """
 
-    async def put(self, new: Sequence[NewSuppression], *, tenant: TenantId) -> int | TenantUnknown:
-        """Suppress addresses, or count their soft bounces; how many records were written."""
+    async def put(
+        self, new: Sequence[NewSuppression], *, tenant: TenantId, most: int | None = None
+    ) -> int | StorageLimit | TenantUnknown:
+        """Suppress addresses, or count their soft bounces; how many records were written.
+
+        With ``most``: all of them, or none if the tenant then had more records. What is over counts
+        until it is pruned.
+        """
         ...
 
     async def remove(self, addresses: Sequence[str], *, tenant: TenantId) -> int:

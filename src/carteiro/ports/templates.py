@@ -4,12 +4,14 @@ import builtins
 from typing import Protocol
 
 from carteiro.model import (
+    USUAL_TEMPLATE_LIMITS,
     NewTemplate,
+    StorageLimit,
     Template,
+    TemplateLimits,
     TemplateSummary,
     TenantId,
     TenantUnknown,
-    TooManyTemplates,
 )
 
 
@@ -19,15 +21,17 @@ class Templates(Protocol):
     Promises, one module each in ``tests/contract/templates``:
 
     versioned  What a version says never changes; the newest one is found unless another is named, also after a delete.
-    few        A tenant keeps `MOST_TEMPLATES` types at most, each with its `MOST_TEMPLATE_VERSIONS` newest versions.
+    few        A tenant keeps no more types, versions and bytes than `TemplateLimits` say; none in use is forgotten.
     isolated   A tenant's templates are its own.
     """
 
-    async def define(self, template: NewTemplate) -> Template | TooManyTemplates | TenantUnknown:
+    async def define(
+        self, template: NewTemplate, *, limits: TemplateLimits = USUAL_TEMPLATE_LIMITS
+    ) -> Template | StorageLimit | TenantUnknown:
         """Store a new version, numbered from 1 on; a deleted type goes on counting.
 
-        Versions that are too old by now are forgotten. Where there is no room for a new type, the
-        one that was deleted first is forgotten with all its versions.
+        Versions that are too old by now are forgotten. Where there is no room, types are forgotten with
+        all their versions, those deleted first first; then older versions are, see `policy.templates`.
         """
         ...
 

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from carteiro.model import (
+    ApiLimits,
+    Charged,
     Cursor,
     Erased,
     Fairness,
@@ -25,6 +27,7 @@ class Tenants(Protocol):
     standing  The fairness figures of a tenant are what its claims made them.
     listed    Pages follow each other without a gap or a twin.
     closed    A disabled tenant accepts nothing, and what waits is held until it is enabled again.
+    charged   A refused message counts against the same limits as an accepted one; nothing else of it is kept.
     erased    Nothing of an erased tenant is left, and no other tenant is touched.
     """
 
@@ -54,6 +57,10 @@ class Tenants(Protocol):
 
     async def limit(self, kind: KindName, limit: SendLimit | None) -> None:
         """Set or lift the limit that all claims of a kind share."""
+        ...
+
+    async def charge(self, tenant: TenantId, refused: int, *, limits: ApiLimits) -> Charged:
+        """Count messages that were refused, as far as they fit; of an unknown tenant nothing is counted."""
         ...
 
     async def standings(self, kind: KindName) -> list[Standing]:

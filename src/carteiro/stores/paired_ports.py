@@ -8,6 +8,8 @@ from datetime import timedelta
 from pathlib import Path
 
 from carteiro.model import (
+    ApiLimits,
+    Charged,
     Cursor,
     DeadFilter,
     DeadGroup,
@@ -86,6 +88,10 @@ class PairedTenants:
             cursor = page.next
             if cursor is None:
                 return
+
+    async def charge(self, tenant: TenantId, refused: int, *, limits: ApiLimits) -> Charged:
+        """Count messages that were refused, as far as they fit."""
+        return await self._tenants.charge(tenant, refused, limits=limits)
 
     async def tune(self, fairness: Fairness | None) -> None:
         """Change the fairness settings of all workers now; None goes back to the configured ones."""

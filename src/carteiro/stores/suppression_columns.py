@@ -48,6 +48,11 @@ def known_of(rows: Iterable[Sequence[Any]]) -> Mapping[tuple[str, str], Record]:
     return {(row[0], row[1]): record_of(row) for row in rows}
 
 
+def count_new(changed: Iterable[Record], known: Mapping[tuple[str, str], Record]) -> int:
+    """How many of the records are not stored yet."""
+    return sum((each.key, each.reason.value) not in known for each in changed)
+
+
 def suppression_of(record: Record) -> Suppression:
     """A record as people read it."""
     return Suppression(

@@ -236,6 +236,14 @@ def request_failed(request_id: str, error: BaseException, *, status: int) -> Non
     _log.write("error", "Request failed", "request.failed", fields)
 
 
+def bound_reached(what: str, *, most: int) -> None:
+    """Tell once that clients are turned away, until there is room again."""
+    if _level > Level.WARN:
+        return
+    said = "Limit reached, refusing more until some end: look at who holds them, then at the settings of [api]"
+    _log.write("warn", said, "bound.reached", {"what": what, "most": most})
+
+
 def upkeep_done(task: str, *, count: int) -> None:
     """Tell how much a round of upkeep changed."""
     if _level > Level.INFO:

@@ -1,4 +1,4 @@
-"""Store, counted: limits hold over all processes together; what is refused or replayed costs nothing."""
+"""Store, counted: limits hold over all processes together; what a store refuses or replays costs nothing."""
 
 import asyncio
 from collections.abc import Sequence

@@ -50,4 +50,4 @@ def page_part(
         ]
     )
     listener = listen(settings.tickets.page_address, advice=_ADVICE)
-    return http_server(page, listener, grace=_GRACE, patience=settings.api.request_timeout)
+    return http_server(page, listener, grace=_GRACE, bounds=settings.api)

@@ -22,6 +22,7 @@ from carteiro.intake.http.express import Express
 from carteiro.intake.http.feedback import FeedbackDesk
 from carteiro.intake.http.fetching import Fetch, fetch
 from carteiro.intake.http.health import HealthChecks
+from carteiro.intake.http.in_flight import InFlight, PerMinute
 from carteiro.intake.http.intake import Intake, Office
 from carteiro.intake.http.key_ring import KeyRing
 from carteiro.intake.http.lean import LeanRoute
@@ -56,7 +57,16 @@ def create_api(office: Office, *, works: bool = False, fetch: Fetch = fetch) -> 
     api.state.body_timeout = office.settings.api.request_timeout
     api.add_api_route("/docs", show_docs, methods=["GET", "HEAD"], include_in_schema=False)
     proxies = Networks(office.settings.api.trusted_proxies.split())
-    ring = KeyRing(office.backend.keys, office.backend.tenants, proxies=proxies)
+    bounds = office.settings.api
+    api.state.unchecked = InFlight(
+        most_requests=bounds.max_connections, most_bytes=bounds.max_unchecked_body_bytes
+    )
+    in_flight = InFlight(
+        most_requests=bounds.max_requests_per_tenant, most_bytes=bounds.max_body_bytes_per_tenant
+    )
+    ring = KeyRing(
+        office.backend.keys, office.backend.tenants, proxies=proxies, in_flight=in_flight
+    )
     # On the application itself: a router that is included costs every request about 10 µs more.
     _add_for_tenants(api, office, ring)
     _add_for_administrators(api, office, ring)
@@ -74,11 +84,20 @@ def _add_for_tenants(api: "_Api", office: Office, ring: KeyRing) -> None:
     emails = Emails(intake, ports.store, ports.reading, ring)
     api.offer("e-mail", Access.TENANT, emails.endpoints())
     api.offer("e-mail", Access.TENANT, BatchIntake(intake, ring).endpoints())
-    templates = TemplateDesk(ports.templates, whose, prefix=_V1)
+    settings = office.settings
+    templates = TemplateDesk(
+        ports.templates,
+        whose,
+        prefix=_V1,
+        limits=settings.storage.template_limits,
+        previews=PerMinute(settings.api.previews_per_minute),
+    )
     api.offer("templates", Access.TENANT, templates.endpoints())
     recipients = RecipientDesk(ports.recipients, whose, prefix=_V1)
     api.offer("recipients", Access.TENANT, recipients.endpoints())
-    suppressions = SuppressionDesk(ports.suppressions, whose, prefix=_V1)
+    suppressions = SuppressionDesk(
+        ports.suppressions, whose, prefix=_V1, most=settings.storage.suppressions
+    )
     api.offer("suppressions", Access.TENANT, suppressions.endpoints())
     wait = office.settings.api.attempt_wait
     table_queue = TableQueue(intake, ports.reading, ring, longest_wait=wait)
@@ -87,20 +106,27 @@ def _add_for_tenants(api: "_Api", office: Office, ring: KeyRing) -> None:
 
 def _add_for_administrators(api: "_Api", office: Office, ring: KeyRing) -> None:
     ports, whose = office.backend, AnyTenants(ring, office.backend.tenants)
+    storage = office.settings.storage
     for tag, endpoints in {
         "tenants": TenantDesk(ports.tenants, ring).endpoints(),
         "keys": KeyDesk(ports.keys, ports.tenants, ring).endpoints(),
         "templates of a tenant": TemplateDesk(
-            ports.templates, whose, prefix=_ADMIN_TENANT
+            ports.templates,
+            whose,
+            prefix=_ADMIN_TENANT,
+            limits=storage.template_limits,
+            previews=PerMinute(0),
         ).endpoints(),
         "recipients of a tenant": RecipientDesk(
             ports.recipients, whose, prefix=_ADMIN_TENANT
         ).endpoints(),
         "suppressions of a tenant": SuppressionDesk(
-            ports.suppressions, whose, prefix=_ADMIN_TENANT
+            ports.suppressions, whose, prefix=_ADMIN_TENANT, most=storage.suppressions
         ).endpoints(),
         "messages": MessageDesk(ports, ring).endpoints(),
-        "dead letters": DeadLetterDesk(ports, ring).endpoints(),
+        "dead letters": DeadLetterDesk(
+            ports, ring, relay_headers=office.settings.delivery.allowed_relay_headers
+        ).endpoints(),
         "fairness": FairnessDesk(ports.tenants, ring).endpoints(),
         "metrics": MetricsDesk(office.metrics, ring).endpoints(),
         "stats": StatsDesk(ports, ring).endpoints(),

@@ -1,6 +1,8 @@
 """The endpoint for many e-mails at once: each is judged and answered by itself, all are one commit."""
 
-from collections.abc import Iterable, Mapping
+import asyncio
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import count
 from typing import Any
 
 import orjson
@@ -8,7 +10,7 @@ from pydantic import ConfigDict, Field
 from starlette.requests import Request
 from starlette.responses import Response
 
-from carteiro.email import MAX_REQUEST_BYTES, Email, read_email
+from carteiro.email import MAX_REQUEST_BYTES, Email, read_email, refuse_many_parts
 from carteiro.errors import FieldError, InvalidMessage, NotAccepted
 from carteiro.intake.http.body import MAX_BATCH_BYTES, read_json, too_large
 from carteiro.intake.http.documents import json_response
@@ -19,9 +21,12 @@ from carteiro.intake.http.intake import Intake, Item, PostAnswer, refused
 from carteiro.intake.http.key_ring import KeyRing
 from carteiro.intake.http.reading import Question
 from carteiro.intake.http.refusal import Refusal, bad_value, of_invalid
-from carteiro.model import Accepted, OverLimit, Replayed
+from carteiro.model import Charged, KeyConflict, OverLimit
+from carteiro.turns import MOST_ITEMS, Slice
 
 MOST_IN_A_BATCH = 1000
+_MOST_PARTS = 1_000_000
+_REFUSED = (Refusal, NotAccepted)
 _KEY = "idempotencyKey"
 
 
@@ -63,24 +68,33 @@ class BatchIntake:
         """200 with a result for each e-mail, in order, after all that is accepted is committed.
 
         The status of a result is what ``/v1/email/send`` would have answered. An e-mail may have
-        an ``idempotencyKey``, which works as the header does.
+        an ``idempotencyKey``, which works as the header does. One that is refused counts against the
+        limits as one that is accepted.
         """
         tenant = await self._keys.tenant_of(request)
         items = _items(await read_json(request, most=MAX_BATCH_BYTES))
         request_id: str = request.state.request_id
-        made = [_made(each) for each in items]
+        made = await self._made(items)
         handed_in = [each for each in made if isinstance(each, Item)]
-        answers = iter(await self._intake.many(handed_in, tenant=tenant, request_id=request_id))
-        results = [
-            _refused(each, request_id)
-            if isinstance(each, Refusal)
-            else _answered(each, next(answers), request_id)
-            for each in made
-        ]
-        return json_response({"results": results})
+        stored = iter(await self._intake.many(handed_in, tenant=tenant, request_id=request_id))
+        answers = [next(stored) if isinstance(each, Item) else each for each in made]
+        refused = len([1 for each in answers if isinstance(each, _REFUSED)])
+        charged = await self._intake.charge(tenant, refused) if refused else Charged(0)
+        return json_response({"results": await _results(made, answers, charged, request_id)})
+
+    async def _made(self, items: list[Any]) -> list[Item | Refusal]:
+        """Each e-mail of a batch, judged as a request of its own is; others have turns in between."""
+        judged, made = Slice(), []
+        for each in items:
+            item, size = _made(each, self._intake.relay_headers)
+            made.append(item)
+            if judged.is_over(size):
+                await asyncio.sleep(0)
+        return made
 
 
 def _items(body: bytes) -> list[Any]:
+    refuse_many_parts(body, _MOST_PARTS)
     try:
         batch = orjson.loads(body)
     except orjson.JSONDecodeError:
@@ -95,18 +109,38 @@ def _items(body: bytes) -> list[Any]:
     return items
 
 
-def _made(item: object) -> Item | Refusal:
-    """One e-mail of the batch, judged as a request of its own is."""
+def _made(item: object, relay_headers: Collection[str]) -> tuple[Item | Refusal, int]:
+    """One e-mail of the batch, judged, and how many bytes it has."""
     if not isinstance(item, dict):
-        return of_invalid(InvalidMessage([FieldError("body", "must be an object")]))
+        return of_invalid(InvalidMessage([FieldError("body", "must be an object")])), 0
+    size = 0
     try:
         key = judged_key(item.pop(_KEY, None), _KEY)
         encoded = _encoded(item)
-        if len(encoded) > MAX_REQUEST_BYTES:
-            return too_large(MAX_REQUEST_BYTES)
-        return Item(read_email(encoded), key)
+        size = len(encoded)
+        if size > MAX_REQUEST_BYTES:
+            return too_large(MAX_REQUEST_BYTES), size
+        return Item(read_email(encoded, relay_headers=relay_headers), key), size
     except InvalidMessage as error:
-        return of_invalid(error)
+        return of_invalid(error), size
+
+
+async def _results(
+    made: Sequence[Item | Refusal],
+    answers: Sequence[PostAnswer | NotAccepted | Refusal],
+    charged: Charged,
+    request_id: str,
+) -> list[Mapping[str, Any]]:
+    """What is told of each; those that were refused when no more could be counted are over the limit."""
+    results: list[Mapping[str, Any]] = []
+    left = count(charged.counted, -1)  # refused ones that were counted
+    for start in range(0, len(made), MOST_ITEMS):
+        some = slice(start, start + MOST_ITEMS)
+        for item, answer in zip(made[some], answers[some], strict=True):
+            over = charged.over if isinstance(answer, _REFUSED) and next(left) <= 0 else None
+            results.append(_told(item, over or answer, request_id))
+        await asyncio.sleep(0)
+    return results
 
 
 def _encoded(item: dict[str, Any]) -> bytes:
@@ -116,18 +150,27 @@ def _encoded(item: dict[str, Any]) -> bytes:
         raise InvalidMessage([FieldError("body", "is nested too deep")]) from None
 
 
-def _answered(item: Item, answer: PostAnswer | NotAccepted, request_id: str) -> Mapping[str, Any]:
+def _told(
+    item: Item | Refusal, answer: PostAnswer | NotAccepted | Refusal, request_id: str
+) -> Mapping[str, Any]:
     """A `BatchResult`, see `accepted` for why it is none."""
     match answer:
-        case Accepted() | Replayed():
-            return {"status": 202, "accepted": accepted(answer, item.email, request_id)}
         case OverLimit():
-            return {
-                **_refused(refused(answer), request_id),
-                "rateLimit": rate_limit(answer).model_dump(by_alias=True),
-            }
-        case _:
+            return _over(answer, request_id)
+        case KeyConflict() | NotAccepted():
             return _refused(refused(answer), request_id)
+        case Refusal():
+            return _refused(answer, request_id)
+    if isinstance(item, Refusal):
+        return _refused(item, request_id)
+    return {"status": 202, "accepted": accepted(answer, item.email, request_id)}
+
+
+def _over(answer: OverLimit, request_id: str) -> Mapping[str, Any]:
+    return {
+        **_refused(refused(answer), request_id),
+        "rateLimit": rate_limit(answer).model_dump(by_alias=True),
+    }
 
 
 def _refused(refusal: Refusal, request_id: str) -> Mapping[str, Any]:

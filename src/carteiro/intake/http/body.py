@@ -7,6 +7,7 @@ from starlette.requests import ClientDisconnect, Request
 
 from carteiro.email import MAX_REQUEST_BYTES
 from carteiro.intake.http.documents import JSON
+from carteiro.intake.http.in_flight import SHARE, InFlight, Share
 from carteiro.intake.http.refusal import Refusal
 
 JSON_LINES = "application/x-ndjson"
@@ -31,18 +32,29 @@ async def read_raw(request: Request, *, most: int = MAX_REQUEST_BYTES) -> bytes:
 
     They are what was signed, where something was.
     """
-    if _declared_bytes(request) > most:
+    declared = _declared_bytes(request)
+    if declared > most:
         raise too_large(most)
+    share: Share = request.scope.get(SHARE) or _unchecked(request)
+    share.take(declared)
     patience: timedelta = request.app.state.body_timeout
     try:
         async with asyncio.timeout(patience.total_seconds()):
-            return await _read(request, most)
+            return await _read(request, most, None if declared else share)
     except TimeoutError:
         text = f"The request must arrive within {patience.total_seconds():g} s"
         raise Refusal(408, text, headers=_GOOD_BYE) from None
 
 
-async def _read(request: Request, most: int) -> bytes:
+def _unchecked(request: Request) -> Share:
+    """What callers hold together whose key was not asked for."""
+    unchecked: InFlight = request.app.state.unchecked
+    unchecked.begin(request.scope, None)
+    share: Share = request.scope[SHARE]
+    return share
+
+
+async def _read(request: Request, most: int, share: Share | None) -> bytes:
     chunks: list[bytes] = []
     size = 0
     while True:
@@ -53,6 +65,8 @@ async def _read(request: Request, most: int) -> bytes:
         size += len(chunk)
         if size > most:  # what was declared may be wrong, or nothing
             raise too_large(most)
+        if share is not None:
+            share.take(len(chunk))
         chunks.append(chunk)
         if not message.get("more_body", False):
             return b"".join(chunks)

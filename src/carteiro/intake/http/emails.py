@@ -8,6 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from carteiro.email import Email, read_email
+from carteiro.errors import InvalidMessage
 from carteiro.intake.http.body import read_json
 from carteiro.intake.http.cancelling import cancel
 from carteiro.intake.http.documents import json_response
@@ -122,13 +123,18 @@ class Emails:
 
         The same Idempotency-Key with the same e-mail within a day is answered as the first time,
         with `Idempotent-Replayed: true` among the headers, and nothing is sent twice; with another
-        e-mail it is 409.
+        e-mail it is 409. One that is refused counts against the limits, too.
         """
         tenant = await self._keys.tenant_of(request)
         key = key_in(request.headers)
-        item = Item(read_email(await read_json(request)), key)
+        body = await read_json(request)
         request_id: str = request.state.request_id
-        answer = await self._intake.one(item, tenant=tenant, request_id=request_id)
+        try:
+            item = Item(read_email(body, relay_headers=self._intake.relay_headers), key)
+            answer = await self._intake.one(item, tenant=tenant, request_id=request_id)
+        except InvalidMessage:
+            await self._intake.charge_one(tenant)
+            raise
         if not isinstance(answer, Accepted | Replayed):
             raise refused(answer)
         response = json_response(accepted(answer, item.email, request_id), 202)

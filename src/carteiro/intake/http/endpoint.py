@@ -107,11 +107,11 @@ def _answers(endpoint: Endpoint, access: Access) -> dict[int | str, dict[str, An
 def _refusals(endpoint: Endpoint, access: Access) -> set[int]:
     statuses = {*endpoint.refuses, 500, 503}
     if access is not Access.ANYONE:
-        statuses.add(401)
+        statuses |= {401, 429}
     if access is Access.TENANT:
         statuses.add(403)
     if endpoint.reads is not None or endpoint.reads_lines:
-        statuses |= {400, 408, 413, 415, 422}
+        statuses |= {400, 408, 413, 415, 422, 429}
     if endpoint.query is not None:
         statuses |= {400, 422}
     return statuses

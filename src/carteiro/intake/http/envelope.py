@@ -1,14 +1,17 @@
 """What every request gets: an id, that id in the answer, and errors in one shape."""
 
 import re
+from http import HTTPStatus
 
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
+from starlette.routing import Match
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uuid_utils import uuid7
 
 from carteiro.errors import TextUnfit
+from carteiro.intake.http.in_flight import SHARE
 from carteiro.intake.http.refusal import Refusal, not_found, refusal_of
 from carteiro.telemetry.metrics import Tally
 
@@ -44,6 +47,10 @@ class Envelope:
             refusal = _refusal(error, scope, answer.request_id)
             response = refusal.as_response(answer.request_id)
             await response(scope, receive, answer)
+        finally:
+            share = scope.pop(SHARE, None)
+            if share is not None:
+                share.end()
 
 
 class _Answer:
@@ -86,10 +93,23 @@ def _route(scope: Scope) -> str:
     return NO_ROUTE if route is None else route.path
 
 
+def _methods_at(request: Request) -> set[str]:
+    """The methods of all routes that lead to this address: each has its own, and the router names the first one's."""
+    return {
+        method
+        for route in request.app.routes
+        if route.matches(request.scope)[0] is not Match.NONE
+        for method in route.methods or ()
+    }
+
+
 async def answer_http_error(request: Request, error: Exception) -> Response:
     """Answer what the router refuses: an address or method that there is not."""
     if not isinstance(error, HTTPException):  # registered for no other
         raise error
     text = _REFUSED_BY_ROUTER.get(error.status_code, error.detail)
-    refusal = Refusal(error.status_code, text, headers=error.headers)
+    headers = dict(error.headers or {})
+    if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
+        headers["Allow"] = ", ".join(sorted(_methods_at(request)))
+    refusal = Refusal(error.status_code, text, headers=headers)
     return refusal.as_response(request.state.request_id)

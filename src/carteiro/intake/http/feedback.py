@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from carteiro.config import FeedbackSettings
-from carteiro.email import plainly
+from carteiro.email import plainly, refuse_many_parts
 from carteiro.errors import ConfigError
 from carteiro.intake.http.body import read_raw
 from carteiro.intake.http.documents import Document
@@ -27,6 +27,7 @@ from carteiro.ports import Tracking
 from carteiro.telemetry import log
 from carteiro.telemetry.metrics import Tally
 
+_MOST_PARTS = 50_000
 _NO_TOPICS = "Nothing is taken from SNS: feedback.ses_topics names no topic"
 _NO_SECRET = "Nothing is taken from Resend: feedback.resend_secret is not set"  # noqa: S105 - it is none
 
@@ -128,6 +129,7 @@ def _sns(topics: list[str], url: str, fetch: Fetch) -> Any:  # noqa: ANN401 - of
 
 
 def _read(body: bytes, shape: type[Any]) -> Any:  # noqa: ANN401 - one of the shape
+    refuse_many_parts(body, _MOST_PARTS)
     try:
         return shape.model_validate_json(body)
     except ValidationError as error:

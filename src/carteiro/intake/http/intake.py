@@ -10,6 +10,7 @@ from carteiro.intake.http.refusal import Refusal, of_invalid, over_limit
 from carteiro.model import (
     Accepted,
     ApiLimits,
+    Charged,
     IdempotencyKey,
     KeyConflict,
     OverLimit,
@@ -83,6 +84,7 @@ class Intake:
     def __init__(self, office: Office) -> None:
         self._office = office
         self._usual_limits = office.settings.api.limits
+        self.relay_headers = office.settings.delivery.allowed_relay_headers
 
     async def one(self, item: Item, *, tenant: Tenant, request_id: str) -> PostAnswer:
         """Answer after the commit; `InvalidMessage` if it cannot be accepted."""
@@ -94,6 +96,19 @@ class Intake:
             key=posting.key,
             limits=posting.limits,
         )
+
+    async def charge(self, tenant: Tenant, refused: int) -> Charged:
+        """Count e-mails that were refused against the tenant's limits, as if they had been accepted."""
+        limits = tenant.limits or self._usual_limits
+        if not limits.has_any:
+            return Charged(0)
+        return await self._office.backend.tenants.charge(tenant.id, refused, limits=limits)
+
+    async def charge_one(self, tenant: Tenant) -> None:
+        """Count one; a `Refusal` if it is over the limits, as it would be had it been well-formed."""
+        over = (await self.charge(tenant, 1)).over
+        if over is not None:
+            raise over_limit(over)
 
     async def many(
         self, items: Sequence[Item], *, tenant: Tenant, request_id: str

@@ -7,6 +7,7 @@ from starlette.requests import Request
 
 from carteiro.errors import StoreError
 from carteiro.gather import Gatherer
+from carteiro.intake.http.in_flight import InFlight
 from carteiro.intake.http.networks import Networks, client_address
 from carteiro.intake.http.refusal import forbidden, token_needed, unauthorized
 from carteiro.keys import hash_key
@@ -35,8 +36,11 @@ class KeyRing:
     That a key was used is noted about once a minute, after the request went on.
     """
 
-    def __init__(self, keys: Keys, tenants: Tenants, *, proxies: Networks) -> None:
+    def __init__(
+        self, keys: Keys, tenants: Tenants, *, proxies: Networks, in_flight: InFlight
+    ) -> None:
         self._keys = keys
+        self._in_flight = in_flight
         self._tenants = tenants
         self._proxies = proxies
         self._remembered: dict[str, tuple[Caller, float]] = {}
@@ -44,7 +48,7 @@ class KeyRing:
         self._note: Gatherer[KeyId, None] = Gatherer(self._write_used)
 
     async def tenant_of(self, request: Request) -> Tenant:
-        """The tenant that is asking; a `Refusal` if no tenant is, or not from where it may."""
+        """The tenant that is asking; a `Refusal` if no tenant is, or not from where it may, or too often at once."""
         caller = await self._caller(request.headers)
         if caller is None or caller.tenant is None:
             raise unauthorized()
@@ -52,6 +56,7 @@ class KeyRing:
             address = client_address(request, proxies=self._proxies)
             if address is None or address not in caller.networks:
                 raise forbidden()
+        self._in_flight.begin(request.scope, caller.tenant.id)
         return caller.tenant
 
     async def administrator_of(self, request: Request) -> Key:
@@ -59,6 +64,7 @@ class KeyRing:
         caller = await self._caller(request.headers)
         if caller is None or caller.tenant is not None:
             raise token_needed()
+        self._in_flight.begin(request.scope, None)
         return caller.key
 
     def forget(self) -> None:

@@ -36,11 +36,11 @@ def client_address(request: Request, *, proxies: Networks) -> Address | None:
     address that is not a trusted proxy's is the client's. Whatever stands before it anyone may
     have made up.
     """
-    address = _parsed("" if request.client is None else request.client.host)
+    address = parsed_address("" if request.client is None else request.client.host)
     for hop in _forwarded(request) if proxies else ():
         if address is None or address not in proxies:
             break
-        address = _parsed(hop)
+        address = parsed_address(hop)
     return address
 
 
@@ -50,7 +50,8 @@ def _forwarded(request: Request) -> Sequence[str]:
     return [hop.strip() for hop in reversed(hops) if hop.strip()][:_MOST_HOPS]
 
 
-def _parsed(text: str) -> Address | None:
+def parsed_address(text: str) -> Address | None:
+    """The address that stands there, IPv4 inside IPv6 as IPv4; None if it is none."""
     try:
         address = ip_address(text)
     except ValueError:

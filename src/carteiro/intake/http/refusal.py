@@ -18,9 +18,10 @@ from carteiro.errors import (
     TextUnfit,
 )
 from carteiro.intake.http.documents import ErrorBody, ErrorDocument, FieldFault
-from carteiro.model import OverLimit
+from carteiro.model import OverLimit, StorageLimit
 from carteiro.telemetry import log
 
+STORAGE_LIMIT = "STORAGE_LIMIT"
 COME_AGAIN = timedelta(seconds=5)
 _UNFIT = (
     "The request has values that are not allowed: no text may hold U+0000 or half a surrogate pair"
@@ -53,12 +54,14 @@ class Refusal(Exception):
         *,
         fields: Sequence[FieldError] = (),
         headers: Mapping[str, str] | None = None,
+        code: str | None = None,
     ) -> None:
         super().__init__(message)
         self.status = status
         self.message = message
         self.fields = fields
         self.headers = dict(headers or {})
+        self.code = code or _CODES.get(status) or HTTPStatus(status).name
 
     def as_response(self, request_id: str) -> Response:
         """The answer that tells the client."""
@@ -68,7 +71,7 @@ class Refusal(Exception):
     def as_error(self, request_id: str) -> ErrorBody:
         """The part of an answer that tells the client."""
         return ErrorBody(
-            code=_CODES.get(self.status) or HTTPStatus(self.status).name,
+            code=self.code,
             message=self.message,
             request_id=request_id,
             timestamp=datetime.now(UTC),
@@ -112,6 +115,18 @@ def over_limit(answer: OverLimit) -> Refusal:
         "X-RateLimit-Reset": str(math.ceil(answer.resets_at.timestamp())),
     }
     return Refusal(429, "As many messages were handed in as is allowed", headers=headers)
+
+
+def too_busy(message: str, *, wait_s: float = 1.0) -> Refusal:
+    """The caller has as much under way as it may: some of it must end first."""
+    wait = timedelta(seconds=wait_s)
+    return Refusal(429, message, headers={"Retry-After": str(whole_seconds(wait))})
+
+
+def storage_full(limit: StorageLimit) -> Refusal:
+    """The tenant keeps as much as it may."""
+    text = f"At most {limit.most} {limit.what} can be kept: delete some first"
+    return Refusal(422, text, code=STORAGE_LIMIT)
 
 
 def whole_seconds(wait: timedelta) -> int:

@@ -1,22 +1,32 @@
 """The endpoints of suppressions: a tenant's own under ``/v1``, any tenant's under ``/admin/v1``."""
 
+import asyncio
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Annotated
 
-from pydantic import Field, StringConstraints
+from pydantic import FailFast, Field, StringConstraints
 from starlette.requests import Request
 from starlette.responses import Response
 
+from carteiro.email import MOST_FAULTS
 from carteiro.errors import FieldError, InvalidMessage
 from carteiro.intake.http.documents import Document, Moment, PageDocument
 from carteiro.intake.http.endpoint import Endpoint
 from carteiro.intake.http.reading import PageQuestion, Question, Time, read_query, read_question
-from carteiro.intake.http.refusal import bad_value, not_found
+from carteiro.intake.http.refusal import bad_value, not_found, storage_full
 from carteiro.intake.http.whose import Whose
-from carteiro.model import LATEST, NewSuppression, Suppression, SuppressionReason, TenantUnknown
+from carteiro.model import (
+    LATEST,
+    NewSuppression,
+    StorageLimit,
+    Suppression,
+    SuppressionReason,
+    TenantUnknown,
+)
 from carteiro.policy.addresses import judge_address
 from carteiro.ports import Suppressions
+from carteiro.turns import Slice
 
 MOST_AT_ONCE = 1000
 _Address = Annotated[str, StringConstraints(strict=True, min_length=1, max_length=320)]
@@ -57,7 +67,9 @@ class WhichAddress(Question):
 class NewSuppressions(Question):
     """Addresses that are not to be written to; without a time, for good."""
 
-    emails: tuple[_Address, ...] = Field(min_length=1, max_length=MOST_AT_ONCE)
+    emails: Annotated[tuple[_Address, ...], FailFast()] = Field(
+        min_length=1, max_length=MOST_AT_ONCE
+    )
     expires_at: Time | None = Field(
         default=None, description="ISO 8601 with a time zone, in the future."
     )
@@ -72,7 +84,8 @@ class SuppressionCount(Document):
 class SuppressionDesk:
     """What can be done with the suppressions of the tenant that ``whose`` finds, below ``prefix``."""
 
-    def __init__(self, suppressions: Suppressions, whose: Whose, *, prefix: str) -> None:
+    def __init__(self, suppressions: Suppressions, whose: Whose, *, prefix: str, most: int) -> None:
+        self._most = most
         self._suppressions = suppressions
         self._whose = whose
         self._path = f"{prefix}/suppressions"
@@ -119,17 +132,23 @@ class SuppressionDesk:
         return SuppressionPage(items=items, next_cursor=page.next).as_response(nulls=True)
 
     async def put(self, request: Request) -> Response:
-        """As ``manual``: what is to be sent to them from now on fails with ``SUPPRESSED``. All of them, or none."""
+        """As ``manual``: what is to be sent to them from now on fails with ``SUPPRESSED``. All of them, or none.
+
+        422 ``STORAGE_LIMIT`` if the tenant then kept more than ``storage.suppressions``.
+        """
         tenant = await self._whose.tenant_of(request)
         asked = await read_question(request, NewSuppressions)
-        _refuse_bad(asked)
+        await _refuse_bad(asked)
         new = [
             NewSuppression(each, SuppressionReason.MANUAL, None, asked.expires_at)
             for each in asked.emails
         ]
-        count = await self._suppressions.put(new, tenant=tenant)
-        if isinstance(count, TenantUnknown):
-            raise not_found("tenant")
+        count = await self._suppressions.put(new, tenant=tenant, most=self._most)
+        match count:
+            case TenantUnknown():
+                raise not_found("tenant")
+            case StorageLimit():
+                raise storage_full(count)
         return SuppressionCount(count=count).as_response()
 
     async def remove(self, request: Request) -> Response:
@@ -141,18 +160,22 @@ class SuppressionDesk:
         return Response(status_code=204)
 
 
-def _refuse_bad(asked: NewSuppressions) -> None:
+async def _refuse_bad(asked: NewSuppressions) -> None:
     if asked.expires_at is not None and asked.expires_at <= datetime.now(UTC):
         raise bad_value("expiresAt", "is over: it would suppress nobody; DELETE ends a suppression")
     if asked.expires_at is not None and asked.expires_at > LATEST:
         raise bad_value("expiresAt", f"must not be after {LATEST:%Y-%m-%d}")
-    faults = [
-        FieldError(f"emails.{index}", "is not an e-mail address")
-        for index, each in enumerate(asked.emails)
-        if judge_address(each) is None
-    ]
+    faults: list[FieldError] = []
+    judged = Slice()
+    for index, each in enumerate(asked.emails):
+        if judge_address(each) is None:
+            faults.append(FieldError(f"emails.{index}", "is not an e-mail address"))
+            if len(faults) == MOST_FAULTS:
+                break
+        if judged.is_over(len(each)):
+            await asyncio.sleep(0)
     if faults:
-        raise InvalidMessage(faults[:20])
+        raise InvalidMessage(faults)
 
 
 def _view(suppression: Suppression) -> SuppressionView:

@@ -55,7 +55,7 @@ _COLUMNS = dict(zip(_FIELDS, ("recipient_email", "template_type", "payload"), st
 class EnqueueQuestion(BaseModel):
     """The arguments of ``enqueue_email``, by their names in SQL."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     p_template_type: str = Field(description="The name of a template.")
     p_recipient_email: str = Field(description="An address alone, without a display name.")
@@ -68,7 +68,7 @@ class EnqueueQuestion(BaseModel):
 class SendQuestion(BaseModel):
     """A row of ``email_queue``, by its columns."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     template_type: str = Field(description="The name of a template.")
     recipient_email: str = Field(description="An address alone, without a display name.")
@@ -206,14 +206,15 @@ class TableQueue:
         names: Mapping[str, str],
     ) -> MessageId:
         row = QueueRow(None if user_id is None else str(user_id))
+        request_id: str = request.state.request_id
         try:
             item = Item(_email(*fields, row), None, row)
+            [answer] = await self._intake.many([item], tenant=tenant, request_id=request_id)
+            if isinstance(answer, NotAccepted):
+                raise InvalidMessage(answer.fields)  # noqa: TRY301 - told and counted alike
         except InvalidMessage as error:
+            await self._intake.charge_one(tenant)
             raise InvalidMessage(_renamed(error.fields, names)) from None
-        request_id: str = request.state.request_id
-        [answer] = await self._intake.many([item], tenant=tenant, request_id=request_id)
-        if isinstance(answer, NotAccepted):
-            answer = NotAccepted(_renamed(answer.fields, names))
         if not isinstance(answer, Accepted | Replayed):
             raise refused(answer)
         return answer.id

@@ -10,17 +10,18 @@ from starlette.responses import Response
 
 from carteiro.intake.http.documents import Document, Moment
 from carteiro.intake.http.endpoint import Endpoint
+from carteiro.intake.http.in_flight import PerMinute
 from carteiro.intake.http.reading import Question, read_query, read_question
-from carteiro.intake.http.refusal import Refusal, not_found
+from carteiro.intake.http.refusal import not_found, storage_full
 from carteiro.intake.http.whose import Whose
 from carteiro.model import (
-    MOST_TEMPLATES,
     NewTemplate,
+    StorageLimit,
     Template,
+    TemplateLimits,
     TemplateSummary,
     TenantId,
     TenantUnknown,
-    TooManyTemplates,
 )
 from carteiro.policy.retry import PresetName
 from carteiro.ports import Templates
@@ -94,7 +95,17 @@ class Preview(Document):
 class TemplateDesk:
     """What can be asked of the templates of the tenant that ``whose`` finds, below ``prefix``."""
 
-    def __init__(self, templates: Templates, whose: Whose, *, prefix: str) -> None:
+    def __init__(
+        self,
+        templates: Templates,
+        whose: Whose,
+        *,
+        prefix: str,
+        limits: TemplateLimits,
+        previews: PerMinute,
+    ) -> None:
+        self._limits = limits
+        self._previews = previews
         self._templates = templates
         self._whose = whose
         self._path = f"{prefix}/templates"
@@ -126,7 +137,7 @@ class TemplateDesk:
             "Write a template",
             TemplateView,
             reads=TemplateDocument,
-            refuses=(*self._whose.refuses, 409),
+            refuses=self._whose.refuses,
         )
         yield Endpoint(
             "DELETE", one, self.delete, "Delete a template", None, status=204, refuses=missing
@@ -168,8 +179,8 @@ class TemplateDesk:
 
         Markup that can never be sent, such as a script or an event handler, is 422.
 
-        The 100 newest versions of a type are kept, and 1,000 types: for a new one the type that was
-        deleted first is forgotten; if none is deleted, it is 409.
+        The settings of ``[storage]`` say how much is kept. To make room, types that were deleted and then
+        older versions are forgotten; where that is not enough, it is 422 ``STORAGE_LIMIT``.
         """
         tenant = await self._whose.tenant_of(request)
         asked = await read_question(request, TemplateDocument)
@@ -181,14 +192,13 @@ class TemplateDesk:
             text=asked.text,
             retry_preset=asked.retry_preset,
         )
-        await off_the_loop(partial(check_template, new))
-        made = await self._templates.define(new)
+        await off_the_loop(partial(check_template, new), tenant=tenant)
+        made = await self._templates.define(new, limits=self._limits)
         match made:
             case TenantUnknown():
                 raise not_found("tenant")
-            case TooManyTemplates():
-                text = f"There are {MOST_TEMPLATES} templates in use already: delete one first"
-                raise Refusal(409, text)
+            case StorageLimit():
+                raise storage_full(made)
         return _view(made).as_response(nulls=True)
 
     async def delete(self, request: Request) -> Response:
@@ -207,11 +217,12 @@ class TemplateDesk:
         return _list(versions)
 
     async def preview(self, request: Request) -> Response:
-        """What a message would say; a variable that is missing is 422."""
+        """What a message would say; a variable that is missing is 422. Metered by ``api.previews_per_minute``."""
         tenant = await self._whose.tenant_of(request)
+        self._previews.count(tenant, "previews")
         asked = await read_question(request, PreviewQuestion)
         template = await self._found(tenant, request, asked.version)
-        shown = await off_the_loop(partial(render, template, asked.variables))
+        shown = await off_the_loop(partial(render, template, asked.variables), tenant=tenant)
         return Preview(subject=shown.subject, html=shown.html, text=shown.text).as_response(
             nulls=True
         )

@@ -10,6 +10,7 @@ from carteiro.model import (
     NewSuppression,
     NoteAnswer,
     Page,
+    StorageLimit,
     Suppression,
     TenantId,
     TenantUnknown,
@@ -19,7 +20,7 @@ from carteiro.policy.suppression import Told, key_of, merge_all, suppressions
 from carteiro.stores.cursors import FAR
 from carteiro.stores.cursors import key_of as place_of
 from carteiro.stores.memory.tables import Row, Tables, to_ms
-from carteiro.stores.suppression_columns import page_of, place_in_list, told_of
+from carteiro.stores.suppression_columns import count_new, page_of, place_in_list, told_of
 
 
 class MemorySuppressions:
@@ -28,11 +29,14 @@ class MemorySuppressions:
     def __init__(self, tables: Tables) -> None:
         self._tables = tables
 
-    async def put(self, new: Sequence[NewSuppression], *, tenant: TenantId) -> int | TenantUnknown:
+    async def put(
+        self, new: Sequence[NewSuppression], *, tenant: TenantId, most: int | None = None
+    ) -> int | StorageLimit | TenantUnknown:
         """Suppress addresses, or count their soft bounces."""
         if tenant not in self._tables.tenants:
             return TenantUnknown(tenant)
-        return put(self._tables, tenant, told_of(tenant, new, self._tables.now()))
+        told = told_of(tenant, new, self._tables.now())
+        return put(self._tables, tenant, told, most=most)
 
     async def remove(self, addresses: Sequence[str], *, tenant: TenantId) -> int:
         """Write to these again, whatever the reason was."""
@@ -113,10 +117,14 @@ def _carriers(row: Row) -> set[str]:
     return {str(event.metadata["provider"]) for event in attempts}
 
 
-def put(tables: Tables, tenant: TenantId, told: Iterable[Told]) -> int:
-    """Store what is told of addresses."""
+def put(
+    tables: Tables, tenant: TenantId, told: Iterable[Told], *, most: int | None = None
+) -> int | StorageLimit:
+    """Store what is told of addresses, unless that is more than ``most`` records."""
     records = tables.suppressions.setdefault(tenant, {})
     changed = merge_all(records, told)
+    if most is not None and (new := count_new(changed, records)) and len(records) + new > most:
+        return StorageLimit("suppressions", most)
     for each in changed:
         records[each.key, each.reason.value] = each
     return len(changed)

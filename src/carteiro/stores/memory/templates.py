@@ -4,14 +4,16 @@ import builtins
 from dataclasses import replace
 
 from carteiro.model import (
-    MOST_TEMPLATE_VERSIONS,
     MOST_TEMPLATES,
+    USUAL_TEMPLATE_LIMITS,
     NewTemplate,
+    StorageLimit,
     Template,
+    TemplateKept,
+    TemplateLimits,
     TemplateSummary,
     TenantId,
     TenantUnknown,
-    TooManyTemplates,
 )
 from carteiro.policy.templates import forgotten_for
 from carteiro.stores.memory.tables import Tables, to_datetime
@@ -23,14 +25,16 @@ class MemoryTemplates:
     def __init__(self, tables: Tables) -> None:
         self._tables = tables
 
-    async def define(self, template: NewTemplate) -> Template | TooManyTemplates | TenantUnknown:
+    async def define(
+        self, template: NewTemplate, *, limits: TemplateLimits = USUAL_TEMPLATE_LIMITS
+    ) -> Template | StorageLimit | TenantUnknown:
         """Store a new version, numbered from 1 on; a deleted type goes on counting."""
         if template.tenant not in self._tables.tenants:
             return TenantUnknown(template.tenant)
-        forgotten = forgotten_for(template.type, self._types(template.tenant))
-        if isinstance(forgotten, TooManyTemplates):
+        forgotten = forgotten_for(template, self._types(template.tenant), limits)
+        if isinstance(forgotten, StorageLimit):
             return forgotten
-        for type in forgotten:
+        for type in forgotten.types:
             del self._tables.templates[template.tenant, type]
         versions = self._tables.templates.setdefault((template.tenant, template.type), [])
         defined = Template(
@@ -44,7 +48,9 @@ class MemoryTemplates:
             created_at=to_datetime(self._tables.now()),
         )
         versions.append(defined)
-        del versions[:-MOST_TEMPLATE_VERSIONS]
+        del versions[: -limits.versions]
+        for type in forgotten.older:
+            del self._tables.templates[template.tenant, type][:-1]
         return defined
 
     async def find(
@@ -74,14 +80,24 @@ class MemoryTemplates:
         versions[-1] = replace(versions[-1], deleted_at=to_datetime(self._tables.now()))
         return True
 
-    def _types(self, tenant: TenantId) -> dict[str, bool]:
-        """All types of a tenant and whether each is deleted, in the order of deletion."""
-        gone = [(each.deleted_at, each.type) for each in self._newest(tenant) if each.deleted_at]
-        in_use = [each.type for each in self._newest(tenant) if each.deleted_at is None]
-        return {type: True for _, type in sorted(gone)} | dict.fromkeys(in_use, False)
+    def _types(self, tenant: TenantId) -> builtins.list[TemplateKept]:
+        """All types of a tenant, in the order of deletion."""
+        newest = self._newest(tenant)
+        gone = [(each.deleted_at, each.type, each) for each in newest if each.deleted_at]
+        in_use = [each for each in newest if each.deleted_at is None]
+        return [self._kept(each) for each in (*(each for _, _, each in sorted(gone)), *in_use)]
+
+    def _kept(self, newest: Template) -> TemplateKept:
+        sizes = [_size(each) for each in self._tables.templates[newest.tenant, newest.type]]
+        return TemplateKept(newest.type, newest.deleted_at is not None, sum(sizes), sizes[-1])
 
     def _newest(self, tenant: TenantId) -> builtins.list[Template]:
         return [kept[-1] for (owner, _), kept in self._tables.templates.items() if owner == tenant]
+
+
+def _size(template: Template) -> int:
+    texts = (template.subject, template.html, template.text)
+    return sum(len(each.encode()) for each in texts if each)
 
 
 def _summary(template: Template) -> TemplateSummary:

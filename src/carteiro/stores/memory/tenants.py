@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from carteiro.model import (
+    ApiLimits,
+    Charged,
     Cursor,
     Erased,
     Fairness,
@@ -16,6 +18,7 @@ from carteiro.model import (
     TenantId,
 )
 from carteiro.policy.fairness import priority, rescaled, rounds_without
+from carteiro.policy.quota import Tally
 from carteiro.stores.memory.erasing import erase_tenant
 from carteiro.stores.memory.tables import FAR, KindClock, Seat, Tables, to_datetime_or_none
 
@@ -33,6 +36,15 @@ class MemoryTenants:
         now = self._tables.now()
         for tenant in tenants:
             self._define_one(tenant, now)
+
+    async def charge(self, tenant: TenantId, refused: int, *, limits: ApiLimits) -> Charged:
+        """Count messages that were refused, as far as they fit."""
+        if tenant not in self._tables.tenants or not limits.has_any:
+            return Charged(0)
+        tally = Tally(self._tables.now(), self._tables.api_counts.get(tenant, ()))
+        charged = tally.charge(refused, limits)
+        self._tables.api_counts[tenant] = tally.rows()
+        return charged
 
     def _define_one(self, tenant: Tenant, now: int) -> None:
         before = self._tables.tenants.get(tenant.id)

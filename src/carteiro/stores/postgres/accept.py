@@ -14,6 +14,8 @@ from uuid_utils import uuid7
 from carteiro.model import (
     AcceptAnswer,
     Accepted,
+    ApiLimits,
+    Charged,
     MessageId,
     NewMessage,
     NewRecipient,
@@ -79,9 +81,13 @@ def _names(message: NewMessage) -> Iterator[str]:
     if message.key is not None:
         yield f"key {message.tenant} {message.key.key}"
     if message.limits is not None and message.limits.has_any:
-        yield f"limits {message.tenant}"
+        yield _limits_of(message.tenant)
     if message.recipient is not None:
         yield from _names_of(message.tenant, message.recipient)
+
+
+def _limits_of(tenant: TenantId) -> str:
+    return f"limits {tenant}"
 
 
 def _names_of(tenant: TenantId, told: NewRecipient) -> Iterator[str]:
@@ -133,6 +139,22 @@ async def _tallies(session: Session, new: Sequence[NewMessage], now: int) -> dic
         for tenant, *row in await session.fetch("accept_counts", list(counted)):
             counted[tenant].append((row[0], row[1], row[2]))
     return {tenant: Tally(now, rows) for tenant, rows in counted.items()}
+
+
+async def charge(
+    session: Session, tenant: TenantId, refused: int, limits: ApiLimits, now: int
+) -> Charged:
+    """Count messages that were refused as those that are accepted; the counts alone are written."""
+    await _lock(session, [_limits_of(tenant)])
+    if not await session.fetch("accept_tenants", [tenant]):
+        return Charged(0)
+    rows = await session.fetch("accept_counts", [tenant])
+    tally = Tally(now, [(row[1], row[2], row[3]) for row in rows])
+    charged = tally.charge(refused, limits)
+    if charged.counted:
+        counts = [(tenant, *row) for row in tally.rows()]
+        await session.fetch("accept_save_counts", *map(list, zip(*counts, strict=True)))
+    return charged
 
 
 async def _save(session: Session, door: Door, now: int) -> None:

@@ -2,12 +2,21 @@
 
 from collections.abc import Iterable, Sequence
 
-from carteiro.model import Cursor, NewSuppression, Page, Suppression, TenantId, TenantUnknown
+from carteiro.model import (
+    Cursor,
+    NewSuppression,
+    Page,
+    StorageLimit,
+    Suppression,
+    TenantId,
+    TenantUnknown,
+)
 from carteiro.policy.suppression import Told, key_of, merge_all
 from carteiro.stores.cursors import FAR
 from carteiro.stores.cursors import key_of as place_of
 from carteiro.stores.postgres.database import Database, Session
 from carteiro.stores.suppression_columns import (
+    count_new,
     known_of,
     page_of,
     record_of,
@@ -22,11 +31,13 @@ class PostgresSuppressions:
     def __init__(self, db: Database) -> None:
         self._db = db
 
-    async def put(self, new: Sequence[NewSuppression], *, tenant: TenantId) -> int | TenantUnknown:
+    async def put(
+        self, new: Sequence[NewSuppression], *, tenant: TenantId, most: int | None = None
+    ) -> int | StorageLimit | TenantUnknown:
         """Suppress addresses, or count their soft bounces."""
         told = told_of(tenant, new, await self._db.now())
         async with self._db.transaction() as session:
-            stored = await put(session, tenant, told)
+            stored = await put(session, tenant, told, most=most)
         return TenantUnknown(tenant) if stored is None else stored
 
     async def remove(self, addresses: Sequence[str], *, tenant: TenantId) -> int:
@@ -60,7 +71,9 @@ class PostgresSuppressions:
         return page_of([record_of(row) for row in rows], limit)
 
 
-async def put(session: Session, tenant: TenantId, told: Iterable[Told]) -> int | None:
+async def put(
+    session: Session, tenant: TenantId, told: Iterable[Told], *, most: int | None = None
+) -> int | StorageLimit | None:
     """Store what is told of addresses, in the caller's transaction; None if there is no such tenant.
 
     The tenant is held meanwhile: two that count the same bounces must not forget each other's.
@@ -73,6 +86,10 @@ async def put(session: Session, tenant: TenantId, told: Iterable[Told]) -> int |
     keys = sorted({each.key for each in listed})
     known = known_of(await session.fetch("suppressions_known", tenant, keys))
     changed = merge_all(known, listed)
+    if most is not None and (new := count_new(changed, known)):
+        kept = int(await session.value("suppressions_count", tenant, most))
+        if kept + new > most:
+            return StorageLimit("suppressions", most)
     columns = map(list, zip(*(record_row(each) for each in changed), strict=True))
     await session.fetch("suppressions_put", tenant, *columns)
     return len(changed)

@@ -5,12 +5,15 @@ import builtins
 from carteiro.model import (
     MOST_TEMPLATE_VERSIONS,
     MOST_TEMPLATES,
+    USUAL_TEMPLATE_LIMITS,
     NewTemplate,
+    StorageLimit,
     Template,
+    TemplateKept,
+    TemplateLimits,
     TemplateSummary,
     TenantId,
     TenantUnknown,
-    TooManyTemplates,
 )
 from carteiro.policy.templates import forgotten_for
 from carteiro.stores.postgres.database import Database
@@ -23,17 +26,19 @@ class PostgresTemplates:
     def __init__(self, db: Database) -> None:
         self._db = db
 
-    async def define(self, template: NewTemplate) -> Template | TooManyTemplates | TenantUnknown:
+    async def define(
+        self, template: NewTemplate, *, limits: TemplateLimits = USUAL_TEMPLATE_LIMITS
+    ) -> Template | StorageLimit | TenantUnknown:
         """Store a new version, numbered from 1 on; a deleted type goes on counting."""
         now = await self._db.now()
         async with self._db.transaction() as session:
             if await session.value("tenant_lock", template.tenant) is None:
                 return TenantUnknown(template.tenant)
             known = await session.fetch("templates_types", template.tenant)
-            forgotten = forgotten_for(template.type, {row[0]: row[1] for row in known})
-            if isinstance(forgotten, TooManyTemplates):
+            forgotten = forgotten_for(template, [TemplateKept(*row) for row in known], limits)
+            if isinstance(forgotten, StorageLimit):
                 return forgotten
-            await session.fetch("templates_forget", template.tenant, forgotten)
+            await session.fetch("templates_forget", template.tenant, forgotten.types)
             row = await session.first(
                 "templates_define",
                 template.tenant,
@@ -45,8 +50,10 @@ class PostgresTemplates:
                 now,
             )
             defined = template_of(row)
-            last = defined.version - MOST_TEMPLATE_VERSIONS
+            last = defined.version - limits.versions
             await session.fetch("templates_forget_versions", template.tenant, template.type, last)
+            if forgotten.older:
+                await session.fetch("templates_forget_older", template.tenant, forgotten.older)
             return defined
 
     async def find(

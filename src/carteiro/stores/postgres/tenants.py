@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from carteiro.model import (
+    ApiLimits,
+    Charged,
     Cursor,
     Erased,
     Fairness,
@@ -22,6 +24,7 @@ from carteiro.model import (
 from carteiro.policy.fairness import rescaled, stride
 from carteiro.policy.lifecycle import LONGEST_HOLD_MS, MILLISECOND
 from carteiro.stores.columns import FAR
+from carteiro.stores.postgres.accept import charge
 from carteiro.stores.postgres.database import Database, Session
 from carteiro.stores.postgres.erasing import erase_rows, erase_tenant, take_jobs
 from carteiro.stores.postgres.options import PostgresOptions
@@ -52,6 +55,14 @@ class PostgresTenants:
             await session.fetch("lock_ring")
             await _define(session, tenants, now)
         await self._wake.tell()
+
+    async def charge(self, tenant: TenantId, refused: int, *, limits: ApiLimits) -> Charged:
+        """Count messages that were refused, as far as they fit."""
+        if not limits.has_any:
+            return Charged(0)
+        now = await self._db.now()
+        async with self._db.transaction() as session:
+            return await charge(session, tenant, refused, limits, now)
 
     async def ensure(self, ids: Sequence[TenantId]) -> None:
         """Create the tenants that are missing; known ones stay as they are."""

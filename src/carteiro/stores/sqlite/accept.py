@@ -12,6 +12,8 @@ from uuid_utils import uuid7
 from carteiro.model import (
     AcceptAnswer,
     Accepted,
+    ApiLimits,
+    Charged,
     MessageId,
     NewMessage,
     NewRecipient,
@@ -73,6 +75,20 @@ def _save(db: sqlite3.Connection, door: Door, now: int) -> None:
         run(db, "accept_save_keys", rows=as_json(door.keys), now=now)
     if counts := door.counts():
         run(db, "accept_save_counts", rows=as_json(counts))
+
+
+def charge(
+    db: sqlite3.Connection, tenant: TenantId, refused: int, limits: ApiLimits, now: int
+) -> Charged:
+    """Count messages that were refused as those that are accepted; the counts alone are written."""
+    if run(db, "tenants_find", ids=as_json([tenant])).fetchone() is None:
+        return Charged(0)
+    tally = Tally(now, [row[1:] for row in run(db, "accept_counts", tenants=as_json([tenant]))])
+    charged = tally.charge(refused, limits)
+    if charged.counted:
+        rows = [(tenant, *row) for row in tally.rows()]
+        run(db, "accept_save_counts", rows=as_json(rows))
+    return charged
 
 
 # --- what was there before --------------------------------------------------------------------

@@ -3,7 +3,15 @@
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 
-from carteiro.model import Cursor, NewSuppression, Page, Suppression, TenantId, TenantUnknown
+from carteiro.model import (
+    Cursor,
+    NewSuppression,
+    Page,
+    StorageLimit,
+    Suppression,
+    TenantId,
+    TenantUnknown,
+)
 from carteiro.policy.suppression import Told, key_of, merge_all
 from carteiro.stores.cursors import FAR
 from carteiro.stores.cursors import key_of as place_of
@@ -11,6 +19,7 @@ from carteiro.stores.sqlite.reading import Reader
 from carteiro.stores.sqlite.rows import as_json, run
 from carteiro.stores.sqlite.writer import Writer
 from carteiro.stores.suppression_columns import (
+    count_new,
     known_of,
     page_of,
     record_of,
@@ -27,13 +36,15 @@ class SqliteSuppressions:
         self._reader = reader
         self._clock = clock
 
-    async def put(self, new: Sequence[NewSuppression], *, tenant: TenantId) -> int | TenantUnknown:
+    async def put(
+        self, new: Sequence[NewSuppression], *, tenant: TenantId, most: int | None = None
+    ) -> int | StorageLimit | TenantUnknown:
         """Suppress addresses, or count their soft bounces."""
 
-        def write(db: sqlite3.Connection) -> int | TenantUnknown:
+        def write(db: sqlite3.Connection) -> int | StorageLimit | TenantUnknown:
             if run(db, "tenants_find", ids=as_json([tenant])).fetchone() is None:
                 return TenantUnknown(tenant)
-            return put(db, tenant, told_of(tenant, new, self._clock()))
+            return put(db, tenant, told_of(tenant, new, self._clock()), most=most)
 
         return await self._writer.do(write)
 
@@ -79,14 +90,20 @@ class SqliteSuppressions:
         return page_of([record_of(row) for row in rows], limit)
 
 
-def put(db: sqlite3.Connection, tenant: TenantId, told: Iterable[Told]) -> int:
-    """Store what is told of addresses, in the writer's transaction."""
+def put(
+    db: sqlite3.Connection, tenant: TenantId, told: Iterable[Told], *, most: int | None = None
+) -> int | StorageLimit:
+    """Store what is told of addresses, in the writer's transaction, unless that is more than ``most`` records."""
     listed = list(told)
     if not listed:
         return 0
     keys = as_json(sorted({each.key for each in listed}))
     known = known_of(run(db, "suppressions_known", tenant=tenant, keys=keys))
     changed = merge_all(known, listed)
+    if most is not None and (new := count_new(changed, known)):
+        [kept] = run(db, "suppressions_count", tenant=tenant).fetchone()
+        if kept + new > most:
+            return StorageLimit("suppressions", most)
     rows = as_json([record_row(each) for each in changed])
     run(db, "suppressions_put", tenant=tenant, rows=rows)
     return len(changed)

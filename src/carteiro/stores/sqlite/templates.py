@@ -8,12 +8,15 @@ from dataclasses import asdict
 from carteiro.model import (
     MOST_TEMPLATE_VERSIONS,
     MOST_TEMPLATES,
+    USUAL_TEMPLATE_LIMITS,
     NewTemplate,
+    StorageLimit,
     Template,
+    TemplateKept,
+    TemplateLimits,
     TemplateSummary,
     TenantId,
     TenantUnknown,
-    TooManyTemplates,
 )
 from carteiro.policy.templates import forgotten_for
 from carteiro.stores.sqlite.reading import Reader
@@ -30,23 +33,30 @@ class SqliteTemplates:
         self._reader = reader
         self._clock = clock
 
-    async def define(self, template: NewTemplate) -> Template | TooManyTemplates | TenantUnknown:
+    async def define(
+        self, template: NewTemplate, *, limits: TemplateLimits = USUAL_TEMPLATE_LIMITS
+    ) -> Template | StorageLimit | TenantUnknown:
         """Store a new version, numbered from 1 on; a deleted type goes on counting."""
 
-        def write(db: sqlite3.Connection) -> Template | TooManyTemplates | TenantUnknown:
+        def write(db: sqlite3.Connection) -> Template | StorageLimit | TenantUnknown:
             if run(db, "tenants_find", ids=as_json([template.tenant])).fetchone() is None:
                 return TenantUnknown(template.tenant)
-            known = {
-                row[0]: bool(row[1]) for row in run(db, "templates_types", tenant=template.tenant)
-            }
-            forgotten = forgotten_for(template.type, known)
-            if isinstance(forgotten, TooManyTemplates):
+            known = [
+                TemplateKept(type, bool(is_deleted), *sizes)
+                for type, is_deleted, *sizes in run(db, "templates_types", tenant=template.tenant)
+            ]
+            forgotten = forgotten_for(template, known, limits)
+            if isinstance(forgotten, StorageLimit):
                 return forgotten
-            run(db, "templates_forget", tenant=template.tenant, types=as_json(forgotten))
-            [row] = run(db, "templates_define", **asdict(template), now=self._clock()).fetchall()
+            run(db, "templates_forget", tenant=template.tenant, types=as_json(forgotten.types))
+            new = asdict(template) | {"bytes": template.size, "now": self._clock()}
+            [row] = run(db, "templates_define", **new).fetchall()
             defined = template_of(row)
-            too_old = {"type": template.type, "last": defined.version - MOST_TEMPLATE_VERSIONS}
+            too_old = {"type": template.type, "last": defined.version - limits.versions}
             run(db, "templates_forget_versions", tenant=template.tenant, **too_old)
+            if forgotten.older:
+                older = as_json(forgotten.older)
+                run(db, "templates_forget_older", tenant=template.tenant, types=older)
             return defined
 
         return await self._writer.do(write)

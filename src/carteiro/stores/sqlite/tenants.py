@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from carteiro.model import (
+    ApiLimits,
+    Charged,
     Cursor,
     Erased,
     Fairness,
@@ -20,6 +22,7 @@ from carteiro.model import (
 from carteiro.policy.fairness import rescaled, stride
 from carteiro.policy.lifecycle import LONGEST_HOLD_MS, MILLISECOND
 from carteiro.stores.columns import FAR
+from carteiro.stores.sqlite.accept import charge
 from carteiro.stores.sqlite.erasing import erase_tenant
 from carteiro.stores.sqlite.opening import empty_log
 from carteiro.stores.sqlite.options import SqliteOptions
@@ -59,6 +62,13 @@ class SqliteTenants:
 
         await self._writer.do(change)
         self._wake.ring()
+
+    async def charge(self, tenant: TenantId, refused: int, *, limits: ApiLimits) -> Charged:
+        """Count messages that were refused, as far as they fit."""
+        if not limits.has_any:
+            return Charged(0)
+        clock = self._options.clock
+        return await self._writer.do(lambda db: charge(db, tenant, refused, limits, clock()))
 
     async def ensure(self, ids: Sequence[TenantId]) -> None:
         """Create the tenants that are missing; known ones stay as they are."""

@@ -80,7 +80,9 @@ class RedriveQuestion(Question):
     With a rate a request takes as many as fit into some seconds; ask again for the others.
     """
 
-    ids: list[UUID] | None = Field(default=None, min_length=1, max_length=MOST_AT_ONCE)
+    ids: list[UUID] | None = Field(
+        default=None, min_length=1, max_length=MOST_AT_ONCE, fail_fast=True
+    )
     matching: DeadQuestion | None = None
     rate_per_second: float | None = Field(default=None, ge=0.1, le=100_000)
     limit: int = Field(default=100, ge=1, le=MOST_AT_ONCE)

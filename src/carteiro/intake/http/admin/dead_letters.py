@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -63,7 +63,10 @@ class JsonLines(StreamingResponse):
 class DeadLetterDesk:
     """What administrators can do with dead letters."""
 
-    def __init__(self, backend: Backend, keys: KeyRing) -> None:
+    def __init__(
+        self, backend: Backend, keys: KeyRing, *, relay_headers: Collection[str] = ()
+    ) -> None:
+        self._relay_headers = relay_headers
         self._letters = backend.dead_letters
         self._reading = backend.reading
         self._backend = backend
@@ -177,7 +180,9 @@ class DeadLetterDesk:
             raise not_found(_WHAT)
         if not message.content:
             raise _past_retention()
-        revision = await revise(message, asked.root, backend=self._backend)
+        revision = await revise(
+            message, asked.root, backend=self._backend, relay_headers=self._relay_headers
+        )
         [answer] = await self._letters.redrive([letter.id], by=_name_of(key), revision=revision)
         return _redriven(letter.id, answer)
 

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import ConfigDict, FailFast, Field
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -30,6 +30,8 @@ _LARGEST = 1_000_000_000  # more than anyone sends, less than any store counts t
 class LimitsDocument(Document):
     """How many messages may be handed in over HTTP; null: any number."""
 
+    model_config = ConfigDict(strict=True)
+
     per_minute: int | None = Field(default=None, ge=0, le=_LARGEST)
     per_hour: int | None = Field(default=None, ge=0, le=_LARGEST)
     per_day: int | None = Field(default=None, ge=0, le=_LARGEST)
@@ -46,8 +48,8 @@ class TenantChange(Question):
     paused: bool = False
     disabled: bool = False
     default_from: str | None = Field(default=None, max_length=320)
-    from_domains: tuple[str, ...] = Field(default=(), max_length=100)
-    allowed_networks: tuple[str, ...] = Field(default=(), max_length=1000)
+    from_domains: Annotated[tuple[str, ...], FailFast()] = Field(default=(), max_length=100)
+    allowed_networks: Annotated[tuple[str, ...], FailFast()] = Field(default=(), max_length=1000)
     limits: LimitsDocument | None = None
     retry_preset: PresetName | None = None
     external_id_is_key: bool = False

@@ -212,6 +212,9 @@ CREATE TABLE carteiro.templates (
     retry_preset text,
     created_at bigint NOT NULL,
     deleted_at bigint,
+    bytes integer NOT NULL GENERATED ALWAYS AS (
+        octet_length(subject) + coalesce(octet_length(html), 0) + coalesce(octet_length(text), 0)
+    ) STORED,
     PRIMARY KEY (tenant, type, version)
 );
 

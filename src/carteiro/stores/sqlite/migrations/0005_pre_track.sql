@@ -13,3 +13,17 @@ CREATE TABLE suppressions (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX suppressions_by_age ON suppressions (tenant, created_at, key || reason);
 CREATE INDEX suppressions_by_end ON suppressions (expires_at) WHERE expires_at IS NOT NULL;
+
+-- How many rows of suppressions a tenant has: to count 100,000 would hold up all others who write.
+CREATE TABLE suppression_counts (
+    tenant TEXT PRIMARY KEY,
+    count INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE TRIGGER suppressions_more AFTER INSERT ON suppressions BEGIN
+    INSERT INTO suppression_counts (tenant, count) VALUES (NEW.tenant, 1)
+    ON CONFLICT (tenant) DO UPDATE SET count = count + 1;
+END;
+CREATE TRIGGER suppressions_fewer AFTER DELETE ON suppressions BEGIN
+    UPDATE suppression_counts SET count = count - 1 WHERE tenant = OLD.tenant;
+    DELETE FROM suppression_counts WHERE tenant = OLD.tenant AND count <= 0;
+END;

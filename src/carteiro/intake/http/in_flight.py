@@ -1,0 +1,100 @@
+"""What each caller has under way in this process: requests, and bytes of their bodies."""
+
+import time
+from collections.abc import Callable
+
+from starlette.types import Scope
+
+from carteiro.intake.http.refusal import too_busy
+from carteiro.model import TenantId
+
+SHARE = "carteiro.share"  # where the scope of a request has what it holds
+_WINDOW_S = 60.0
+_MOST_REMEMBERED = 10_000
+
+
+class _Held:
+    """What one caller has under way."""
+
+    __slots__ = ("bytes", "requests")
+
+    def __init__(self) -> None:
+        self.requests = 0
+        self.bytes = 0
+
+
+class InFlight:
+    """The callers with something under way, each within the same limits."""
+
+    def __init__(self, *, most_requests: int, most_bytes: int) -> None:
+        self.most_requests = most_requests
+        self.most_bytes = most_bytes
+        self.held: dict[TenantId | None, _Held] = {}
+
+    def begin(self, scope: Scope, caller: TenantId | None) -> None:
+        """Count the request as this caller's until `end`; a `Refusal` if it has too many. None: administrators."""
+        if SHARE in scope:
+            return
+        held = self.held.get(caller) or self._new(caller)
+        if held.requests >= self.most_requests:
+            raise too_busy(f"At most {self.most_requests} requests may be under way at once")
+        held.requests += 1
+        scope[SHARE] = Share(held, self.most_bytes)
+
+    def _new(self, caller: TenantId | None) -> _Held:
+        if len(self.held) >= _MOST_REMEMBERED:
+            self.held = {each: held for each, held in self.held.items() if held.requests}
+        held = self.held[caller] = _Held()
+        return held
+
+
+class Share:
+    """What one request holds."""
+
+    __slots__ = ("_bytes", "_held", "_most_bytes")
+
+    def __init__(self, held: _Held, most_bytes: int) -> None:
+        self._held = held
+        self._most_bytes = most_bytes
+        self._bytes = 0
+
+    def take(self, size: int) -> None:
+        """Hold this many bytes more; a `Refusal` if the caller holds too many."""
+        if self._held.bytes + size > self._most_bytes:
+            text = f"At most {self._most_bytes} bytes of requests may be under way at once"
+            raise too_busy(text)
+        self._held.bytes += size
+        self._bytes += size
+
+    def end(self) -> None:
+        """Give everything back."""
+        self._held.requests -= 1
+        self._held.bytes -= self._bytes
+
+
+class PerMinute:
+    """So many of something in 60 s for each tenant, in this process; 0: any number."""
+
+    def __init__(self, most: int, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._most = most
+        self._clock = clock
+        self._windows: dict[TenantId, tuple[float, int]] = {}
+
+    def count(self, tenant: TenantId, what: str) -> None:
+        """Count one more; a `Refusal` if there were as many as there may be."""
+        if not self._most:
+            return
+        now = self._clock()
+        since, count = self._windows.get(tenant, (now, 0))
+        if now - since >= _WINDOW_S:
+            since, count = now, 0
+        if count >= self._most:
+            text = f"At most {self._most} {what} may be asked for in {_WINDOW_S:g} s"
+            raise too_busy(text, wait_s=since + _WINDOW_S - now)
+        if len(self._windows) >= _MOST_REMEMBERED:
+            self._windows = {
+                each: window
+                for each, window in self._windows.items()
+                if now - window[0] < _WINDOW_S
+            }
+        self._windows[tenant] = (since, count + 1)

@@ -1,0 +1,331 @@
+"""What one tenant may hold of a process and of a store: requests, bytes, previews, templates, suppressions."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+from threading import Event
+from typing import Any
+
+import httpx
+import pytest
+
+from carteiro.intake.http.api import create_api
+from carteiro.intake.http.in_flight import SHARE, InFlight, PerMinute
+from carteiro.intake.http.refusal import Refusal
+from carteiro.model import TenantId
+from carteiro.post import Carteiro
+from carteiro.rendering import off_the_loop
+from support.builders import ACME, BRASA
+from support.http import (
+    ADMIN_TOKEN,
+    KEY_OF_ACME,
+    KEY_OF_BRASA,
+    a_client,
+    a_client_of,
+    an_email,
+    answer_in,
+    error_in,
+    opened,
+    sent,
+)
+from support.templates import defined
+
+SEND, BATCH = "/v1/email/send", "/v1/email/batch"
+HEADERS = [(b"host", b"carteiro.test"), (b"content-type", b"application/json")]
+
+
+class HalfSent:
+    """A request whose body does not come to an end until it is let go."""
+
+    def __init__(
+        self, path: str, key: str | None, *, declares: int | None, method: str = "POST"
+    ) -> None:
+        length = [] if declares is None else [(b"content-length", str(declares).encode())]
+        key_header = [] if key is None else [(b"x-api-key", key.encode())]
+        self.scope: dict[str, Any] = {
+            "type": "http",
+            "http_version": "1.1",
+            "method": method,
+            "path": path,
+            "query_string": b"",
+            "headers": [*HEADERS, *key_header, *length],
+            "client": ("127.0.0.1", 50000),
+        }
+        self.status = 0
+        self.is_read = asyncio.Event()
+        self._chunks = asyncio.Queue[bytes | None]()
+
+    async def receive(self) -> dict[str, Any]:
+        """What the server reads."""
+        self.is_read.set()
+        chunk = await self._chunks.get()
+        if chunk is None:
+            return {"type": "http.disconnect"}
+        return {"type": "http.request", "body": chunk, "more_body": True}
+
+    async def send(self, message: Any) -> None:
+        """What it answers."""
+        self.status = message.get("status", self.status)
+
+    def comes(self, chunk: bytes | None) -> None:
+        """Let a piece arrive; None: the client goes away."""
+        self._chunks.put_nowait(chunk)
+
+
+@asynccontextmanager
+async def under_way(api: Any, *halves: HalfSent) -> AsyncIterator[None]:
+    """Requests whose bodies are being read."""
+    tasks = [asyncio.create_task(api(each.scope, each.receive, each.send)) for each in halves]
+    try:
+        for each in halves:
+            await asyncio.wait_for(each.is_read.wait(), 30)
+        yield
+    finally:
+        for each in halves:
+            each.comes(None)
+        await asyncio.gather(*tasks)
+
+
+# --- under way ----------------------------------------------------------------------------------
+
+
+async def test_requests_under_way_are_bounded_by_tenant() -> None:
+    """One more is 429 with a time to come again; other tenants are served, and so is it afterwards."""
+    async with opened("memory://", api={"max_requests_per_tenant": 2}) as post:
+        api = create_api(post)
+        halves = [HalfSent(SEND, KEY_OF_ACME, declares=100) for _ in range(2)]
+        async with a_client_of(api) as client, a_client_of(api, key=KEY_OF_BRASA) as other:
+            async with under_way(api, *halves):
+                refused = [await client.get("/v1/emails"), await client.post(SEND, json=an_email())]
+                await sent(other)
+            await sent(client)
+
+    for each in refused:
+        error_in(each, 429, "TOO_MANY_REQUESTS")
+        assert int(each.headers["Retry-After"]) >= 1
+
+
+async def test_bytes_under_way_are_bounded_by_tenant() -> None:
+    """What is declared counts before it comes, so that half-sent batches do not fill the memory."""
+    async with opened("memory://", api={"max_body_bytes_per_tenant": 1_000_000}) as post:
+        api = create_api(post)
+        half = HalfSent(BATCH, KEY_OF_ACME, declares=999_000)
+        async with a_client_of(api) as client, a_client_of(api, key=KEY_OF_BRASA) as other:
+            async with under_way(api, half):
+                refused = await client.post(SEND, json=an_email(text="x" * 1000))
+                fits = await client.post(SEND, json=an_email())
+                of_other = await other.post(SEND, json=an_email(text="x" * 1000))
+            after = await client.post(SEND, json=an_email(text="x" * 1000))
+
+    error_in(refused, 429, "TOO_MANY_REQUESTS")
+    assert refused.headers["Retry-After"]
+    assert [each.status_code for each in (fits, of_other, after)] == [202] * 3
+
+
+async def test_bytes_that_are_not_declared_count_as_they_come() -> None:
+    """In chunks the size is known at the end alone."""
+    async with opened("memory://", api={"max_body_bytes_per_tenant": 1_000_000}) as post:
+        api = create_api(post)
+        first, second = (HalfSent(BATCH, KEY_OF_ACME, declares=None) for _ in range(2))
+        async with under_way(api, first):
+            first.comes(b"x" * 600_000)
+            task = asyncio.create_task(api(second.scope, second.receive, second.send))
+            second.comes(b"x" * 300_000)
+            second.comes(b"x" * 300_000)
+            await asyncio.wait_for(task, 30)
+
+    assert second.status == 429
+
+
+async def test_callers_without_a_key_share_one_bound() -> None:
+    """Feedback is signed, not keyed: nobody knows whose a body is until it is read."""
+    bounds = {"max_unchecked_body_bytes": 100_000}
+    feedback = {"resend_secret": "env:WEBHOOK_SECRET"}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("WEBHOOK_SECRET", "whsec_c2VjcmV0")
+        async with opened("memory://", api=bounds, feedback=feedback) as post:
+            api = create_api(post)
+            half = HalfSent("/v1/feedback/resend", None, declares=90_000)
+            async with a_client_of(api) as client:
+                async with under_way(api, half):
+                    refused = await client.post("/v1/feedback/resend", content=b"x" * 20_000)
+                    await sent(client)
+                after = await client.post("/v1/feedback/resend", content=b"x" * 20_000)
+
+    error_in(refused, 429, "TOO_MANY_REQUESTS")
+    error_in(after, 401, "UNAUTHORIZED")
+
+
+def _addresses() -> list[tuple[str, str]]:
+    from carteiro.intake.http import api as module  # noqa: PLC0415 - what is tried
+
+    return [
+        (method, path)
+        for path, method in sorted(_documented(module.create_api))
+        if not path.startswith(("/health", "/v1/feedback"))
+    ]
+
+
+def _documented(create: Any) -> set[tuple[str, str]]:
+    """All addresses of the API, with something in the places that they have."""
+
+    async def collected() -> set[tuple[str, str]]:
+        async with Carteiro.open("memory://") as post:
+            return {
+                (path, method.upper())
+                for path, methods in create(post).openapi()["paths"].items()
+                for method in methods
+            }
+
+    return asyncio.run(collected())
+
+
+@pytest.mark.parametrize(("method", "path"), _addresses())
+async def test_no_body_is_read_before_its_key_is_checked(method: str, path: str) -> None:
+    """Who has no key is refused without a byte of its body being waited for."""
+    given = path.replace("{tenant}", "acme").replace("{type}", "welcome").replace("{id}", "7")
+    half = HalfSent(given.replace("{key}", "7"), "ck_wrong", declares=1000, method=method)
+    async with opened("memory://") as post:
+        await asyncio.wait_for(create_api(post)(half.scope, half.receive, half.send), 30)
+
+    assert half.status == 401
+    assert not half.is_read.is_set()
+
+
+def test_what_a_request_held_is_given_back() -> None:
+    """And callers who hold nothing are forgotten before there are too many of them."""
+    in_flight = InFlight(most_requests=1, most_bytes=10)
+    scope: dict[str, Any] = {}
+
+    in_flight.begin(scope, ACME)
+    in_flight.begin(scope, ACME)  # the same request, asked for twice
+    scope[SHARE].take(10)
+    with pytest.raises(Refusal):
+        scope[SHARE].take(1)
+    with pytest.raises(Refusal):
+        in_flight.begin({}, ACME)
+    scope[SHARE].end()
+    again: dict[str, Any] = {}
+    in_flight.begin(again, ACME)
+    again[SHARE].take(10)
+    for number in range(20_000):
+        other: dict[str, Any] = {}
+        in_flight.begin(other, TenantId(f"tenant-{number}"))
+        other[SHARE].end()
+
+    assert ACME in in_flight.held
+    assert len(in_flight.held) <= 10_000
+
+
+# --- previews -----------------------------------------------------------------------------------
+
+
+async def _previewed(client: httpx.AsyncClient) -> httpx.Response:
+    return await client.post("/v1/templates/welcome/preview", json={"variables": {"name": "Ana"}})
+
+
+async def test_previews_are_metered_by_tenant() -> None:
+    """So many a minute; another tenant and administrators are not held up."""
+    async with opened("memory://", api={"previews_per_minute": 2}) as post:
+        api = create_api(post)
+        for tenant in (ACME, BRASA):
+            await defined(post.backend, "welcome", tenant=tenant)
+        async with a_client_of(api) as client, a_client_of(api, key=KEY_OF_BRASA) as other:
+            fine = [(await _previewed(client)).status_code for _ in range(2)]
+            refused = await _previewed(client)
+            of_other = await _previewed(other)
+        async with a_client_of(api, key=ADMIN_TOKEN) as administrator:
+            path = "/admin/v1/tenants/acme/templates/welcome/preview"
+            of_admin = await administrator.post(path, json={"variables": {"name": "Ana"}})
+
+    assert fine == [200, 200]
+    error_in(refused, 429, "TOO_MANY_REQUESTS")
+    assert 1 <= int(refused.headers["Retry-After"]) <= 60
+    assert (of_other.status_code, of_admin.status_code) == (200, 200)
+
+
+def test_a_meter_begins_anew_after_its_minute() -> None:
+    """The refusal says how long that is."""
+    now = [100.0]
+    meter = PerMinute(1, clock=lambda: now[0])
+    meter.count(ACME, "previews")
+    meter.count(BRASA, "previews")
+
+    now[0] += 45.0
+    with pytest.raises(Refusal) as refused:
+        meter.count(ACME, "previews")
+    now[0] += 15.0
+    meter.count(ACME, "previews")
+
+    assert refused.value.headers["Retry-After"] == "15"
+
+
+async def test_a_tenant_with_many_slow_previews_holds_up_nobody() -> None:
+    """Whoever asks next has the next turn, not one behind all that wait."""
+    begin = Event()
+    order: list[str] = []
+
+    async with opened("memory://") as post, a_client(post, key=KEY_OF_BRASA) as other:
+        await defined(post.backend, "welcome", tenant=BRASA)
+        held = asyncio.create_task(off_the_loop(begin.wait, tenant=ACME))
+        slow = [
+            asyncio.create_task(off_the_loop(partial(order.append, ACME), tenant=ACME))
+            for _ in range(20)
+        ]
+        quick = asyncio.create_task(_previewed(other))
+        waiting = off_the_loop(partial(order.append, "turn"), tenant=BRASA)
+        turn = asyncio.create_task(waiting)
+        for _ in range(100):
+            await asyncio.sleep(0)  # until all of them wait
+        begin.set()
+        await asyncio.gather(held, *slow, turn, quick)
+
+    assert order.index("turn") <= 3
+    assert quick.result().status_code == 200
+
+
+# --- storage ------------------------------------------------------------------------------------
+
+
+async def test_stored_templates_are_bounded(tmp_path: Any) -> None:
+    """422 with a code of its own; a deleted one makes room; administrators have the same bound."""
+    store, bounds = f"sqlite:///{tmp_path}/carteiro.db", {"templates": 2, "template_bytes": 1000}
+    async with opened(store, storage=bounds) as post:
+        api = create_api(post)
+
+        async def put(client: httpx.AsyncClient, path: str, size: int = 10) -> httpx.Response:
+            body = {"subject": "Oi", "text": "x" * size}
+            return await client.put(path, json=body)
+
+        async with a_client_of(api) as client, a_client_of(api, key=ADMIN_TOKEN) as administrator:
+            for name in ("a", "b"):
+                answer_in(await put(client, f"/v1/templates/{name}"))
+            too_many = await put(client, "/v1/templates/c")
+            by_admin = await put(administrator, "/admin/v1/tenants/acme/templates/c")
+            too_large = await put(client, "/v1/templates/a", 990)
+            await client.delete("/v1/templates/b")
+            answer_in(await put(client, "/v1/templates/c"))
+
+    for each in (too_many, by_admin, too_large):
+        error_in(each, 422, "STORAGE_LIMIT")
+
+
+async def test_stored_suppressions_are_bounded(tmp_path: Any) -> None:
+    """All of a list or nothing; what was there can be put again."""
+    store = f"sqlite:///{tmp_path}/carteiro.db"
+    async with opened(store, storage={"suppressions": 2}) as post, a_client(post) as client:
+
+        async def put(*names: str) -> httpx.Response:
+            return await client.put(
+                "/v1/suppressions", json={"emails": [f"{n}@b.co" for n in names]}
+            )
+
+        answer_in(await put("a", "b"))
+        refused = [await put("c"), await put("a", "c")]
+        answer_in(await put("b"))
+        listed = answer_in(await client.get("/v1/suppressions"))["items"]
+
+    for each in refused:
+        error_in(each, 422, "STORAGE_LIMIT")
+    assert len(listed) == 2
