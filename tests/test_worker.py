@@ -13,6 +13,7 @@ import pytest
 from carteiro.kinds import Kind, Pool
 from carteiro.model import (
     EMAIL,
+    ZERO,
     CancelAnswer,
     Claimed,
     DeadReason,
@@ -21,6 +22,7 @@ from carteiro.model import (
     End,
     EventType,
     Late,
+    Lease,
     LeasedJob,
     MessageId,
     Outcome,
@@ -738,23 +740,23 @@ async def test_the_longer_a_bug_of_ours_holds_a_job_up_the_longer_it_waits(
     age: timedelta, wait: timedelta
 ) -> None:
     """Half its age, from a lease to an hour: what fails each time is tried a few times a day, not for ever."""
+    waits: list[timedelta] = []
+
+    class Watched(Through):
+        async def release(self, leases: Sequence[Lease], *, wait: timedelta = ZERO) -> None:
+            waits.append(wait)
+            worker.stop()
+            await super().release(leases, wait=wait)
 
     def broken(_job: LeasedJob) -> RetryPolicy:
         raise ZeroDivisionError
 
     made = f"{int((time.time() - age.total_seconds()) * 1000):012x}"
-    message = MessageId(f"{made[:8]}-{made[8:]}-7000-8000-000000000000")
     async with an_office() as office:
-        await office.task(id=message)
-        worker = office.worker(Pool("task", 1, (a_kind(Gate().deliver, policy=broken),)))
-        working = asyncio.create_task(until_done(worker))
-        place = await office.backend.reading.place(message)
-        while place is not None and (place.is_claimed or place.parked_until is None):
-            await asyncio.sleep(0)
-            place = await office.backend.reading.place(message)
-        parked_for = None if place is None else place.parked_until - office.clock.at()
-        worker.stop()
-        await working
+        await office.task(id=MessageId(f"{made[:8]}-{made[8:]}-7000-8000-000000000000"))
+        pool = Pool("task", 1, (a_kind(Gate().deliver, policy=broken),))
+        worker = office.worker(pool, store=Watched(office.backend.store))
 
-        assert parked_for is not None
-        assert abs(parked_for - wait) < timedelta(seconds=5)
+        await until_done(worker)
+
+        assert waits == [pytest.approx(wait, abs=timedelta(seconds=20))]

@@ -121,7 +121,7 @@ class Fairness:
 
 @value
 class SendLimit:
-    """At most ``count`` jobs of a kind in ``per``, whoever claims them."""
+    """At most ``count`` jobs of a kind in any span of ``per``, whoever claims them."""
 
     count: int
     per: timedelta

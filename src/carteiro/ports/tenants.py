@@ -53,7 +53,10 @@ class Tenants(Protocol):
         ...
 
     async def limit(self, kind: KindName, limit: SendLimit | None) -> None:
-        """Set or lift the limit that all claims of a kind share."""
+        """Set or lift the limit that all claims of a kind share.
+
+        No span of its length holds more claims than its count, and with work waiting every span holds as many.
+        """
         ...
 
     async def standings(self, kind: KindName) -> list[Standing]:

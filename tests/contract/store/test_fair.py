@@ -257,7 +257,7 @@ async def _assert_next_turn_is_due(
         return
     [chosen] = set(served)
     assert last_turn.get(chosen, 0) == min(last_turn.get(each.tenant, 0) for each in waiting)
-    since = {each.tenant: waits_since.get(each.tenant, number) for each in waiting}
+    since: dict[str, int] = {each.tenant: waits_since.get(each.tenant, number) for each in waiting}
     priorities: dict[str, int] = {each.tenant: each.current_priority for each in waiting}
     assert priorities[chosen] == min(
         priorities[each] for each in priorities if since[each] >= since[chosen]
