@@ -397,6 +397,40 @@ async def test_the_full_send_limit_is_reached(
     assert len(starts) == 4 * limit.count
 
 
+async def test_each_draw_ends_a_span_after_it_was_made(backend: Backend, clock: StoreClock) -> None:
+    """Four now and two in ten seconds: the next four after a minute; of a smaller limit, the next after both."""
+    await backend.tenants.limit(EMAIL, SendLimit(6, MINUTE))
+    await accepted(backend.store, *messages(20))
+    await claimed(backend.store, limit=4)
+    clock.advance(10 * SECOND)
+    last = await claim(backend.store)
+    await backend.tenants.limit(EMAIL, SendLimit(2, MINUTE))
+    smaller = await claim(backend.store)
+    await backend.tenants.limit(EMAIL, SendLimit(6, MINUTE))
+    clock.advance(50 * SECOND)
+
+    assert (len(last.jobs), last.idle_for) == (2, 50 * SECOND)
+    assert (smaller.jobs, smaller.idle_for) == ([], MINUTE)
+    assert len(await claimed(backend.store)) == 4
+
+
+@pytest.mark.parametrize(
+    ("count", "wait"), [(100, 9_950 * MILLISECOND), (101, 10_000 * MILLISECOND)]
+)
+async def test_of_a_large_send_limit_draws_close_together_end_together(
+    backend: Backend, clock: StoreClock, count: int, wait: timedelta
+) -> None:
+    """Up to a hundred are told apart; beyond, those of a hundredth of the span end with the last: few are kept."""
+    await backend.tenants.limit(EMAIL, SendLimit(count, 10 * SECOND))
+    await accepted(backend.store, *messages(count + 1))
+    await claimed(backend.store, limit=1)
+    clock.advance(50 * MILLISECOND)
+
+    answer = await claim(backend.store, limit=count)
+
+    assert (len(answer.jobs), answer.idle_for) == (count - 1, wait)
+
+
 async def test_draws_that_are_a_span_old_are_not_given_back(
     backend: Backend, clock: StoreClock
 ) -> None:
