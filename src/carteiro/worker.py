@@ -182,12 +182,12 @@ class Worker:
         loop = asyncio.get_running_loop()
         for job in claimed.jobs:
             place = self._quiet.place_alone(job.tenant) if may_kill(job) else self._quiet.place()
-            if isinstance(place, timedelta):  # a suspect, which is claimed alone
-                await self._give_back([job.lease], wait=place)
-                continue
             self._leases.add(job.lease)
-            pool.take(job.lease)
-            task = loop.create_task(self._run_in(pool, job, received, place))
+            if isinstance(place, timedelta):  # a suspect: others are claimed meanwhile
+                task = loop.create_task(self._give_back([job.lease], wait=place))
+            else:
+                pool.take(job.lease)
+                task = loop.create_task(self._run_in(pool, job, received, place))
             self._jobs.add(task)
             task.add_done_callback(self._jobs.discard)
         if claimed.jobs and pool.is_limited:

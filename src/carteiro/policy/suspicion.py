@@ -1,13 +1,13 @@
 """How much of a worker's time goes to jobs that may kill it: at most a twentieth, tenants taking turns.
 
 Pure: seconds of any clock come from the caller. A suspect runs when nothing else of its process does, so its time
-is everybody's. After each, others have nineteen times as long; a worker that has just started begins with that
-debt, for its predecessor may have died of a suspect.
+is everybody's. After each, others have thirty times as long: it leaves room in the twentieth for the claims of
+those that are put off. A worker that has just started begins with a debt, for its predecessor may have died of one.
 """
 
 from carteiro.model import TenantId
 
-SHARE = 0.05
+OTHERS = 30  # times as long as a suspect took
 LONGEST_WAIT_S = 3600.0
 _LEAST_GAP_S = 1.0  # between two suspects: each costs a claim, too
 
@@ -42,7 +42,7 @@ class Ration:
 
     def spent(self, tenant: TenantId, now: float, *, seconds: float) -> None:
         """A suspect of the tenant took so much of the worker's time."""
-        self._gap = max(_LEAST_GAP_S, seconds * (1 - SHARE) / SHARE)
+        self._gap = max(_LEAST_GAP_S, seconds * OTHERS)
         self._next_at = now + self._gap
         self._turn_at = {each: at for each, at in self._turn_at.items() if at > now}
         self._turn_at[tenant] = now + self._spacing(tenant)

@@ -121,7 +121,7 @@ class Claiming:
         self._ready(seat, allowance)
         jobs = self._offered(seat, allowance)
         if jobs and is_fair:
-            self._count_turn(seat, len(jobs))
+            self._count_turn(seat, jobs)
         if jobs:
             self._take(seat, jobs)
         self._leave_if_empty(seat)
@@ -167,12 +167,15 @@ class Claiming:
                 break
         return offered
 
-    def _count_turn(self, seat: Seat, count: int) -> None:
+    def _count_turn(self, seat: Seat, jobs: list[Job]) -> None:
+        """Jobs cost their tenant virtual time, a suspect as much as a whole turn: others wait for its claim."""
+        batch = self._tables.current_fairness().max_jobs_per_tenant_batch
+        cost = batch if jobs[0].claims >= SUSPECT_CLAIMS else len(jobs)
         self._v = max(self._v, seat.vt)
         self._turn += 1
-        seat.consecutive = count
+        seat.consecutive = len(jobs)
         seat.last_turn = self._turn
-        seat.vt += count * self._tables.stride_of(self._tables.tenants[seat.tenant])
+        seat.vt += cost * self._tables.stride_of(self._tables.tenants[seat.tenant])
 
     def _take(self, seat: Seat, jobs: list[Job]) -> None:
         self.taken.extend(jobs)

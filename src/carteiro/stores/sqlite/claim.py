@@ -188,7 +188,8 @@ class Claim:
                 continue
             heads = self._heads_for_turn(seat, allowance)
             if heads and fairness.enable_round_robin:
-                self._count_turn(seat, len(heads))
+                is_suspect = heads[0].claims >= SUSPECT_CLAIMS  # costs a whole turn
+                self._count_turn(seat, len(heads), cost=batch if is_suspect else len(heads))
             if heads:
                 self._serve(seat, heads)
             if seat.is_empty or (not heads and not self._is_over):
@@ -349,12 +350,12 @@ class Claim:
             self._refill(seat, 1)
         return heads
 
-    def _count_turn(self, seat: _Seat, jobs: int) -> None:
+    def _count_turn(self, seat: _Seat, jobs: int, *, cost: int) -> None:
         self._v = max(self._v, seat.vt)
         self._turn += 1
         seat.in_turn = jobs
         seat.last_turn = self._turn
-        seat.vt += jobs * seat.tenant.stride
+        seat.vt += cost * seat.tenant.stride
 
     def _serve(self, seat: _Seat, heads: Sequence[_Head]) -> None:
         jobs = len(heads)

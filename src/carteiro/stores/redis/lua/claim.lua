@@ -230,12 +230,14 @@ local function offered(seat, allowance)
   return jobs
 end
 
+-- A suspect costs a whole turn: others wait for its claim.
 local function count_turn(seat, jobs, stride)
+  local cost = jobs[1].claims >= suspect_claims and batch or #jobs
   redis.call('ZREM', key('ring', seat.kind), ring_member(seat.tenant, seat.last_turn))
   v, turn = math.max(v, seat.vt), turn + 1
-  seat.consecutive = jobs
+  seat.consecutive = #jobs
   seat.last_turn = turn
-  seat.vt = seat.vt + jobs * stride
+  seat.vt = seat.vt + cost * stride
   redis.call('ZADD', key('ring', seat.kind), seat.vt, ring_member(seat.tenant, seat.last_turn))
 end
 
@@ -280,7 +282,7 @@ local function visit(seat)
   ready(seat, allowance)
   local jobs = offered(seat, allowance)
   if #jobs > 0 and is_fair then
-    count_turn(seat, #jobs, share.stride)
+    count_turn(seat, jobs, share.stride)
   end
   if #jobs > 0 then
     take(seat, jobs, share)
