@@ -509,6 +509,66 @@ async def test_opening_tells_the_store_of_tiers_and_limits() -> None:
 
 
 @pytest.mark.parametrize(
+    ("per_ms", "tolerance"),
+    [(60_000, timedelta(milliseconds=250)), (1_000, timedelta(milliseconds=50))],
+)
+async def test_claims_count_for_as_much_longer_as_starts_may_be_late(
+    per_ms: int, tolerance: timedelta
+) -> None:
+    """No span of the setting's length holds more starts, though each is a little after its claim."""
+    limit = {"count": 1, "per_ms": per_ms}
+    async with Carteiro.open("memory://", provider="noop", send_limit=limit) as post:
+        _, second = await post.send_many([{"tenant": "acme", **HELLO}] * 2)
+        await claimed(post.backend.store)
+        assert isinstance(second, Accepted)
+        place = await post.backend.reading.place(second.id)
+        [standing] = await post.backend.tenants.standings(EMAIL)
+        kind, _ = email_kind(post.settings, post.backend)
+
+        assert place is not None
+        assert standing.last_processed_at is not None
+        assert place.limited_until == standing.last_processed_at + (
+            timedelta(milliseconds=per_ms) + tolerance
+        )
+        assert kind.start_within == tolerance
+
+
+async def test_without_a_send_limit_an_attempt_starts_at_any_time() -> None:
+    """Nothing is given back for being late."""
+    async with Carteiro.open("memory://", provider="noop") as post:
+        kind, _ = email_kind(post.settings, post.backend)
+
+        assert kind.start_within is None
+
+
+async def test_a_worker_puts_suspects_off_when_it_starts_and_a_one_shot_run_does_not() -> None:
+    """The worker before it may have died of one; a one-shot run would never come to run it."""
+    async with Carteiro.open("memory://", provider="noop") as post:
+        suspect = (await post.send(tenant="acme", **HELLO)).id
+        for _ in range(2):
+            await claimed(post.backend.store, lease=timedelta(milliseconds=1))
+            await asyncio.sleep(0.002)
+        working = asyncio.create_task(post.run_worker())
+        async with asyncio.timeout(TOO_LONG):
+            while (place := await post.backend.reading.place(suspect)) is not None:
+                if place.parked_until is not None and not place.is_claimed:
+                    break
+                await asyncio.sleep(0.001)
+        post.stop()
+        await working
+        assert place is not None
+        assert place.claims == 2
+
+        other = (await post.send(tenant="brasa", **HELLO)).id
+        for _ in range(2):
+            await claimed(post.backend.store, lease=timedelta(milliseconds=1))
+            await asyncio.sleep(0.002)
+
+        assert await post.work_off() == {State.SENT: 1}
+        assert (await row_of(post, other)).state is State.SENT
+
+
+@pytest.mark.parametrize(
     ("provider", "made"), [("sandbox", SandboxProvider), ("noop", NoopProvider)]
 )
 async def test_the_provider_is_the_one_that_was_named(provider: str, made: type[Any]) -> None:

@@ -1,6 +1,7 @@
 """The path of one message through a worker: what becomes of it, and what its timeline tells."""
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from datetime import timedelta
@@ -12,6 +13,7 @@ import pytest
 from carteiro.kinds import Kind, Pool
 from carteiro.model import (
     EMAIL,
+    ZERO,
     CancelAnswer,
     Claimed,
     DeadReason,
@@ -20,6 +22,7 @@ from carteiro.model import (
     End,
     EventType,
     Late,
+    Lease,
     LeasedJob,
     MessageId,
     Outcome,
@@ -34,6 +37,7 @@ from carteiro.path.confirm import VALIDATIONS
 from carteiro.policy.retry import RetryPolicy
 from carteiro.ports import Handover, Parcel, Store
 from carteiro.providers.sandbox import REPLIES
+from carteiro.worker import Lengths
 from support.builders import ACME, BRASA, TASK, a_failure
 from support.clock import past
 from support.steps import claimed, claimed_alone, declare
@@ -47,6 +51,7 @@ from support.working import (
     always,
     an_office,
     logged,
+    until_done,
 )
 
 SHORT = timedelta(seconds=1)
@@ -691,3 +696,67 @@ async def test_two_suspects_run_one_after_the_other() -> None:
         await working
 
         assert (len(gate.began), gate.most_inside) == (2, 1)
+
+
+async def test_a_bug_of_ours_takes_no_other_job_along_and_is_no_crash() -> None:
+    """The process lives: the job is given back uncounted, and waits ever longer before it is tried again."""
+    tries: list[int] = []
+
+    def broken(job: LeasedJob) -> RetryPolicy:
+        if "broken" in (job.content or ""):
+            tries.append(job.claims)
+            raise ZeroDivisionError
+        return GATEWAY
+
+    async with an_office() as office:
+        bad = await office.post("broken@sandbox.test")
+        good = await office.post()
+        began = office.clock.at()
+        worker = office.worker(email_pool(office.email_kind(policy=broken)))
+        working = asyncio.create_task(until_done(worker))
+        while len(tries) < 7:
+            await asyncio.sleep(0)
+
+        worker.stop()
+        await working
+
+        assert await office.state(good) is State.SENT
+        assert set(tries) == {1}
+        assert office.clock.at() - began >= 6 * Lengths().lease  # given back for a lease each time
+        place = await office.backend.reading.place(bad)
+        assert place is not None
+        assert (place.claims, place.is_claimed) == (0, False)
+
+
+@pytest.mark.parametrize(
+    ("age", "wait"),
+    [
+        (timedelta(0), timedelta(seconds=30)),
+        (timedelta(minutes=20), timedelta(minutes=10)),
+        (timedelta(days=1), timedelta(hours=1)),
+    ],
+)
+async def test_the_longer_a_bug_of_ours_holds_a_job_up_the_longer_it_waits(
+    age: timedelta, wait: timedelta
+) -> None:
+    """Half its age, from a lease to an hour: what fails each time is tried a few times a day, not for ever."""
+    waits: list[timedelta] = []
+
+    class Watched(Through):
+        async def release(self, leases: Sequence[Lease], *, wait: timedelta = ZERO) -> None:
+            waits.append(wait)
+            worker.stop()
+            await super().release(leases, wait=wait)
+
+    def broken(_job: LeasedJob) -> RetryPolicy:
+        raise ZeroDivisionError
+
+    made = f"{int((time.time() - age.total_seconds()) * 1000):012x}"
+    async with an_office() as office:
+        await office.task(id=MessageId(f"{made[:8]}-{made[8:]}-7000-8000-000000000000"))
+        pool = Pool("task", 1, (a_kind(Gate().deliver, policy=broken),))
+        worker = office.worker(pool, store=Watched(office.backend.store))
+
+        await until_done(worker)
+
+        assert waits == [pytest.approx(wait, abs=timedelta(seconds=20))]

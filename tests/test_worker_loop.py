@@ -33,9 +33,9 @@ from carteiro.model import (
     Taken,
 )
 from carteiro.ports import Handover, Parcel
-from carteiro.slots import Quiet
-from carteiro.worker import Worker
-from support.builders import ACME, TASK, a_failure, a_task
+from carteiro.slots import Place, Quiet
+from carteiro.worker import Lengths, Worker
+from support.builders import ACME, BRASA, TASK, a_failure, a_task
 from support.clock import past
 from support.steps import accepted, claimed, claimed_alone
 from support.working import (
@@ -324,6 +324,145 @@ async def test_a_suspect_waits_for_what_another_pool_was_just_claiming() -> None
         assert gate.most_inside == 1
 
 
+async def test_hundreds_of_suspects_of_a_tenant_leave_the_others_their_time() -> None:
+    """Each takes two seconds alone: at most a twentieth of the time, until there is nothing else to do."""
+    alone, shares = 0.0, list[float]()
+    async with an_office() as office:
+        suspects = {await office.task() for _ in range(200)}
+        for _ in range(2):
+            claims = {"kinds": [TASK], "lease": timedelta(seconds=1)}
+            assert len(await claimed(office.backend.store, limit=200, **claims)) == 200
+            office.clock.advance(timedelta(seconds=1))
+            await office.backend.store.reap(limit=200)
+        others = [await office.task(tenant=BRASA) for _ in range(400)]
+        began = office.clock.at()
+
+        async def takes_time(parcel: Parcel, _handover: Handover) -> Outcome:
+            nonlocal alone
+            is_suspect = parcel.message in suspects
+            office.clock.advance(timedelta(seconds=2 if is_suspect else 0.5))
+            alone += 2 * is_suspect
+            elapsed = office.clock.at() - began
+            shares.append((alone - 2) / elapsed.total_seconds())
+            if parcel.message == others[-1]:
+                worker.stop()
+            return Taken("")
+
+        worker = office.worker(Pool("task", 5, (a_kind(takes_time),)))
+        await until_done(worker)
+
+        assert alone > 0
+        assert max(shares) <= 0.05
+
+
+async def test_a_worker_that_has_just_started_puts_its_suspects_off() -> None:
+    """Its predecessor may have died of one: others have a lease's worth of time first."""
+    ran: list[tuple[MessageId, timedelta]] = []
+    async with an_office() as office:
+        suspect = await a_suspect(office, priority=1, ttl=timedelta(hours=1))
+        other = await office.task()
+        began = office.clock.at()
+
+        async def watched(parcel: Parcel, _handover: Handover) -> Outcome:
+            ran.append((parcel.message, office.clock.at() - began))
+            return Taken("")
+
+        lengths = Lengths(warm_up=timedelta(seconds=30))
+        await office.work(Pool("task", 5, (a_kind(watched),)), lengths=lengths)
+
+        assert ran == [(other, timedelta(0)), (suspect, timedelta(seconds=30))]
+
+
+async def test_a_suspect_that_takes_long_has_the_worker_to_itself_for_one_lease() -> None:
+    """After that others run beside it: it hangs, and does not kill."""
+    async with an_office() as office:
+        suspect = await a_suspect(office, priority=1)
+        other = await office.task()
+        gate = Gate()
+
+        async def slow(parcel: Parcel, handover: Handover) -> Outcome:
+            if parcel.message == suspect:
+                return await gate.deliver(parcel, handover)
+            gate.open.set()
+            return Taken("")
+
+        await office.work(Pool("task", 5, (a_kind(slow),)), lengths=short())
+
+        assert await office.state(other) is State.SENT
+        assert await office.state(suspect) is State.SENT
+
+
+async def test_a_message_that_killed_five_workers_ends_without_keeping_anybody_waiting() -> None:
+    """It is not run any more: nothing has to be alone for that, and no ration is used."""
+    async with an_office() as office:
+        deadly = await office.task(priority=1)
+        for _ in range(5):
+            await claimed_alone(office.backend.store, kinds=[TASK], lease=timedelta(seconds=1))
+            office.clock.advance(timedelta(seconds=1))
+        gate = Gate()
+        other = await office.task()
+        worker = office.worker(
+            Pool("task", 2, (a_kind(gate.deliver),)), lengths=Lengths(warm_up=timedelta(hours=1))
+        )
+        began = office.clock.at()
+        working = await running(worker, gate)
+        gate.open.set()
+        await working
+
+        assert await office.dead_for(deadly) is DeadReason.CRASHES_WORKER
+        assert await office.state(other) is State.SENT
+        assert office.clock.at() - began < timedelta(hours=1)
+
+
+async def test_a_bug_in_keeping_leases_does_not_end_them() -> None:
+    """A lease that runs out in a worker that lives would look like a crash of its job."""
+
+    class Broken(Through):
+        extended = 0
+
+        async def extend(self, leases: Sequence[Lease], *, lease: timedelta) -> list[bool]:
+            self.extended += 1
+            if self.extended == 1:
+                raise ZeroDivisionError
+            gate.open.set()
+            return await super().extend(leases, lease=lease)
+
+    async with an_office() as office:
+        gate = Gate()
+        message = await office.task()
+        store = Broken(office.backend.store)
+        pool = Pool("task", 1, (a_kind(gate.deliver),))
+        await until_done(office.worker(pool, store=store, lengths=short()))
+
+        assert await office.state(message) is State.SENT
+        assert store.extended > 1
+
+
+# --- starts that follow their claims ----------------------------------------------------------
+
+
+async def test_what_cannot_start_soon_after_its_claim_is_claimed_anew_once() -> None:
+    """A send limit counts claims: a late start would fall into the span of later ones."""
+
+    class Counted(Through):
+        released = 0
+
+        async def release(self, leases: Sequence[Lease], *, wait: timedelta = ZERO) -> None:
+            self.released += len(leases)
+            await super().release(leases, wait=wait)
+
+    async with an_office() as office:
+        for within, given_back in ((ZERO, 3), (LONG, 0), (None, 0)):
+            messages = [await office.post() for _ in range(3)]
+            store = Counted(office.backend.store)
+            kind = office.email_kind(start_within=within)
+
+            await office.work(Pool("email", 5, (kind,)), store=store)
+
+            assert {await office.state(each) for each in messages} == {State.SENT}
+            assert store.released == given_back
+
+
 # --- a store that is away ---------------------------------------------------------------------
 
 
@@ -496,10 +635,8 @@ async def test_a_cancel_outlives_the_worker_of_a_task() -> None:
 async def test_a_suspect_does_not_wait_for_ever_for_a_long_job() -> None:
     """After one lease it is given back and others are claimed: a hung task must not stop all mail."""
     quiet = Quiet()
-    running = quiet.place(is_suspect=False)
-    suspect = quiet.place(is_suspect=True)
-    assert running is not None
-    assert suspect is not None
+    running = quiet.place()
+    assert isinstance(quiet.place_alone(ACME), Place)
 
     in_time = await quiet.is_alone(timedelta(milliseconds=5))
     running.leave()

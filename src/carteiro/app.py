@@ -14,7 +14,7 @@ from urllib.parse import unquote
 from carteiro.checkup import Finding
 from carteiro.config import Settings
 from carteiro.errors import ConfigError, StoreMoved
-from carteiro.model import EMAIL, ZERO, Fairness
+from carteiro.model import EMAIL, ZERO, Fairness, SendLimit
 from carteiro.ports import Backend
 from carteiro.ports.ledger import LedgerHalf
 from carteiro.ports.moving import Source, Target
@@ -149,8 +149,14 @@ async def _govern(backend: Backend, settings: Settings) -> None:
     with suppress(StoreMoved):  # it can still be read, and tells everybody else that it is closed
         for tier, weight in settings.tiers.items():
             await backend.tenants.weigh_tier(tier, weight)
-        await backend.tenants.limit(EMAIL, settings.send_limit.as_value())
+        await backend.tenants.limit(EMAIL, _send_limit(settings))
         await remember(settings, backend.marks)
+
+
+def _send_limit(settings: Settings) -> SendLimit | None:
+    """The limit on claims: attempts start a little later, so claims count for as much longer."""
+    limit = settings.send_limit.as_value()
+    return limit and SendLimit(limit.count, limit.per + settings.send_limit.tolerance)
 
 
 @asynccontextmanager

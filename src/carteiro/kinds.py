@@ -73,6 +73,8 @@ class Kind:
     ``confirm`` None: nothing is judged before the attempt. ``render`` is for what it finds
     unrendered. ``declares`` False: an attempt is not declared, a redelivery just runs again.
     ``call_limit`` None: it may take as long as it likes.
+    ``start_within``: so soon after its claim an attempt begins, or the job is given back once to be claimed
+    anew; None: at any time. A send limit counts claims, and wants starts to follow them.
     ``overrule`` makes of an outcome what the operator's own rules want.
     ``replays_for``: so long its provider knows a call again (`Features`).
     ``chain``: before each attempt it says which kind is meant, one that has a ``link``.
@@ -87,6 +89,7 @@ class Kind:
     policy: Callable[[LeasedJob], RetryPolicy]  # asked at each failure: a change acts at once
     declares: bool
     call_limit: timedelta | None
+    start_within: timedelta | None = None
     render: Render | None = None
     overrule: Overrule | None = None
     replays_for: timedelta | None = None

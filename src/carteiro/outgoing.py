@@ -94,6 +94,7 @@ def _kind(name: str, provider: Provider, settings: Settings, backend: Backend) -
         policy=email_policy(settings),
         declares=True,
         call_limit=settings.delivery.call_limit,
+        start_within=settings.send_limit.tolerance or None,
         replays_for=provider.features.replays_for,
         learn=_learn(backend) if provider.features.is_remote else None,
         close=provider.close if isinstance(provider, RemoteProvider) else None,

@@ -17,6 +17,7 @@ from carteiro.errors import ConfigError, InvalidMessage, KeyReused, NotAccepted,
 from carteiro.kinds import Pool
 from carteiro.model import (
     EMAIL,
+    ZERO,
     Accepted,
     ApiLimits,
     Delivery,
@@ -191,7 +192,8 @@ class Carteiro:
         From this call on it can be stopped, even before it is awaited. `ConfigError` if no provider is set
         here and another process has set one.
         """
-        return self._run(self._worker(self.backend.store))
+        lease = self.settings.delivery.lease  # of those that a worker before this one died with
+        return self._run(self._worker(self.backend.store, warm_up=lease))
 
     async def work_off(self, *, limit: int | None = None) -> Mapping[State, int]:
         """Work on what is due now, at most ``limit`` jobs, and return; what became of them, by state.
@@ -214,11 +216,12 @@ class Carteiro:
             raise errand.failure
         return errand.states
 
-    def _worker(self, store: Store) -> Worker:
+    def _worker(self, store: Store, *, warm_up: timedelta = ZERO) -> Worker:
         lengths = Lengths(
             self.settings.delivery.lease,
             self.settings.delivery.hold_margin,
             self.settings.delivery.grace,
+            warm_up,
         )
         worker = Worker(store, self.backend.wake, self._pools(), lengths=lengths, tally=self.tally)
         self._workers.add(worker)

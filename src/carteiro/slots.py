@@ -1,12 +1,14 @@
 """What a worker may take on: the slots of its pools, and quiet for a job that may kill it."""
 
 import asyncio
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 
 from carteiro.kinds import Pool
-from carteiro.model import ZERO, Lease
+from carteiro.model import ZERO, Lease, TenantId
+from carteiro.policy.suspicion import Ration
 
 _A_MOMENT_S = 0.001  # far less than a provider across a network takes
 
@@ -76,12 +78,17 @@ class Quiet:
     """Lets a job that may kill its worker run when nothing else of the process runs, or is claimed.
 
     What is merely claimed would die along, and look as guilty after a few times: so a claim under way
-    counts as running, and a second suspect is not kept beside the first.
+    counts as running, and a second suspect is not kept beside the first. The others wait meanwhile, so
+    suspects have a `Ration` of the worker's time: what they take from their claim to their end.
     """
 
-    def __init__(self) -> None:
+    def __init__(
+        self, *, clock: Callable[[], float] = time.monotonic, debt: timedelta = ZERO
+    ) -> None:
+        self._clock = clock
+        self._ration = Ration(clock(), debt=debt.total_seconds())
         self._running = 0  # jobs, from their claim on, and claims under way
-        self._has_suspect = False  # that waits or runs
+        self._suspect: Place | None = None  # that waits or runs alone
         self._changed = asyncio.Event()
 
     @contextmanager
@@ -93,17 +100,23 @@ class Quiet:
         finally:
             self.leave()
 
-    def place(self, *, is_suspect: bool) -> "Place | None":
-        """A place to run in; None for a suspect beside another one."""
-        if is_suspect and self._has_suspect:
-            return None
-        self._has_suspect |= is_suspect
-        self._running += not is_suspect
-        return Place(self, is_suspect=is_suspect)
+    def place(self) -> "Place":
+        """A place to run in, beside others."""
+        self._running += 1
+        return Place(self)
+
+    def place_alone(self, tenant: TenantId) -> "Place | timedelta":
+        """A place for a suspect, or how long it is to be given back for."""
+        now = self._clock()
+        wait = self._ration.wait(tenant, now, is_taken=self._suspect is not None)
+        if wait > 0:
+            return timedelta(seconds=wait)
+        self._suspect = Place(self, suspect_of=tenant, since=now)
+        return self._suspect
 
     async def is_over(self) -> None:
-        """Wait until no suspect waits or runs."""
-        while self._has_suspect:
+        """Wait until no suspect waits or runs alone."""
+        while self._suspect is not None:
             await self._change()
 
     async def is_alone(self, patience: timedelta) -> bool:
@@ -121,9 +134,11 @@ class Quiet:
         self._running -= 1
         self._changed.set()
 
-    def leave_alone(self) -> None:
-        """The suspect is over, or given back."""
-        self._has_suspect = False
+    def leave_alone(self, tenant: TenantId, since: float) -> None:
+        """The suspect is over, given back, or others run beside it from here on."""
+        now = self._clock()
+        self._ration.spent(tenant, now, seconds=now - since)
+        self._suspect = None
         self._changed.set()
 
     async def _change(self) -> None:
@@ -134,15 +149,30 @@ class Quiet:
 class Place:
     """A place in the quiet, from the claim of a job to its end."""
 
-    __slots__ = ("_quiet", "is_suspect")
+    __slots__ = ("_quiet", "_since", "_suspect_of")
 
-    def __init__(self, quiet: Quiet, *, is_suspect: bool) -> None:
+    def __init__(
+        self, quiet: Quiet, *, suspect_of: TenantId | None = None, since: float = 0.0
+    ) -> None:
         self._quiet = quiet
-        self.is_suspect = is_suspect
+        self._suspect_of = suspect_of
+        self._since = since
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether others wait for it."""
+        return self._suspect_of is not None
+
+    def share(self) -> None:
+        """Let others run beside it from here on."""
+        if self._suspect_of is not None:
+            self._quiet.leave_alone(self._suspect_of, self._since)
+            self._suspect_of = None
+            self._quiet.place()
 
     def leave(self) -> None:
         """Make room for others."""
-        if self.is_suspect:
-            self._quiet.leave_alone()
+        if self._suspect_of is not None:
+            self._quiet.leave_alone(self._suspect_of, self._since)
         else:
             self._quiet.leave()

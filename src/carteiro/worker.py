@@ -8,7 +8,7 @@ wait. A worker that is killed leaves leases that run out and, for the calls unde
 import asyncio
 import random
 import time
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -24,6 +24,7 @@ from carteiro.model import (
     Late,
     Lease,
     LeasedJob,
+    MessageId,
     Outcome,
     Refused,
     Sent,
@@ -39,10 +40,9 @@ from carteiro.path.claim import claim
 from carteiro.path.confirm import Confirmed, Unfit
 from carteiro.path.declare import start
 from carteiro.path.deliver import deliver
-from carteiro.path.judge import doubts, judge, judge_claim
+from carteiro.path.judge import doubts, judge, judge_claim, may_kill
 from carteiro.path.track import Attempt, track
 from carteiro.policy import classify
-from carteiro.policy.fairness import SUSPECT_CLAIMS
 from carteiro.ports.provider import Handover, Parcel
 from carteiro.ports.store import Store
 from carteiro.ports.wake import Wake
@@ -53,15 +53,18 @@ from carteiro.telemetry.metrics.tally import Tally
 _LONGEST_NAP = timedelta(seconds=5)  # a poll behind every wake-up
 _UNLIMITED = timedelta(days=365)  # of a call without a limit
 _FIRST_WAIT, _LONGEST_WAIT = 0.05, 2.0  # between tries while the store is away, in seconds
+_LONGEST_BACK_OFF = timedelta(hours=1)  # of a job over which our own code failed
+_MOST_LATE = 10_000  # jobs that are remembered as late
 
 
 @value
 class Lengths:
-    """How long things may take."""
+    """How long things may take; ``warm_up``: how long a worker works before it runs a suspect."""
 
     lease: timedelta = timedelta(seconds=30)
     hold_margin: timedelta = timedelta(seconds=10)
     grace: timedelta = timedelta(seconds=40)
+    warm_up: timedelta = ZERO
 
 
 class Worker:
@@ -76,6 +79,7 @@ class Worker:
         lengths: Lengths = Lengths(),  # noqa: B008 - a value, never changed
         chance: random.Random | None = None,
         tally: Tally | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._store = store
         self._wake = wake
@@ -93,7 +97,8 @@ class Worker:
             Lease, Handover
         ] = {}  # declared; kept alive while only a reply is missing
         self._jobs: set[asyncio.Task[None]] = set()
-        self._quiet = Quiet()
+        self._late: set[MessageId] = set()  # given back once for it
+        self._quiet = Quiet(clock=clock, debt=lengths.warm_up)
         self._stopping = asyncio.Event()
         self._stopping_now = asyncio.Event()
 
@@ -169,18 +174,16 @@ class Worker:
             raise
         received = time.monotonic()
         loop = asyncio.get_running_loop()
-        refused = []
         for job in claimed.jobs:
-            place = self._quiet.place(is_suspect=job.claims > SUSPECT_CLAIMS)
-            if place is None:
-                refused.append(job.lease)
-                continue
+            place = self._quiet.place_alone(job.tenant) if may_kill(job) else self._quiet.place()
             self._leases.add(job.lease)
-            pool.take(job.lease)
-            task = loop.create_task(self._run_in(pool, job, received, place))
+            if isinstance(place, timedelta):  # a suspect: others are claimed meanwhile
+                task = loop.create_task(self._give_back([job.lease], wait=place))
+            else:
+                pool.take(job.lease)
+                task = loop.create_task(self._run_in(pool, job, received, place))
             self._jobs.add(task)
             task.add_done_callback(self._jobs.discard)
-        await self._give_back(refused)
         if claimed.jobs and pool.is_limited:
             await asyncio.sleep(0)  # what they take is to be seen before more is claimed
         return claimed
@@ -206,18 +209,27 @@ class Worker:
                     await self._store.extend(leases, lease=self._lengths.lease)
             except StoreError as error:
                 log.store_failed("extend", error, wait=timedelta(seconds=every))
+            except Exception as error:  # noqa: BLE001 - leases that run out look like crashes of their jobs
+                log.unexpected("worker", error)
 
     # --- one job
 
     async def _run_in(self, pool: Slots, job: LeasedJob, received: float, place: Place) -> None:
+        """Run the job; a bug of ours takes no other job along, and is no crash of this one's worker."""
+        alone: asyncio.TimerHandle | None = None
         try:
-            if place.is_suspect and not await self._quiet.is_alone(self._lengths.lease):
-                await self._give_back([job.lease], wait=self._lengths.lease)
-                return
+            if place.is_alone:
+                if not await self._quiet.is_alone(self._lengths.lease):
+                    await self._give_back([job.lease], wait=self._lengths.lease)
+                    return
+                alone = _in(self._lengths.lease, place.share)
             await self._run(pool.kinds[job.kind], job, received)
-        except Exception as error:  # noqa: BLE001 - a bug of ours must not take the other jobs along
+        except Exception as error:  # noqa: BLE001 - whatever it is
             log.unexpected("worker", error)
+            await self._give_back([job.lease], wait=self._back_off(job))
         finally:
+            if alone is not None:
+                alone.cancel()
             place.leave()
             self._calls.pop(job.lease, None)
             if not self._stopping_now.is_set():
@@ -318,6 +330,9 @@ class Worker:
         """Declare the attempt; None if it must not be made."""
         if not kind.declares:
             return job.attempts + 1
+        if self._is_late(kind, job, received):
+            await self._give_back([job.lease])
+            return None
         hold = (kind.call_limit or self._lengths.lease) + self._lengths.hold_margin
         begin = start(
             job, provider=kind.provider, hold=hold, received=received, confirmed=confirmed
@@ -337,6 +352,25 @@ class Worker:
         else:
             await self._give_back([job.lease], wait=answer.wait)
         return None
+
+    def _is_late(self, kind: Kind, job: LeasedJob, received: float) -> bool:
+        """Whether it is to be claimed anew; once: its own preparation may take longer, each time."""
+        message = job.lease.job
+        if kind.start_within is None or _since(received) <= kind.start_within:
+            return False
+        if message in self._late or may_kill(job):  # a suspect had to wait
+            self._late.discard(message)
+            return False
+        if len(self._late) >= _MOST_LATE:
+            self._late.clear()
+        self._late.add(message)
+        return True
+
+    def _back_off(self, job: LeasedJob) -> timedelta:
+        """How long a job waits over which our own code failed: half its age, so that the waits grow."""
+        made = made_at(job.lease.job)
+        age = ZERO if made is None else timedelta(seconds=time.time() - made)
+        return min(max(self._lengths.lease, age / 2), _LONGEST_BACK_OFF)
 
     async def _end(self, kind: Kind, job: LeasedJob, end: End, attempt: int | None = None) -> None:
         """Settle until it is stored: an outcome in hand is never dropped.
@@ -403,6 +437,10 @@ def _replays_in(kind: Kind, job: LeasedJob, *, last: str | None) -> timedelta:
     if kind.replays_for is None or made is None or last not in {None, kind.provider}:
         return ZERO
     return kind.replays_for - timedelta(seconds=time.time() - made)
+
+
+def _in(wait: timedelta, act: Callable[[], None]) -> asyncio.TimerHandle:
+    return asyncio.get_running_loop().call_later(wait.total_seconds(), act)
 
 
 def _since(moment: float) -> timedelta:

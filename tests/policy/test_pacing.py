@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from carteiro.model import SendLimit
-from carteiro.policy.pacing import Pace
+from carteiro.policy.pacing import MOST_DRAWS, Draw, Pace, Window, stepped_back, undrawn
 
 SECOND_US = 1_000_000
 NOW = 1_800_000_000 * SECOND_US
@@ -33,25 +33,6 @@ def test_a_rate_gives_one_seconds_worth_at_once(
 
     assert pace.interval_us == interval_us
     assert pace.tokens(0, NOW) == at_once
-
-
-@pytest.mark.parametrize(
-    ("count", "per", "interval_us"),
-    [
-        (100, timedelta(seconds=60), 600_000),
-        (1, timedelta(hours=1), 3600 * SECOND_US),
-        (6, timedelta(minutes=1), 10 * SECOND_US),
-        (7, timedelta(seconds=1), 142_857),
-    ],
-)
-def test_a_send_limit_gives_its_whole_count_at_once(
-    count: int, per: timedelta, interval_us: int
-) -> None:
-    """100 in 60 s: all hundred now, then one every 600 ms."""
-    pace = Pace.of(SendLimit(count, per))
-
-    assert pace.interval_us == interval_us
-    assert pace.tokens(0, NOW) == count
 
 
 def test_what_was_drawn_is_gone_and_comes_back_one_by_one() -> None:
@@ -113,3 +94,76 @@ def test_the_wake_up_time_is_the_first_moment_with_a_token(rate: float, waits: l
         assert pace.tokens(record, wakes_at) == 1
         assert pace.tokens(record, wakes_at - 1) == 0
         now = max(now, wakes_at)
+
+
+# --- send limits ------------------------------------------------------------------------------
+
+NOW_MS = NOW // 1000
+
+
+def test_a_send_limit_gives_its_whole_count_at_once_and_again_after_its_span() -> None:
+    """100 in 60 s: all hundred now, none for a minute, then all hundred."""
+    window = Window.of(SendLimit(100, timedelta(seconds=60)))
+    draws = window.drawn([], NOW_MS, 100, "a")
+
+    assert window.left([], NOW_MS) == 100
+    assert [window.left(draws, NOW_MS + after) for after in (0, 59_999, 60_000)] == [0, 0, 100]
+    assert window.wakes_at(draws, NOW_MS) == NOW_MS + 60_000
+
+
+def test_what_a_claim_gave_back_can_be_drawn_again() -> None:
+    """The jobs of that claim alone; a draw of which nothing is left is forgotten."""
+    draws = [Draw(1, 2, "a"), Draw(2, 3, "b")]
+
+    assert undrawn(draws, "b", 1) == [Draw(1, 2, "a"), Draw(2, 2, "b")]
+    assert undrawn(draws, "a", 2) == [Draw(2, 3, "b")]
+    assert undrawn(draws, "c", 1) == draws
+
+
+def test_draws_that_lie_ahead_count_as_drawn_now() -> None:
+    """The clock stepped back: they end after one span."""
+    assert stepped_back([Draw(1, 2, "a"), Draw(9, 3, "b")], 5) == [Draw(1, 2, "a"), Draw(5, 3, "b")]
+
+
+@given(
+    count=st.integers(1, 300),
+    per_ms=st.integers(1, 5000),
+    asks=st.lists(st.tuples(st.integers(0, 900), st.integers(1, 60), st.booleans()), max_size=300),
+)
+def test_no_span_holds_more_than_the_count(
+    count: int, per_ms: int, asks: list[tuple[int, int, bool]]
+) -> None:
+    """Whoever draws when, and gives back: never more than the count, and no more than a bounded memory."""
+    window = Window(count, per_ms)
+    now, draws, kept = NOW_MS, list[Draw](), list[Draw]()
+    for number, (wait, wanted, is_given_back) in enumerate(asks):
+        now += wait
+        jobs, claim = min(wanted, window.left(draws, now)), str(number)
+        if not jobs:
+            assert window.left(draws, window.wakes_at(draws, now)) > 0
+            assert window.left(draws, window.wakes_at(draws, now) - 1) == 0
+            continue
+        draws = window.drawn(draws, now, jobs, claim)
+        kept.append(Draw(now, jobs, claim))
+        if is_given_back:
+            draws = undrawn(draws, claim, jobs)
+            kept.pop()
+
+        assert len(draws) <= min(count, MOST_DRAWS + 1)
+        assert sum(each.jobs for each in kept if each.at > now - per_ms) <= count
+
+
+@pytest.mark.parametrize("count", [1, 100, 101, 1000, 20_000])
+def test_a_backlog_starts_at_the_full_rate(count: int) -> None:
+    """Ten workers that draw 5 at a time, each a hundred times as fast as the limit: within a hundredth of it."""
+    window = Window(count, 60_000)
+    now, draws, started = NOW_MS, list[Draw](), 0
+    end = NOW_MS + 20 * window.per_ms
+    while now < end:
+        jobs = min(50, window.left(draws, now))
+        if jobs:
+            draws = window.drawn(draws, now, jobs, "a")
+            started += jobs
+        now = max(now + 1, window.wakes_at(draws, now))
+
+    assert 0.99 * 20 * count <= started <= 20 * count

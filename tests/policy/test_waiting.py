@@ -218,14 +218,19 @@ def test_what_is_in_doubt_and_ready_is_judged_at_its_turn() -> None:
     assert (waiting.why, waiting.until) == (Why.IN_DOUBT, None)
 
 
+def test_a_concurrency_cap_is_named_and_no_lease_end() -> None:
+    """What is in flight ends when it ends: the lease of a job that hangs says nothing of the others."""
+    at_cap = replace(READY, tenant_in_flight=3, tenant_wakes_at=SOON)
+
+    waiting = _explained(_a_message(), at_cap, a_tenant(cap=2, rate_per_second=1.0))
+
+    assert (waiting.why, waiting.until) == (Why.TENANT_AT_CAP, None)
+    assert "concurrency cap: 3 in flight, cap 2" in waiting.text
+
+
 @pytest.mark.parametrize(
     ("tenant", "place", "why"),
     [
-        (
-            a_tenant(cap=2, rate_per_second=1.0),
-            replace(READY, tenant_in_flight=2, tenant_wakes_at=SOON),
-            Why.TENANT_AT_CAP,
-        ),
         (
             a_tenant(cap=2, rate_per_second=1.0),
             replace(READY, tenant_in_flight=1, tenant_wakes_at=SOON),
@@ -233,7 +238,7 @@ def test_what_is_in_doubt_and_ready_is_judged_at_its_turn() -> None:
         ),
         (a_tenant(), replace(READY, limited_until=SOON), Why.SEND_LIMIT),
     ],
-    ids=["cap", "tokens", "send limit"],
+    ids=["tokens", "send limit"],
 )
 def test_a_limit_is_named_with_its_end(tenant: Tenant, place: QueuePlace, why: Why) -> None:
     """The first that holds, in the order in which a claim asks for them."""

@@ -211,9 +211,15 @@ class Office:
 
     async def task(self, arguments: str = "{}", **changes: Any) -> MessageId:
         """Accept one task that does not declare."""
-        fields: dict[str, Any] = {"kind": TASK, "declares": False} | changes
+        fields: dict[str, Any] = {
+            "id": an_id(),
+            "tenant": ACME,
+            "kind": TASK,
+            "declares": False,
+            "ttl": LONG,
+        }
         return await self.put(
-            NewMessage(an_id(), ACME, content=arguments, request_id="request-1", ttl=LONG, **fields)
+            NewMessage(content=arguments, request_id="request-1", **(fields | changes))
         )
 
     # --- who works
@@ -242,7 +248,11 @@ class Office:
     ) -> Worker:
         """A worker for these pools, else for e-mail through the sandbox."""
         jump = Jump(self.backend, self.clock)
-        options = {"chance": random.Random(1)} | options
+        usual: dict[str, Any] = {
+            "chance": random.Random(1),
+            "clock": lambda: self.clock.now_ms / 1000,
+        }
+        options = usual | options
         pools = pools or (Pool("email", 5, (self.email_kind(),)),)
         jump.worker = Worker(store or self.backend.store, wake or jump, pools, **options)
         return jump.worker

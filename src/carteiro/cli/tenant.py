@@ -42,7 +42,7 @@ _STANDINGS: tuple[Column[Standing], ...] = (
     Column("last processed", lambda row: row.last_processed_at, is_whole=True),
     Column("rounds without", lambda row: row.rounds_without_processing),
     Column("priority", lambda row: row.current_priority),
-    Column("batches in a row", lambda row: row.consecutive_batch_count),
+    Column("jobs in turn", lambda row: row.consecutive_batch_count),
 )
 
 

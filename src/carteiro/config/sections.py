@@ -66,6 +66,7 @@ from carteiro.policy.stage import Stage
 
 _SLOTS_WITH_NETWORK = 5
 _SLOTS_WITHOUT = 200
+_LATEST_START = timedelta(milliseconds=250)
 
 
 class DeliverySettings(Section):
@@ -121,6 +122,11 @@ class SendLimitSettings(Section):
     def as_value(self) -> SendLimit | None:
         """The same, as stores take it."""
         return SendLimit(self.count, self.per) if self.count else None
+
+    @property
+    def tolerance(self) -> timedelta:
+        """How much later than it is claimed an attempt may start; so much longer than the period claims count."""
+        return min(self.per / 20, _LATEST_START) if self.count else timedelta(0)
 
 
 class WorkerSettings(Section):

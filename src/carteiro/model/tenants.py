@@ -129,7 +129,7 @@ class Fairness:
 
 @value
 class SendLimit:
-    """At most ``count`` jobs of a kind in ``per``, whoever claims them."""
+    """At most ``count`` jobs of a kind in any span of ``per``, whoever claims them."""
 
     count: int
     per: timedelta
@@ -142,7 +142,11 @@ class SendLimit:
 
 @value
 class Standing:
-    """How a tenant fares among the others, for one kind."""
+    """How a tenant fares among the others, for one kind.
+
+    ``consecutive_batch_count`` is the jobs of its last turn, at most the batch size. Rounds are counted while
+    it has work that may be claimed: without any, or held back, it has none and the base priority.
+    """
 
     tenant: TenantId
     kind: KindName

@@ -25,6 +25,7 @@ from carteiro.model import (
     Verdict,
 )
 from carteiro.policy import classify
+from carteiro.policy.fairness import SUSPECT_CLAIMS
 from carteiro.policy.lifecycle import EXPIRED_UNSENT
 from carteiro.policy.patience import wait_after
 from carteiro.policy.retry import RetryPolicy
@@ -92,6 +93,14 @@ def judge_claim(
     if job.expires_in <= ZERO:
         return Dead(DeadReason.EXPIRED, EXPIRED_UNSENT)
     return None
+
+
+def may_kill(job: LeasedJob) -> bool:
+    """Whether the job is to run when nothing else of its process does: its last workers did not end it.
+
+    What has had too many of them is not run at all, and keeps nobody waiting.
+    """
+    return job.claims > SUSPECT_CLAIMS and _undeclared_claims(job) <= MOST_CLAIMS
 
 
 def doubts(job: LeasedJob) -> int:

@@ -1,13 +1,20 @@
-"""How fast jobs may start: one record per limit, the time at which the next token is due (GCRA).
+"""How fast jobs may start: a `Pace` for the rate of a tenant or provider, a `Window` for a send limit.
 
-Whole microseconds of the store's clock. A full bucket holds ``burst``'s worth of tokens, at least one.
+A pace is one record, the time at which the next token is due (GCRA), in whole microseconds of the store's
+clock. A full bucket holds ``burst``'s worth of tokens, at least one: so up to twice a second's worth starts
+within a second. A window remembers its draws instead, so that no span holds more than its count.
 """
 
+from collections.abc import Sequence
 from datetime import timedelta
+from typing import NamedTuple
 
 from carteiro.model import SendLimit, value
 
+MOST_DRAWS = 100  # that a window remembers one by one; beyond, those close together count as the last of them
+
 _SECOND_US = 1_000_000
+_MILLISECOND = timedelta(milliseconds=1)
 
 
 @value
@@ -21,12 +28,6 @@ class Pace:
     def per_second(cls, rate: float) -> "Pace":
         """A tenant's send rate: at most one second's worth at once."""
         return cls._within(round(_SECOND_US / rate), _SECOND_US)
-
-    @classmethod
-    def of(cls, limit: SendLimit) -> "Pace":
-        """A shared send limit: at most its whole count at once."""
-        per_us = limit.per // timedelta(microseconds=1)
-        return cls._within(per_us // limit.count, per_us)
 
     @classmethod
     def _within(cls, interval_us: int, window_us: int) -> "Pace":
@@ -50,3 +51,66 @@ class Pace:
         # Further ahead than a full draw can have put it: the clock stepped back, the record means nothing.
         is_nonsense = next_us > now_us + self.burst_us + self.interval_us
         return now_us if is_nonsense else max(next_us, now_us)
+
+
+class Draw(NamedTuple):
+    """Jobs that a claim started, in milliseconds of the store's clock; none of them started later."""
+
+    at: int
+    jobs: int
+    claim: str
+
+
+@value
+class Window:
+    """At most ``count`` jobs in any span of ``per_ms``: what is left is the count less the draws of the last span.
+
+    Draws lie in the order of their times. A draw counts for a whole span, not a millisecond less.
+    """
+
+    count: int
+    per_ms: int
+
+    @classmethod
+    def of(cls, limit: SendLimit) -> "Window":
+        """The window of a send limit."""
+        return cls(limit.count, limit.per // _MILLISECOND)
+
+    def left(self, draws: Sequence[Draw], now: int) -> int:
+        """How many jobs may start now."""
+        return max(0, self.count - sum(draw.jobs for draw in self._live(draws, now)))
+
+    def drawn(self, draws: Sequence[Draw], now: int, jobs: int, claim: str) -> list[Draw]:
+        """The draws that count after ``jobs`` more."""
+        live = self._live(draws, now)
+        at = max(now, live[-1].at) if live else now
+        if live and self._is_one(live[-1].at, at):
+            return [*live[:-1], Draw(at, live[-1].jobs + jobs, claim)]
+        return [*live, Draw(at, jobs, claim)]
+
+    def wakes_at(self, draws: Sequence[Draw], now: int) -> int:
+        """When the next job may start: enough draws are a span old."""
+        over = 1 - self.count + sum(draw.jobs for draw in self._live(draws, now))
+        for draw in self._live(draws, now):
+            if over <= 0:
+                break
+            over, now = over - draw.jobs, draw.at + self.per_ms
+        return now
+
+    def _live(self, draws: Sequence[Draw], now: int) -> list[Draw]:
+        return [draw for draw in draws if draw.at + self.per_ms > now]
+
+    def _is_one(self, at: int, other: int) -> bool:
+        width = max(1, self.per_ms // MOST_DRAWS)
+        return self.count > MOST_DRAWS and at // width == other // width
+
+
+def undrawn(draws: Sequence[Draw], claim: str, jobs: int) -> list[Draw]:
+    """The draws after a claim gave ``jobs`` back; those of a claim that is no longer told apart stay drawn."""
+    fewer = [draw._replace(jobs=draw.jobs - jobs * (draw.claim == claim)) for draw in draws]
+    return [draw for draw in fewer if draw.jobs > 0]
+
+
+def stepped_back(draws: Sequence[Draw], now: int) -> list[Draw]:
+    """The draws after the clock stepped back: those that lie ahead were now, so that no wait is longer than a span."""
+    return [draw._replace(at=min(draw.at, now)) for draw in draws]

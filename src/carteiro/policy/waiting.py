@@ -133,8 +133,11 @@ def _in_doubt(message: StoredMessage) -> Waiting | None:
 
 def _limited(place: QueuePlace, tenant: Tenant) -> Waiting | None:
     if tenant.cap is not None and place.tenant_in_flight >= tenant.cap:
-        text = f"Its tenant has {place.tenant_in_flight} in flight and may have {tenant.cap}."
-        return Waiting(Why.TENANT_AT_CAP, place.tenant_wakes_at, text)
+        text = (
+            f"Its tenant is at its concurrency cap: {place.tenant_in_flight} in flight, cap {tenant.cap}. "
+            "It goes on when one of them ends."
+        )
+        return Waiting(Why.TENANT_AT_CAP, None, text)  # a lease is rarely used to its end
     if tenant.rate_per_second is not None and place.tenant_wakes_at is not None:
         text = f"Its tenant may start {tenant.rate_per_second:g} a second and has used them up."
         return Waiting(Why.TENANT_OUT_OF_TOKENS, place.tenant_wakes_at, text)

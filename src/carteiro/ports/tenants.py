@@ -56,7 +56,10 @@ class Tenants(Protocol):
         ...
 
     async def limit(self, kind: KindName, limit: SendLimit | None) -> None:
-        """Set or lift the limit that all claims of a kind share."""
+        """Set or lift the limit that all claims of a kind share.
+
+        No span of its length holds more claims than its count, and with work waiting every span holds as many.
+        """
         ...
 
     async def charge(self, tenant: TenantId, refused: int, *, limits: ApiLimits) -> Charged:

@@ -4,9 +4,11 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from carteiro.model import LATEST, Depth, QueuePlace, SendLimit
-from carteiro.policy.lifecycle import MILLISECOND, is_live
-from carteiro.policy.pacing import Pace
+import orjson
+
+from carteiro.model import LATEST, Depth, QueuePlace
+from carteiro.policy.lifecycle import is_live
+from carteiro.policy.pacing import Draw, Window
 from carteiro.stores.columns import in_ms, maybe_moment, moment
 
 
@@ -31,12 +33,22 @@ def depth_of(row: Sequence[Any], now: int) -> Depth:
     return Depth(kind, unfinished, in_flight, None if since is None else moment(min(since, now)))
 
 
-def _limited_until(count: int | None, per_ms: int, next_us: int, *, now: int) -> int | None:
+def draws_of(text: str) -> list[Draw]:
+    """What was drawn from a send limit, as it is stored."""
+    return [Draw(*each) for each in orjson.loads(text)]
+
+
+def draws_text(draws: Sequence[Draw]) -> str:
+    """The draws as they are stored."""
+    return orjson.dumps([tuple(each) for each in draws]).decode()
+
+
+def _limited_until(count: int | None, per_ms: int, draws: str, *, now: int) -> int | None:
     """When the send limit of a kind lets the next job go; None if it would now."""
     if count is None:
         return None
-    pace = Pace.of(SendLimit(count, per_ms * MILLISECOND))
-    return None if pace.tokens(next_us, now * 1000) else -(-pace.wakes_at_us(next_us) // 1000)
+    window, drawn = Window(count, per_ms), draws_of(draws)
+    return None if window.left(drawn, now) else window.wakes_at(drawn, now)
 
 
 def _still_to_come(at: int | None, now: int) -> datetime | None:

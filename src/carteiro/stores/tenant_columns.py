@@ -76,8 +76,8 @@ def _json(listed: Sequence[object]) -> str:
 
 def standing_of(kind: KindName, row: Sequence[Any], fairness: Fairness) -> Standing:
     """How a tenant fares, out of the columns of ``standings.sql``."""
-    tenant, last_at, turn, last_turn, processed, consecutive, jobs, in_flight, seated = row
-    rounds = rounds_without(turn, last_turn, seated)
+    tenant, last_at, turn, since, processed, consecutive, jobs, in_flight, seated = row
+    rounds = 0 if since is None else rounds_without(turn, since, seated)
     return Standing(
         tenant=TenantId(tenant),
         kind=kind,
@@ -85,7 +85,7 @@ def standing_of(kind: KindName, row: Sequence[Any], fairness: Fairness) -> Stand
         rounds_without_processing=rounds,
         current_priority=priority(rounds, fairness),
         total_processed=processed,
-        consecutive_batch_count=consecutive,
+        consecutive_batch_count=min(consecutive, fairness.max_jobs_per_tenant_batch),
         waiting=jobs - in_flight,
         in_flight=in_flight,
     )

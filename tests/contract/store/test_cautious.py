@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from carteiro.model import MessageId
 from carteiro.ports import Store
-from support.builders import BRASA, a_message, messages, retry, sent
+from support.builders import ACME, BRASA, a_message, messages, retry, sent
 from support.clock import StoreClock, past
 from support.steps import (
     LEASE,
@@ -103,3 +103,20 @@ async def test_a_suspect_that_behaves_holds_up_nobody(store: Store, clock: Store
     await settled(store, alone, sent())
 
     assert await claimed_ids(store) == rest
+
+
+async def test_a_suspect_costs_its_tenant_a_whole_turn(store: Store, clock: StoreClock) -> None:
+    """Each takes a claim of its own: others have three jobs for every one of them."""
+    await accepted(store, *messages(6))
+    for _ in range(2):
+        assert len(await claimed(store)) == 6
+        clock.advance(past(LEASE))
+        await store.reap(limit=6)
+    await accepted(store, *messages(18, BRASA))
+
+    served = [job.tenant for _ in range(12) for job in await claimed(store, limit=3)]
+
+    assert (served.count(ACME), served.count(BRASA)) == (6, 18)
+    assert all(
+        served[:last].count(BRASA) >= 3 * (served[:last].count(ACME) - 1) for last in range(24)
+    )

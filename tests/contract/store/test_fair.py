@@ -228,20 +228,26 @@ async def test_turns_go_on_where_they_were_when_round_robin_comes_back(backend: 
 async def test_at_equal_weights_the_order_agrees_with_the_priority_that_people_see(
     set_up: SetUp, moves: Sequence[tuple[str, str]]
 ) -> None:
-    """With full turns the next is always the one longest without a turn, and none has a better priority."""
+    """With full turns the next is always the one longest without a turn.
+
+    None has a better priority, unless the next came into the ring later than that one: it waits since then.
+    """
     async with set_up.opened(StoreClock()) as backend:
         await backend.tenants.define(tenants_named("abcde"))
         await accepted(backend.store, *messages(3, "a"), *messages(3, "b"))
         last_turn: dict[str, int] = {}
-        for number, (move, tenant) in enumerate(moves, start=1):
+        waits_since: dict[str, int] = {}
+        turns = 0
+        for move, tenant in moves:
             if move == "come":
                 await accepted(backend.store, *messages(3, tenant))
             else:
-                await _assert_next_turn_is_due(backend, last_turn, number)
+                turns += 1
+                await _assert_next_turn_is_due(backend, last_turn, waits_since, turns)
 
 
 async def _assert_next_turn_is_due(
-    backend: Backend, last_turn: dict[str, int], number: int
+    backend: Backend, last_turn: dict[str, int], waits_since: dict[str, int], number: int
 ) -> None:
     await claimed(backend.store, limit=0)  # lets those who came into the ring
     waiting = [each for each in await backend.tenants.standings(EMAIL) if each.waiting]
@@ -251,8 +257,15 @@ async def _assert_next_turn_is_due(
         return
     [chosen] = set(served)
     assert last_turn.get(chosen, 0) == min(last_turn.get(each.tenant, 0) for each in waiting)
+    since: dict[str, int] = {each.tenant: waits_since.get(each.tenant, number) for each in waiting}
     priorities: dict[str, int] = {each.tenant: each.current_priority for each in waiting}
-    assert priorities[chosen] == min(priorities.values())
+    assert priorities[chosen] == min(
+        priorities[each] for each in priorities if since[each] >= since[chosen]
+    )
+    waits_since.clear()
+    waits_since.update(since | {chosen: number + 1})
+    if next(each.waiting for each in waiting if each.tenant == chosen) == len(served):
+        del waits_since[chosen]  # it has nothing left: what comes later waits from then on
     last_turn[chosen] = number
 
 

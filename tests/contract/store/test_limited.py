@@ -1,7 +1,9 @@
 """Store, limited: caps, rates, pauses and the send limit hold, cost others nothing, and end by themselves."""
 
+import random
 from collections import Counter
-from datetime import timedelta
+from collections.abc import Sequence
+from datetime import datetime, timedelta
 
 import pytest
 
@@ -20,6 +22,7 @@ from support.builders import (
     sent,
 )
 from support.clock import MILLISECOND, StoreClock
+from support.set_ups import Place
 from support.steps import (
     HOLD,
     LEASE,
@@ -32,7 +35,8 @@ from support.steps import (
     settled,
 )
 
-SECOND = timedelta(seconds=1)
+SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
+LONG = timedelta(minutes=50)
 BOTH = (EMAIL, TASK)
 
 
@@ -332,19 +336,162 @@ async def test_a_resumed_tenant_has_no_credit_for_its_absence(backend: Backend) 
 
 
 async def test_the_send_limit_is_shared_by_all_claims(backend: Backend, clock: StoreClock) -> None:
-    """Six a minute: six at once whoever claims them, then one every ten seconds."""
-    await backend.tenants.limit(EMAIL, SendLimit(6, timedelta(minutes=1)))
+    """Six a minute: six at once whoever claims them, then none for a minute, to the millisecond."""
+    await backend.tenants.limit(EMAIL, SendLimit(6, MINUTE))
     await accepted(backend.store, *messages(10), *messages(10, BRASA))
 
     got = [len(await claimed(backend.store, limit=4)) for _ in range(3)]
     blocked = await claim(backend.store)
-    clock.advance(10 * SECOND)
+    clock.advance(MINUTE - MILLISECOND)
+    too_early = await claimed(backend.store)
+    clock.advance(MILLISECOND)
     after_a_wait = await claim(backend.store)
 
     assert got == [4, 2, 0]
-    assert blocked.idle_for == 10 * SECOND
-    assert len(after_a_wait.jobs) == 1
-    assert after_a_wait.idle_for == 10 * SECOND
+    assert blocked.idle_for == MINUTE
+    assert too_early == []
+    assert len(after_a_wait.jobs) == 6
+    assert after_a_wait.idle_for == MINUTE
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_no_span_holds_more_than_the_send_limit(
+    backend: Backend, clock: StoreClock, seed: int
+) -> None:
+    """Whoever claims how many when, and gives some back: never more than the count in any span of its length."""
+    chance = random.Random(seed)
+    limit = SendLimit(7, 10 * SECOND)
+    await backend.tenants.limit(EMAIL, limit)
+    await accepted(backend.store, *messages(150))
+    starts: list[datetime] = []
+
+    for _ in range(60):
+        clock.advance(chance.randrange(2500) * MILLISECOND)
+        jobs = await claimed(backend.store, limit=chance.randrange(1, 6), lease=LONG)
+        given_back = [job.lease for job in jobs if chance.random() < 0.2]
+        starts += [clock.at()] * (len(jobs) - len(given_back))
+        clock.advance(chance.randrange(200) * MILLISECOND)
+        await backend.store.release(given_back)
+
+    assert len(starts) > 40
+    assert _most_in_a_span(starts, limit.per) <= limit.count
+
+
+@pytest.mark.parametrize("limit", [SendLimit(7, 10 * SECOND), SendLimit(130, 10 * SECOND)])
+async def test_the_full_send_limit_is_reached(
+    backend: Backend, clock: StoreClock, limit: SendLimit
+) -> None:
+    """With work waiting and a claim whenever the last one said: the whole count in every span, and never more."""
+    await backend.tenants.limit(EMAIL, limit)
+    await accepted(backend.store, *messages(5 * limit.count))
+    starts: list[datetime] = []
+
+    end = clock.at(4 * limit.per)
+    while clock.at() < end:
+        answer = await claim(backend.store, limit=5, lease=LONG)
+        starts += [clock.at()] * len(answer.jobs)
+        assert answer.idle_for is not None
+        clock.advance(max(answer.idle_for, MILLISECOND))
+
+    assert _most_in_a_span(starts, limit.per) == limit.count
+    assert len(starts) == 4 * limit.count
+
+
+async def test_each_draw_ends_a_span_after_it_was_made(backend: Backend, clock: StoreClock) -> None:
+    """Four now and two in ten seconds: the next four after a minute; of a smaller limit, the next after both."""
+    await backend.tenants.limit(EMAIL, SendLimit(6, MINUTE))
+    await accepted(backend.store, *messages(20))
+    await claimed(backend.store, limit=4)
+    clock.advance(10 * SECOND)
+    last = await claim(backend.store)
+    await backend.tenants.limit(EMAIL, SendLimit(2, MINUTE))
+    smaller = await claim(backend.store)
+    await backend.tenants.limit(EMAIL, SendLimit(6, MINUTE))
+    clock.advance(50 * SECOND)
+
+    assert (len(last.jobs), last.idle_for) == (2, 50 * SECOND)
+    assert (smaller.jobs, smaller.idle_for) == ([], MINUTE)
+    assert len(await claimed(backend.store)) == 4
+
+
+@pytest.mark.parametrize(
+    ("count", "wait"), [(100, 9_950 * MILLISECOND), (101, 10_000 * MILLISECOND)]
+)
+async def test_of_a_large_send_limit_draws_close_together_end_together(
+    backend: Backend, clock: StoreClock, count: int, wait: timedelta
+) -> None:
+    """Up to a hundred are told apart; beyond, those of a hundredth of the span end with the last: few are kept."""
+    await backend.tenants.limit(EMAIL, SendLimit(count, 10 * SECOND))
+    await accepted(backend.store, *messages(count + 1))
+    await claimed(backend.store, limit=1)
+    clock.advance(50 * MILLISECOND)
+
+    answer = await claim(backend.store, limit=count)
+
+    assert (len(answer.jobs), answer.idle_for) == (count - 1, wait)
+
+
+async def test_draws_that_are_a_span_old_are_not_given_back(
+    backend: Backend, clock: StoreClock
+) -> None:
+    """A release after its draw has ended frees nothing: what others drew since still counts."""
+    await backend.tenants.limit(EMAIL, SendLimit(2, 10 * SECOND))
+    await accepted(backend.store, *messages(6))
+    late = await claimed(backend.store, limit=2)
+    clock.advance(10 * SECOND)
+    assert len(await claimed(backend.store)) == 2
+
+    await backend.store.release([job.lease for job in late])
+
+    assert await claimed(backend.store) == []
+
+
+async def test_another_send_limit_counts_what_was_drawn_from_the_last(backend: Backend) -> None:
+    """Two started in the last minute: of three a minute, one is left; of one, none."""
+    await backend.tenants.limit(EMAIL, SendLimit(2, MINUTE))
+    await accepted(backend.store, *messages(6))
+    await claimed(backend.store)
+
+    await backend.tenants.limit(EMAIL, SendLimit(1, MINUTE))
+    fewer = await claim(backend.store)
+    await backend.tenants.limit(EMAIL, SendLimit(3, MINUTE))
+
+    assert (fewer.jobs, fewer.idle_for) == ([], MINUTE)
+    assert len(await claimed(backend.store)) == 1
+
+
+async def test_a_clock_that_steps_back_holds_a_send_limit_for_one_span(
+    backend: Backend, clock: StoreClock
+) -> None:
+    """Draws that lie a day ahead count as drawn now: for a minute, and neither shorter nor longer."""
+    await backend.tenants.limit(EMAIL, SendLimit(2, MINUTE))
+    await accepted(backend.store, *messages(6))
+    await claimed(backend.store, lease=SECOND)
+
+    clock.back(timedelta(days=1))
+    stepped = await claim(backend.store)
+    clock.advance(MINUTE)
+
+    assert (stepped.jobs, stepped.idle_for) == ([], MINUTE)
+    assert len(await claimed(backend.store)) == 2
+
+
+async def test_processes_share_a_send_limit(place: Place) -> None:
+    """Whichever process claims: they draw from one count."""
+    async with place.opened() as one, place.opened() as other:
+        for each in (one, other):
+            await each.tenants.limit(EMAIL, SendLimit(5, timedelta(hours=1)))
+        await one.tenants.define([a_tenant()])
+        await accepted(one.store, *messages(12))
+
+        got = [len(await claimed(each.store, limit=2)) for each in (one, other, one, other)]
+
+    assert got == [2, 2, 1, 0]
+
+
+def _most_in_a_span(starts: Sequence[datetime], span: timedelta) -> int:
+    """The most starts that any span holds; a span ends just before its length has passed."""
+    return max(sum(first <= each < first + span for each in starts) for first in starts)
 
 
 async def test_the_send_limit_of_one_kind_leaves_the_others_alone(backend: Backend) -> None:
@@ -381,15 +528,15 @@ async def test_a_release_gives_the_send_limits_token_back(backend: Backend) -> N
 
 async def test_the_send_limit_keeps_turns_fair(backend: Backend, clock: StoreClock) -> None:
     """Those held up by the shared limit stay in the ring and take turns as tokens come."""
-    await backend.tenants.limit(EMAIL, SendLimit(60, timedelta(minutes=1)))
+    await backend.tenants.limit(EMAIL, SendLimit(5, MINUTE))
     await accepted(backend.store, *messages(60), *messages(60, BRASA))
-    served = Counter(await claimed_tenants(backend.store))
+    served = Counter(await claimed_tenants(backend.store, lease=LONG))
 
     for _ in range(12):
-        clock.advance(SECOND)
-        served.update(await claimed_tenants(backend.store, lease=timedelta(minutes=9)))
+        clock.advance(MINUTE)
+        served.update(await claimed_tenants(backend.store, lease=LONG))
 
-    assert sum(served.values()) == 72
+    assert sum(served.values()) == 65
     assert abs(served[ACME] - served[BRASA]) <= 3
 
 

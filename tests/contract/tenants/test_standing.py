@@ -67,20 +67,71 @@ async def test_a_turn_is_counted(backend: Backend, clock: StoreClock) -> None:
     assert (standing.waiting, standing.in_flight) == (2, 3)
 
 
-async def test_turns_in_a_row_are_added_up_and_anothers_turn_ends_the_row(
-    backend: Backend,
-) -> None:
-    """`consecutive_batch_count` shows who has the machine to itself."""
+async def test_a_tenant_alone_in_the_queue_takes_turns_of_the_usual_size(backend: Backend) -> None:
+    """`consecutive_batch_count` is the jobs of its last turn, however many turns there were in a row."""
     await accepted(backend.store, *messages(20))
-    await claimed(backend.store, limit=9)
-    alone = await _standing(backend, ACME)
+    shown = []
+    for limit in (9, 2, 5):  # turns of 3, 3 and 3; of 2; of 3 and 2
+        await claimed(backend.store, limit=limit)
+        shown.append((await _standing(backend, ACME)).consecutive_batch_count)
 
-    await accepted(backend.store, *messages(6, BRASA))
+    assert shown == [3, 2, 2]
+
+
+async def test_a_turn_is_never_shown_as_larger_than_the_batch_size(backend: Backend) -> None:
+    """Also where the size was larger when the turn was taken; without a turn it stays."""
+    await backend.tenants.tune(Fairness(max_jobs_per_tenant_batch=5))
+    await accepted(backend.store, *messages(5))
+    await claimed(backend.store)
+    before = await _standing(backend, ACME)
+
+    await backend.tenants.tune(Fairness(max_jobs_per_tenant_batch=2))
+    await claimed(backend.store)
+
+    assert before.consecutive_batch_count == 5
+    assert (await _standing(backend, ACME)).consecutive_batch_count == 2
+
+
+async def test_rounds_do_not_move_while_a_tenant_has_no_work(backend: Backend) -> None:
+    """Others take turns: a tenant that waits for none of them has the base priority."""
+    await accepted(backend.store, a_message(), *messages(30, BRASA))
+    await attempted(backend.store, sent(), limit=1)
+    await claimed(backend.store, limit=24)
+
+    standing = await _standing(backend, ACME)
+
+    assert (standing.rounds_without_processing, standing.current_priority) == (0, 5)
+
+
+async def test_rounds_count_from_the_turn_at_which_work_came(
+    backend: Backend, clock: StoreClock
+) -> None:
+    """What others had while it had nothing to do is not held against them."""
+    await backend.tenants.tune(Fairness(max_jobs_per_tenant_batch=1))
+    await backend.tenants.define([a_tenant(weight=0.001)])
+    await accepted(backend.store, a_message(), *messages(30, BRASA))
+    await attempted(backend.store, sent(), limit=1)
+    await claimed(backend.store, limit=10)
+
+    await accepted(backend.store, *messages(2))
     await claimed(backend.store, limit=6)
 
-    assert alone.consecutive_batch_count == 9
-    assert (await _standing(backend, ACME)).consecutive_batch_count == 3
-    assert (await _standing(backend, BRASA)).consecutive_batch_count == 3
+    standing = await _standing(backend, ACME)
+    assert (standing.rounds_without_processing, standing.current_priority) == (3, 2)
+
+
+async def test_rounds_do_not_move_while_a_tenant_is_held(backend: Backend) -> None:
+    """A pause is the operator's, not the turns of others; the rounds begin anew after it."""
+    await accepted(backend.store, *messages(3), *messages(30, BRASA))
+    await backend.tenants.define([a_tenant(paused=True)])
+    await claimed(backend.store, limit=24)
+    paused = await _standing(backend, ACME)
+
+    await backend.tenants.define([a_tenant()])
+    await claimed(backend.store, limit=0)
+
+    assert paused.rounds_without_processing == 0
+    assert (await _standing(backend, ACME)).rounds_without_processing == 0
 
 
 async def test_what_ends_leaves_waiting_and_in_flight(backend: Backend, clock: StoreClock) -> None:

@@ -1,12 +1,14 @@
 """Whose turn it is: one claim call, walked through seat by seat."""
 
+from collections import Counter
 from collections.abc import Collection
 from datetime import timedelta
 from enum import Enum, auto
 
-from carteiro.model import ZERO, KindName, TenantId
+from carteiro.model import ZERO, ClaimId, KindName, TenantId
 from carteiro.policy.fairness import READIED_PER_TURN, SUSPECT_CLAIMS, returning
 from carteiro.policy.lifecycle import MILLISECOND
+from carteiro.policy.pacing import stepped_back
 from carteiro.stores.memory.tables import FAR, Job, KindClock, Seat, Tables
 
 _STEP_BACK_MS = 1000  # a smaller step is the clocks of several processes that disagree
@@ -43,6 +45,7 @@ class Claiming:
         self._seen_at = max((clock.seen_at for clock in clocks), default=0)
         self._visited: set[Seat] = set()
         self._left: dict[Seat, _Why] = {}
+        self._sends: Counter[KindName] = Counter()
         self._is_over = False
 
     # --- the life of a call -------------------------------------------------------------------
@@ -54,6 +57,7 @@ class Claiming:
             for kind in self._kinds:
                 clock = self._clock(kind)
                 self._tables.clocks[kind] = KindClock(clock.v, clock.turn, self._now)
+                self._tables.draws[kind] = stepped_back(self._tables.draws_of(kind), self._now)
         for seat in self._seats():
             if seat.wakes_at is None or (seat.wakes_at > self._now and not has_stepped_back):
                 continue
@@ -62,6 +66,7 @@ class Claiming:
             else:
                 seat.wakes_at = None
                 seat.vt = returning(seat.vt, self._clock(seat.kind).v)
+                seat.since_turn = self._turn
 
     def walk(self) -> None:
         """Take jobs, seat by seat, until there are enough or nobody has any that may be taken."""
@@ -72,8 +77,13 @@ class Claiming:
                 return
             self._visit(seat, is_fair=is_fair)
 
-    def close(self) -> None:
-        """Set the alarms of the seats that left, then the clocks; the taken jobs are leased by now."""
+    def close(self, claim_id: ClaimId) -> None:
+        """Set the alarms of the seats that left, draws and clocks; the taken jobs are leased by now."""
+        for kind, sends in self._sends.items():
+            if window := self._tables.window_of(kind):
+                draws = window.drawn(self._tables.draws_of(kind), self._now, sends, claim_id)
+                self._tables.draws[kind] = draws
+        self._sends.clear()
         for seat, why in self._left.items():
             seat.wakes_at = self._next_look(seat, why)
         if self.taken:
@@ -111,7 +121,7 @@ class Claiming:
         self._ready(seat, allowance)
         jobs = self._offered(seat, allowance)
         if jobs and is_fair:
-            self._count_turn(seat, len(jobs))
+            self._count_turn(seat, jobs)
         if jobs:
             self._take(seat, jobs)
         self._leave_if_empty(seat)
@@ -157,19 +167,22 @@ class Claiming:
                 break
         return offered
 
-    def _count_turn(self, seat: Seat, count: int) -> None:
+    def _count_turn(self, seat: Seat, jobs: list[Job]) -> None:
+        """Jobs cost their tenant virtual time, a suspect as much as a whole turn: others wait for its claim."""
+        batch = self._tables.current_fairness().max_jobs_per_tenant_batch
+        cost = batch if jobs[0].claims >= SUSPECT_CLAIMS else len(jobs)
         self._v = max(self._v, seat.vt)
         self._turn += 1
-        is_in_a_row = seat.last_turn == self._turn - 1
-        seat.consecutive = seat.consecutive + count if is_in_a_row else count
+        seat.consecutive = len(jobs)
         seat.last_turn = self._turn
-        seat.vt += count * self._tables.stride_of(self._tables.tenants[seat.tenant])
+        seat.vt += cost * self._tables.stride_of(self._tables.tenants[seat.tenant])
 
     def _take(self, seat: Seat, jobs: list[Job]) -> None:
         self.taken.extend(jobs)
         seat.processed += len(jobs)
         seat.last_processed_at = self._now
-        self._tables.draw(seat.kind, seat.tenant, len(jobs), self._now)
+        self._sends[seat.kind] += len(jobs)
+        self._tables.draw(seat.tenant, len(jobs), self._now)
 
     def _leave_if_empty(self, seat: Seat) -> None:
         if not self._waiting(seat) and not seat.due(self._now):
@@ -200,16 +213,12 @@ class Claiming:
         pace = self._tables.pace_of(tenant)
         return _ms(pace.wakes_at_us(self._tables.next_token_us[tenant])) if pace else FAR
 
-    def _next_send_at(self, kind: KindName) -> int:
-        pace = self._tables.pace_of_kind(kind)
-        return _ms(pace.wakes_at_us(self._tables.next_send_us[kind])) if pace else FAR
-
     def _alarm(self, seat: Seat) -> int:
         if self._tables.tenants[seat.tenant].is_held:
             return FAR  # whatever becomes due: only when it may have jobs again is there something to claim
         if seat.wakes_at is not None:
             return seat.wakes_at
-        return self._now if self._sends_left(seat.kind) > 0 else self._next_send_at(seat.kind)
+        return self._tables.limited_until(seat.kind, self._now) or self._now
 
     # --- what there is ------------------------------------------------------------------------
 
@@ -242,10 +251,10 @@ class Claiming:
         return pace.tokens(self._tables.next_token_us[tenant], self._now * 1000)
 
     def _sends_left(self, kind: KindName) -> int:
-        pace = self._tables.pace_of_kind(kind)
-        if pace is None:
+        window = self._tables.window_of(kind)
+        if window is None:
             return _UNLIMITED
-        return pace.tokens(self._tables.next_send_us[kind], self._now * 1000)
+        return window.left(self._tables.draws_of(kind), self._now) - self._sends[kind]
 
 
 def _ms(at_us: int) -> int:

@@ -141,7 +141,7 @@ class MemoryStore:
             job.claim = claim_id
             job.claims += 1
             job.parked_until = now + lease // MILLISECOND
-        claiming.close()
+        claiming.close(claim_id)
         leased = [self._leased(job, claim_id, now) for job in claiming.taken]
         return Claimed(leased, claiming.idle_for())
 
@@ -243,6 +243,7 @@ class MemoryStore:
         for lease in leases:
             job = self._owned(lease)
             if job is not None and not self._has_declared(lease):
+                self._tables.refund(job.kind, job.tenant, lease.claim)
                 self._release_one(job, now + wait // MILLISECOND, now)
 
     def _release_one(self, job: Job, until: int, now: int) -> None:
@@ -250,7 +251,6 @@ class MemoryStore:
         job.claims = max(0, job.claims - 1)
         if until > now:
             job.parked_until = until
-        self._tables.refund(job.kind, job.tenant)
         self._tables.touch(job.kind, job.tenant, until)
         self._tables.free(job.tenant, now)
 

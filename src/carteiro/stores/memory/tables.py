@@ -33,7 +33,7 @@ from carteiro.policy.lifecycle import (
     Stamped,
     is_live,
 )
-from carteiro.policy.pacing import Pace
+from carteiro.policy.pacing import Draw, Pace, Window, undrawn
 from carteiro.policy.quota import KEY_LIFE_MS
 from carteiro.policy.rates import Rate
 from carteiro.policy.suppression import Record, key_of
@@ -123,6 +123,7 @@ class Seat:
     wakes_at: int | None
     vt: int = 0
     last_turn: int = 0
+    since_turn: int = 0  # the last turn before it came into the ring
     processed: int = 0
     last_processed_at: int | None = None
     consecutive: int = 0
@@ -206,7 +207,7 @@ class Tables:
         self.api_counts: dict[TenantId, list[tuple[int, int, int]]] = {}
         self.limits: dict[KindName, SendLimit] = {}
         self.next_token_us: dict[TenantId, int] = {}
-        self.next_send_us: dict[KindName, int] = {}
+        self.draws: dict[KindName, list[Draw]] = {}  # from the send limits
         self.rates: dict[str, Rate] = {}  # by provider
 
     # --- requests -----------------------------------------------------------------------------
@@ -234,36 +235,37 @@ class Tables:
         rate = self.tenants[tenant].rate_per_second
         return None if rate is None else Pace.per_second(rate)
 
-    def pace_of_kind(self, kind: KindName) -> Pace | None:
+    def window_of(self, kind: KindName) -> Window | None:
         """The send limit that all claims of the kind share."""
         limit = self.limits.get(kind)
-        return None if limit is None else Pace.of(limit)
+        return None if limit is None else Window.of(limit)
+
+    def draws_of(self, kind: KindName) -> list[Draw]:
+        """What was drawn from it."""
+        return self.draws.get(kind, [])
 
     def limited_until(self, kind: KindName, now: int) -> int | None:
         """When the send limit of the kind lets the next job go; None if it would now."""
-        pace = self.pace_of_kind(kind)
-        if pace is None or pace.tokens(self.next_send_us[kind], now * 1000):
+        window = self.window_of(kind)
+        if window is None or window.left(self.draws_of(kind), now):
             return None
-        return -(-pace.wakes_at_us(self.next_send_us[kind]) // 1000)
+        return window.wakes_at(self.draws_of(kind), now)
 
     def seats_of(self, tenant: TenantId) -> list[Seat]:
         """The tenant's seats, one per kind that it ever had a job of."""
         return [seats[tenant] for seats in self.seats.values() if tenant in seats]
 
-    def draw(self, kind: KindName, tenant: TenantId, count: int, now: int) -> None:
-        """Draw the tokens of so many jobs from the tenant's rate and the kind's send limit."""
+    def draw(self, tenant: TenantId, count: int, now: int) -> None:
+        """Draw the tokens of so many jobs from the tenant's rate."""
         if pace := self.pace_of(tenant):
             drawn = pace.drawn(self.next_token_us[tenant], now * 1000, count)
             self.next_token_us[tenant] = drawn
-        if pace := self.pace_of_kind(kind):
-            self.next_send_us[kind] = pace.drawn(self.next_send_us[kind], now * 1000, count)
 
-    def refund(self, kind: KindName, tenant: TenantId) -> None:
+    def refund(self, kind: KindName, tenant: TenantId, claim: ClaimId) -> None:
         """Give the tokens of one job back."""
         if pace := self.pace_of(tenant):
             self.next_token_us[tenant] -= pace.interval_us
-        if pace := self.pace_of_kind(kind):
-            self.next_send_us[kind] -= pace.interval_us
+        self.draws[kind] = undrawn(self.draws_of(kind), claim, 1)
 
     # --- queue --------------------------------------------------------------------------------
 

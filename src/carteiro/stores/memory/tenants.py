@@ -102,10 +102,9 @@ class MemoryTenants:
         """Set or lift the limit that all claims of a kind share; the same one again changes nothing."""
         if limit is not None:
             limit.check()
-        if limit != self._tables.limits.get(kind):
-            self._tables.next_send_us[kind] = 0
         if limit is None:
             self._tables.limits.pop(kind, None)
+            self._tables.draws.pop(kind, None)
         else:
             self._tables.limits[kind] = limit
         self._tables.bell.ring()
@@ -118,16 +117,18 @@ class MemoryTenants:
         return [self._standing(seat, seated, now) for seat in seats]
 
     def _standing(self, seat: Seat, seated: int, now: int) -> Standing:
-        rounds = rounds_without(self._clock(seat.kind).turn, seat.last_turn, seated)
+        fairness = self._tables.current_fairness()
+        turn, since = self._clock(seat.kind).turn, max(seat.last_turn, seat.since_turn)
+        rounds = rounds_without(turn, since, seated) if seat.wakes_at is None else 0
         in_flight = sum(job.is_leased(now) for job in seat.jobs.values())
         return Standing(
             tenant=seat.tenant,
             kind=seat.kind,
             last_processed_at=to_datetime_or_none(seat.last_processed_at),
             rounds_without_processing=rounds,
-            current_priority=priority(rounds, self._tables.current_fairness()),
+            current_priority=priority(rounds, fairness),
             total_processed=seat.processed,
-            consecutive_batch_count=seat.consecutive,
+            consecutive_batch_count=min(seat.consecutive, fairness.max_jobs_per_tenant_batch),
             waiting=len(seat.jobs) - in_flight,
             in_flight=in_flight,
         )

@@ -57,8 +57,7 @@ class RedisDesk:
         """Set or lift the limit that all claims of a kind share."""
         words: tuple[int, ...] = ()
         if limit is not None:
-            pace = Pace.of(limit)
-            words = (limit.count, limit.per // MILLISECOND, pace.interval_us, pace.burst_us)
+            words = (limit.count, limit.per // MILLISECOND)
         await self._server.run("limit", kind, *words, patience=_PATIENCE)
 
     async def tune(self, fairness: Fairness | None) -> None:
@@ -86,10 +85,10 @@ class RedisDesk:
     async def standings(self, kind: KindName, fairness: Fairness) -> list[Standing]:
         """How each tenant with work or history of this kind fares, least served first."""
         rows = await self._server.run("standings", self._server.now, kind, patience=_PATIENCE)
-        rows.sort(key=lambda row: (row[0], row[4], row[1]))
+        rows.sort(key=lambda row: (row[0], row[2], row[1]))
         return [
-            standing_of(kind, (tenant, last_at or None, *rest), fairness)
-            for _, tenant, last_at, *rest in rows
+            standing_of(kind, (tenant, last_at or None, turn, _maybe(since), *rest), fairness)
+            for _, tenant, _, last_at, turn, since, *rest in rows
         ]
 
     async def place(self, message: MessageId) -> QueuePlace | None:
@@ -97,9 +96,9 @@ class RedisDesk:
         now, *told = await self._server.run("place", self._server.now, message, patience=_PATIENCE)
         if not told:
             return None
-        parked_until, is_claimed, claims, alarm, in_flight, count, per_ms, next_us = told
+        parked_until, is_claimed, claims, alarm, in_flight, count, per_ms, draws = told
         row = (_maybe(parked_until), is_claimed, claims, _maybe(alarm), in_flight)
-        return place_of((*row, _maybe(count), per_ms, next_us), now)
+        return place_of((*row, _maybe(count), per_ms, draws), now)
 
     async def depths(self) -> list[Depth]:
         """How much there is, by kind."""

@@ -23,15 +23,15 @@ from carteiro.model import (
     LeasedJob,
     MessageId,
     Recipient,
-    SendLimit,
     State,
     TenantId,
 )
 from carteiro.policy.fairness import READIED_PER_TURN, SUSPECT_CLAIMS
 from carteiro.policy.lifecycle import LONGEST_HOLD_MS, MILLISECOND
-from carteiro.policy.pacing import Pace
+from carteiro.policy.pacing import Draw, Pace, Window, stepped_back
 from carteiro.stores.columns import FAR, recipient_of
 from carteiro.stores.heeding import asked_of, heeded, places_in
+from carteiro.stores.queue_columns import draws_of, draws_text
 from carteiro.stores.sqlite.ledger import make_ready
 from carteiro.stores.sqlite.rows import as_json, run
 
@@ -75,8 +75,10 @@ class _Kind:
     v: int = 0
     turn: int = 0
     seen_at: int = 0
-    pace: Pace | None = None
-    next_us: int = 0
+    window: Window | None = None
+    draws: list[Draw] = field(default_factory=list)
+    left: int = 0  # of its window
+    sends: int = 0  # jobs drawn from it in this call
 
 
 @dataclass(slots=True)
@@ -87,7 +89,6 @@ class _Seat:
     tenant: _Tenant
     vt: int
     last_turn: int
-    consecutive: int
     processed: int
     heads: deque[_Head] = field(default_factory=deque)
     has_all_heads: bool = False
@@ -95,6 +96,7 @@ class _Seat:
     has_lost: bool = False  # leases that ran out among what is due
     was_readied: bool = False
     served: int = 0
+    in_turn: int | None = None  # jobs of its last turn in this call
     alarm: int | None = None  # set: it leaves the ring until then
     is_capped: bool = False  # it leaves because its tenant has no slot left
     is_idle: bool = False  # it leaves because it has nothing to do
@@ -155,10 +157,11 @@ class Claim:
 
     def _read_clocks(self) -> None:
         for row in run(self._db, "claim_clocks", kinds=self._names):
-            name, v, turn, seen_at, count, per_ms, next_us = row
-            limit = SendLimit(count, per_ms * MILLISECOND) if count is not None else None
-            pace = Pace.of(limit) if limit is not None else None
-            self._kinds[name] = _Kind(name, v, turn, seen_at, pace, next_us)
+            name, v, turn, seen_at, count, per_ms, draws = row
+            kind = self._kinds[name] = _Kind(name, v, turn, seen_at)
+            if count is not None:
+                kind.window, kind.draws = Window(count, per_ms), draws_of(draws)
+                kind.left = kind.window.left(kind.draws, self._now)
         self._v = max(kind.v for kind in self._kinds.values())
         self._turn = max(kind.turn for kind in self._kinds.values())
 
@@ -166,8 +169,13 @@ class Claim:
         seen_at = max(kind.seen_at for kind in self._kinds.values())
         if self._now < seen_at - _CLOCK_JITTER_MS:
             run(self._db, "claim_alarm_all", kinds=self._names, now=self._now)
-            run(self._db, "claim_step_back", kinds=self._names, now=self._now)
-        run(self._db, "claim_wake", kinds=self._names, now=self._now, far=FAR)
+            for kind in self._kinds.values():
+                kind.draws = stepped_back(kind.draws, self._now)
+            run(self._db, "claim_step_back", rows=self._draws(), now=self._now)
+        run(self._db, "claim_wake", kinds=self._names, turn=self._turn, now=self._now, far=FAR)
+
+    def _draws(self) -> str:
+        return as_json([(kind.name, draws_text(kind.draws)) for kind in self._kinds.values()])
 
     # --- the walk
 
@@ -180,7 +188,8 @@ class Claim:
                 continue
             heads = self._heads_for_turn(seat, allowance)
             if heads and fairness.enable_round_robin:
-                self._count_turn(seat, len(heads))
+                is_suspect = heads[0].claims >= SUSPECT_CLAIMS  # costs a whole turn
+                self._count_turn(seat, len(heads), cost=batch if is_suspect else len(heads))
             if heads:
                 self._serve(seat, heads)
             if seat.is_empty or (not heads and not self._is_over):
@@ -250,14 +259,14 @@ class Claim:
             vt, last_turn, tenant = rows[-1][2], rows[-1][3], rows[-1][1]
 
     def _seat(self, kind: _Kind, row: Sequence[Any]) -> _Seat:
-        _, name, vt, last_turn, consecutive, processed, *share = row
+        _, name, vt, last_turn, processed, *share = row
         tenant = self._tenants.get(name)
         if tenant is None:
             stride, cap, rate, next_us, is_held, preset = share
             pace = Pace.per_second(rate) if rate is not None else None
             tenant = _Tenant(name, stride, cap, pace, next_us, bool(is_held), preset)
             self._tenants[tenant.id] = tenant
-        return _Seat(kind, tenant, vt, last_turn, consecutive, processed)
+        return _Seat(kind, tenant, vt, last_turn, processed)
 
     def _look_up(self, seats: Sequence[_Seat], *, per_seat: int) -> None:
         """The first ready jobs of each seat; those with due jobs are readied at their turn."""
@@ -341,13 +350,12 @@ class Claim:
             self._refill(seat, 1)
         return heads
 
-    def _count_turn(self, seat: _Seat, jobs: int) -> None:
+    def _count_turn(self, seat: _Seat, jobs: int, *, cost: int) -> None:
         self._v = max(self._v, seat.vt)
         self._turn += 1
-        is_in_a_row = seat.last_turn == self._turn - 1
-        seat.consecutive = seat.consecutive + jobs if is_in_a_row else jobs
+        seat.in_turn = jobs
         seat.last_turn = self._turn
-        seat.vt += jobs * seat.tenant.stride
+        seat.vt += cost * seat.tenant.stride
 
     def _serve(self, seat: _Seat, heads: Sequence[_Head]) -> None:
         jobs = len(heads)
@@ -360,8 +368,9 @@ class Claim:
         if tenant.pace is not None:
             tenant.next_us = tenant.pace.drawn(tenant.next_us, self._now * 1000, jobs)
             tenant.drew = True
-        if kind.pace is not None:
-            kind.next_us = kind.pace.drawn(kind.next_us, self._now * 1000, jobs)
+        if kind.window is not None:
+            kind.left -= jobs
+            kind.sends += jobs
 
     def _leave(self, seat: _Seat, alarm: int) -> None:
         seat.alarm = alarm
@@ -384,9 +393,7 @@ class Claim:
         return tenant.in_flight or 0
 
     def _tokens_of_kind(self, kind: _Kind) -> int:
-        if kind.pace is None:
-            return self._limit
-        return kind.pace.tokens(kind.next_us, self._now * 1000)
+        return self._limit if kind.window is None else kind.left
 
     def _has_token(self, kind: _Kind) -> bool:
         return self._tokens_of_kind(kind) > 0
@@ -398,15 +405,11 @@ class Claim:
             rows = as_json([_row(seat, head) for seat, head in self._taken])
             run(self._db, "claim_lease", rows=rows, claim=claim_id, until=until)
             run(self._db, "claim_take", ids=as_json([head.id for _, head in self._taken]))
-            clocks = as_json([(kind.name, kind.next_us) for kind in self._kinds.values()])
-            run(
-                self._db,
-                "claim_save_clocks",
-                rows=clocks,
-                v=self._v,
-                turn=self._turn,
-                now=self._now,
-            )
+            for kind in self._kinds.values():
+                if kind.window is not None and kind.sends:
+                    kind.draws = kind.window.drawn(kind.draws, self._now, kind.sends, claim_id)
+            clocks = {"rows": self._draws(), "v": self._v, "turn": self._turn, "now": self._now}
+            run(self._db, "claim_save_clocks", **clocks)
             drawn = [(t.id, t.next_us) for t in self._tenants.values() if t.drew]
             if drawn:
                 run(self._db, "draw_tokens", rows=as_json(drawn))
@@ -423,7 +426,7 @@ class Claim:
                 seat.last_turn,
                 seat.alarm,
                 seat.processed,
-                seat.consecutive,
+                seat.in_turn,
                 seat.served > 0,
             )
             for seat in self._moved.values()
@@ -464,8 +467,8 @@ class Claim:
             kind = self._kinds[name]
             if is_in_ring and self._has_token(kind):
                 return timedelta(0)
-            if is_in_ring and kind.pace is not None:
-                times.append(-(-kind.pace.wakes_at_us(kind.next_us) // 1000))
+            if is_in_ring and kind.window is not None:
+                times.append(kind.window.wakes_at(kind.draws, self._now))
             if alarm is not None and alarm < FAR:
                 times.append(alarm)
         return max(0, min(times) - self._now) * MILLISECOND if times else None

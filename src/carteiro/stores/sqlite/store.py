@@ -3,7 +3,7 @@
 import sqlite3
 import time
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 
@@ -27,7 +27,8 @@ from carteiro.model import (
     TenantId,
 )
 from carteiro.policy.lifecycle import LONGEST_HOLD_MS, MILLISECOND
-from carteiro.policy.pacing import Pace
+from carteiro.policy.pacing import Pace, undrawn
+from carteiro.stores.queue_columns import draws_of, draws_text
 from carteiro.stores.sqlite import ledger
 from carteiro.stores.sqlite.accept import accept
 from carteiro.stores.sqlite.claim import Claim
@@ -158,14 +159,30 @@ def _release(db: sqlite3.Connection, leases: Sequence[Lease], now: int, wait_ms:
     seats = {(kind, tenant): [now + wait_ms, 0] for kind, tenant, _ in released}
     ledger.touch_seats(db, seats)
     ledger.free_slots(db, {tenant for _, tenant, _ in released}, now)
-    _refund(db, released)
+    _refund_kinds(db, released, {each.job: each.claim for each in leases})
+    _refund_tenants(db, released)
 
 
-def _refund(db: sqlite3.Connection, released: Sequence[tuple[str, str, str]]) -> None:
-    """Tokens that were drawn for nothing go back to the tenant and to the kind."""
-    kinds = Counter(kind for kind, _, _ in released)
+def _refund_kinds(
+    db: sqlite3.Connection,
+    released: Sequence[tuple[str, str, MessageId]],
+    claims: Mapping[MessageId, ClaimId],
+) -> None:
+    """What was drawn from a send limit for nothing is there again."""
+    drawn = Counter((kind, claims[identity]) for kind, _, identity in released)
+    limited = run(db, "refund_limits", kinds=as_json(sorted({kind for kind, _, _ in released})))
+    draws = {kind: draws_of(text) for kind, text in limited}
+    for (kind, claim), jobs in drawn.items():
+        if kind in draws:
+            draws[kind] = undrawn(draws[kind], claim, jobs)
+    if draws:
+        rows = [(kind, draws_text(left)) for kind, left in draws.items()]
+        run(db, "refund_draws", rows=as_json(rows))
+
+
+def _refund_tenants(db: sqlite3.Connection, released: Sequence[tuple[str, str, str]]) -> None:
+    """Tokens that were drawn for nothing go back to the tenant."""
     tenants = Counter(tenant for _, tenant, _ in released)
-    run(db, "refund_kinds", rows=as_json(list(kinds.items())))
     intervals = []
     for tenant, rate in run(db, "refund_rates", ids=as_json(list(tenants))):
         if rate is not None:

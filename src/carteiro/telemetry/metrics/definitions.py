@@ -133,12 +133,12 @@ TENANT_CURRENT_PRIORITY = _gauge(
 )
 TENANT_CONSECUTIVE_BATCH = _gauge(
     "tenant_consecutive_batch",
-    "E-mails claimed in one turn so far; of the others the most.",
+    "E-mails of the last turn, at most the batch size; of the others the most.",
     "tenant",
 )
 TENANT_ROUNDS_WITHOUT_PROCESSING = _gauge(
     "tenant_rounds_without_processing",
-    "Rounds without a turn, for e-mail; of the others the most.",
+    "Rounds without a turn while e-mails wait, 0 without any; of the others the most.",
     "tenant",
 )
 

@@ -277,6 +277,7 @@ CREATE TABLE carteiro.seats (
     n bigint NOT NULL DEFAULT 1,
     vt bigint NOT NULL DEFAULT 0,
     last_turn bigint NOT NULL DEFAULT 0,
+    since_turn bigint NOT NULL DEFAULT 0, -- the last turn before it came into the ring
     wake_at bigint,
     lowest bigint NOT NULL DEFAULT 0,
     due_from bigint NOT NULL DEFAULT 0,
@@ -297,7 +298,7 @@ CREATE TABLE carteiro.ring_clock (
     seen_at bigint NOT NULL DEFAULT 0,    -- the last time at which jobs were taken: no alarm is more than a second before it
     limit_count bigint,
     limit_per_ms bigint,
-    next_token_us bigint NOT NULL DEFAULT 0,
+    draws text NOT NULL DEFAULT '[]',     -- from the send limit: [[time, jobs, claim], …]
     least_vt bigint NOT NULL DEFAULT 0,   -- no seat in the ring is before it: where a walk begins
     lost_from bigint NOT NULL DEFAULT 0,  -- no lease ends before it, but for those that a note tells of
     PRIMARY KEY (kind, n)

@@ -42,6 +42,86 @@ BEGIN
 END
 $$;
 
+-- --- the arithmetic of send limits, as in policy/pacing.py: draws are [[time, jobs, claim], …], oldest first ------------
+
+-- How many jobs may start.
+CREATE FUNCTION carteiro.sends_left(p_draws text, p_count bigint, p_per_ms bigint, p_now bigint) RETURNS bigint
+LANGUAGE sql IMMUTABLE
+AS $$
+    SELECT greatest(0, p_count - coalesce(sum((d.draw ->> 1)::bigint), 0))::bigint
+    FROM json_array_elements(p_draws::json) AS d (draw)
+    WHERE (d.draw ->> 0)::bigint + p_per_ms > p_now
+$$;
+
+-- When the next job may start.
+CREATE FUNCTION carteiro.next_send_at(p_draws text, p_count bigint, p_per_ms bigint, p_now bigint) RETURNS bigint
+LANGUAGE sql IMMUTABLE
+AS $$
+    SELECT coalesce(min(l.until), p_now)
+    FROM (
+        SELECT (d.draw ->> 0)::bigint + p_per_ms AS until,
+            sum((d.draw ->> 1)::bigint) OVER (ORDER BY d.place DESC) - (d.draw ->> 1)::bigint AS later
+        FROM json_array_elements(p_draws::json) WITH ORDINALITY AS d (draw, place)
+        WHERE (d.draw ->> 0)::bigint + p_per_ms > p_now
+    ) AS l
+    WHERE l.later < p_count
+$$;
+
+-- The draws that count after a claim drew so many jobs: those close together count as one where there may be many.
+CREATE FUNCTION carteiro.drawn(
+    p_draws text, p_count bigint, p_per_ms bigint, p_now bigint, p_jobs bigint, p_claim text
+) RETURNS text
+LANGUAGE plpgsql IMMUTABLE
+AS $$
+DECLARE
+    c_most CONSTANT bigint := 100; -- MOST_DRAWS
+    v_width bigint := greatest(1, p_per_ms / c_most);
+    v_live json[];
+    v_last json;
+    v_at bigint := p_now;
+    v_jobs bigint := p_jobs;
+BEGIN
+    v_live := ARRAY(
+        SELECT d.draw FROM json_array_elements(p_draws::json) WITH ORDINALITY AS d (draw, place)
+        WHERE (d.draw ->> 0)::bigint + p_per_ms > p_now
+        ORDER BY d.place
+    );
+    v_last := v_live[cardinality(v_live)];
+    IF v_last IS NOT NULL THEN
+        v_at := greatest(p_now, (v_last ->> 0)::bigint);
+        IF p_count > c_most AND v_at / v_width = (v_last ->> 0)::bigint / v_width THEN
+            v_jobs := p_jobs + (v_last ->> 1)::bigint;
+            v_live := v_live[:cardinality(v_live) - 1];
+        END IF;
+    END IF;
+    RETURN array_to_json(v_live || json_build_array(v_at, v_jobs, p_claim))::text;
+END
+$$;
+
+-- The draws after a claim gave so many jobs back.
+CREATE FUNCTION carteiro.undrawn(p_draws text, p_claim text, p_jobs bigint) RETURNS text
+LANGUAGE sql IMMUTABLE
+AS $$
+    SELECT coalesce(json_agg(json_build_array((l.draw ->> 0)::bigint, l.jobs, l.draw ->> 2) ORDER BY l.place), '[]')::text
+    FROM (
+        SELECT d.draw, d.place,
+            (d.draw ->> 1)::bigint - CASE WHEN d.draw ->> 2 = p_claim THEN p_jobs ELSE 0 END AS jobs
+        FROM json_array_elements(p_draws::json) WITH ORDINALITY AS d (draw, place)
+    ) AS l
+    WHERE l.jobs > 0
+$$;
+
+-- The draws after the clock stepped back: those that lie ahead were now.
+CREATE FUNCTION carteiro.stepped_back(p_draws text, p_now bigint) RETURNS text
+LANGUAGE sql IMMUTABLE
+AS $$
+    SELECT coalesce(
+        json_agg(json_build_array(least((d.draw ->> 0)::bigint, p_now), (d.draw ->> 1)::bigint, d.draw ->> 2) ORDER BY d.place),
+        '[]'
+    )::text
+    FROM json_array_elements(p_draws::json) WITH ORDINALITY AS d (draw, place)
+$$;
+
 -- --- the ring ----------------------------------------------------------------------------------
 
 -- Reads the notes into the ring. The caller holds the ring's lock. One statement: what is read and what is noted as
@@ -350,9 +430,11 @@ DECLARE
     v_got integer := 0;
     -- kinds
     k_count integer := cardinality(p_kinds);
-    k_interval bigint[] := array_fill(NULL::bigint, ARRAY[cardinality(p_kinds)]);
-    k_burst bigint[] := array_fill(NULL::bigint, ARRAY[cardinality(p_kinds)]);
-    k_next bigint[] := array_fill(0::bigint, ARRAY[cardinality(p_kinds)]);
+    k_most bigint[] := array_fill(NULL::bigint, ARRAY[cardinality(p_kinds)]); -- of its send limit
+    k_per bigint[] := array_fill(NULL::bigint, ARRAY[cardinality(p_kinds)]);
+    k_draws text[] := array_fill('[]'::text, ARRAY[cardinality(p_kinds)]);
+    k_left bigint[] := array_fill(NULL::bigint, ARRAY[cardinality(p_kinds)]); -- no limit: NULL
+    k_sends bigint[] := array_fill(0::bigint, ARRAY[cardinality(p_kinds)]);
     k_least bigint[] := array_fill(0::bigint, ARRAY[cardinality(p_kinds)]);
     k_tid tid[] := array_fill(NULL::tid, ARRAY[cardinality(p_kinds)]);
     k_v bigint[] := array_fill(0::bigint, ARRAY[cardinality(p_kinds)]);
@@ -367,7 +449,7 @@ DECLARE
     -- seats, in the order in which they were looked up; s_after: the next of its kind
     s_count integer := 0; s_tid tid[];
     s_k integer[]; s_t integer[]; s_after integer[];
-    s_vt bigint[]; s_last bigint[]; s_consecutive bigint[]; s_processed bigint[];
+    s_vt bigint[]; s_last bigint[]; s_in_turn bigint[]; s_processed bigint[];
     s_rank bigint[]; s_id text[]; -- its last job that was taken, or where its jobs begin
     s_next integer[]; s_end integer[]; s_more boolean[]; -- its first jobs in b_; whether it has more
     s_due_from bigint[];
@@ -411,9 +493,7 @@ BEGIN
     -- Clocks and send limits.
     FOR v_k IN 1..k_count LOOP
         LOOP
-            SELECT c.ctid AS place, c.v, c.turn, c.seen_at, c.next_token_us, c.least_vt, c.lost_from,
-                CASE WHEN c.limit_count IS NOT NULL THEN greatest(1, c.limit_per_ms * 1000 / c.limit_count) END AS interval_us,
-                c.limit_per_ms * 1000 AS window_us
+            SELECT c.ctid AS place, c.v, c.turn, c.seen_at, c.draws, c.least_vt, c.lost_from, c.limit_count, c.limit_per_ms
             INTO v_row
             FROM carteiro.ring_clock AS c
             WHERE c.kind = p_kinds[v_k]
@@ -427,11 +507,14 @@ BEGIN
         k_tid[v_k] := v_row.place;
         k_v[v_k] := v_row.v;
         k_seen[v_k] := v_row.seen_at;
-        k_next[v_k] := v_row.next_token_us;
         k_least[v_k] := v_row.least_vt;
         k_lost[v_k] := v_row.lost_from;
-        k_interval[v_k] := v_row.interval_us;
-        k_burst[v_k] := greatest(0, v_row.window_us - v_row.interval_us);
+        k_draws[v_k] := v_row.draws;
+        k_most[v_k] := v_row.limit_count;
+        k_per[v_k] := v_row.limit_per_ms;
+        IF v_row.limit_count IS NOT NULL THEN
+            k_left[v_k] := carteiro.sends_left(v_row.draws, v_row.limit_count, v_row.limit_per_ms, v_now);
+        END IF;
     END LOOP;
 
     FOR v_row IN SELECT o_kind AS kind, o_lease_end AS lease_end FROM carteiro.read_notes(p_jitter) LOOP
@@ -450,6 +533,9 @@ BEGIN
         WHERE s.kind = ANY (p_kinds);
         k_seen := array_fill(0::bigint, ARRAY[k_count]);
         k_lost := array_fill(0::bigint, ARRAY[k_count]);
+        FOR v_k IN 1..k_count LOOP
+            k_draws[v_k] := carteiro.stepped_back(k_draws[v_k], v_now);
+        END LOOP;
         v_changed := true;
     END IF;
 
@@ -474,6 +560,7 @@ BEGIN
             UPDATE carteiro.seats AS s
             SET n = s.n + 1,
                 vt = CASE WHEN t.paused OR t.disabled THEN s.vt ELSE greatest(s.vt, k_v[v_k]) END,
+                since_turn = v_turn,
                 wake_at = CASE WHEN t.paused OR t.disabled THEN c_far END
             FROM due, carteiro.tenants AS t
             WHERE s.ctid = due.place AND t.id = s.tenant
@@ -499,7 +586,7 @@ BEGIN
             IF k_front[v_k] IS NULL AND NOT k_done[v_k] THEN
                 v_n := 0;
                 FOR v_row IN
-                    SELECT s.ctid AS place, s.tenant, s.vt, s.last_turn, s.consecutive, s.processed, s.lowest, s.due_from,
+                    SELECT s.ctid AS place, s.tenant, s.vt, s.last_turn, s.processed, s.lowest, s.due_from,
                         t.stride, t.cap, t.rate_per_second, t.next_token_us, t.paused OR t.disabled AS is_held,
                         t.retry_preset,
                         EXISTS (
@@ -551,7 +638,7 @@ BEGIN
                     s_after[s_count] := NULL;
                     s_vt[s_count] := v_row.vt;
                     s_last[s_count] := v_row.last_turn;
-                    s_consecutive[s_count] := v_row.consecutive;
+                    s_in_turn[s_count] := NULL;
                     s_processed[s_count] := v_row.processed;
                     s_rank[s_count] := v_row.lowest;
                     s_id[s_count] := '';
@@ -644,9 +731,7 @@ BEGIN
             ELSE
                 r_first := r_first + 1;
             END IF;
-            IF k_interval[v_k] IS NOT NULL
-                AND carteiro.pace_tokens(k_next[v_k], v_now * 1000, k_interval[v_k], k_burst[v_k]) <= 0
-            THEN
+            IF k_left[v_k] <= 0 THEN
                 k_done[v_k] := true; -- its seats stay where they are: this kind is over for now
                 k_front[v_k] := NULL;
                 CONTINUE;
@@ -661,8 +746,7 @@ BEGIN
             END LOOP;
             FOREACH v_seat IN ARRAY v_line LOOP
                 v_k := s_k[v_seat];
-                CONTINUE WHEN k_interval[v_k] IS NOT NULL
-                    AND carteiro.pace_tokens(k_next[v_k], v_now * 1000, k_interval[v_k], k_burst[v_k]) <= 0;
+                CONTINUE WHEN k_left[v_k] <= 0;
                 IF s_next[v_seat] > s_end[v_seat] THEN -- its first job is not known
                     v_best := v_seat;
                     v_is_look := true;
@@ -687,10 +771,7 @@ BEGIN
         ELSIF t_held[v_t] THEN
             s_alarm[v_seat] := c_far;
         ELSE
-            IF k_interval[v_k] IS NOT NULL THEN
-                v_wanted := least(v_wanted,
-                    carteiro.pace_tokens(k_next[v_k], v_now * 1000, k_interval[v_k], k_burst[v_k]));
-            END IF;
+            v_wanted := least(v_wanted, k_left[v_k]);
             IF t_cap[v_t] IS NOT NULL THEN
                 IF t_flight[v_t] IS NULL THEN
                     SELECT count(l.message_no) AS jobs, min(l.parked_until) AS first_over INTO v_row
@@ -781,10 +862,10 @@ BEGIN
             IF v_in_turns THEN
                 v_v := greatest(v_v, s_vt[v_seat]);
                 v_turn := v_turn + 1;
-                s_consecutive[v_seat] :=
-                    CASE WHEN s_last[v_seat] = v_turn - 1 THEN s_consecutive[v_seat] ELSE 0 END + v_take;
+                s_in_turn[v_seat] := v_take;
                 s_last[v_seat] := v_turn;
-                s_vt[v_seat] := s_vt[v_seat] + v_take * t_stride[v_t];
+                s_vt[v_seat] := s_vt[v_seat] + t_stride[v_t] -- a suspect costs a whole turn
+                    * CASE WHEN b_claims[s_next[v_seat]] >= p_suspect THEN v_batch ELSE v_take END;
             END IF;
             s_processed[v_seat] := s_processed[v_seat] + v_take;
             s_moved[v_seat] := true;
@@ -806,10 +887,8 @@ BEGIN
                     + v_take * t_interval[v_t];
                 t_drew[v_t] := true;
             END IF;
-            IF k_interval[v_k] IS NOT NULL THEN
-                k_next[v_k] := carteiro.pace_due(k_next[v_k], v_now * 1000, k_interval[v_k], k_burst[v_k])
-                    + v_take * k_interval[v_k];
-            END IF;
+            k_left[v_k] := k_left[v_k] - v_take;
+            k_sends[v_k] := k_sends[v_k] + v_take;
         END IF;
         IF (v_n <= v_take AND NOT s_due[v_seat]) OR (v_take = 0 AND NOT v_over) THEN
             s_idle[v_seat] := true;
@@ -857,7 +936,7 @@ BEGIN
     IF true = ANY (s_moved) THEN
         v_changed := true;
         UPDATE carteiro.seats AS s
-        SET n = s.n + 1, vt = m.vt, last_turn = m.last_turn, processed = m.processed, consecutive = m.consecutive,
+        SET n = s.n + 1, vt = m.vt, last_turn = m.last_turn, processed = m.processed, consecutive = coalesce(m.in_turn, s.consecutive),
             last_processed_at = CASE WHEN m.served > 0 THEN v_now ELSE s.last_processed_at END,
             jobs = s.jobs - m.taken_by_others,
             lowest = m.rank,
@@ -871,7 +950,7 @@ BEGIN
             END
         FROM (
             SELECT s_tid[i] AS place, s_vt[i] AS vt, s_last[i] AS last_turn,
-                s_processed[i] AS processed, s_consecutive[i] AS consecutive, s_served[i] AS served, s_rank[i] AS rank,
+                s_processed[i] AS processed, s_in_turn[i] AS in_turn, s_served[i] AS served, s_rank[i] AS rank,
                 s_alarm[i] AS alarm, s_idle[i] AS is_idle, s_capped[i] AS is_capped,
                 EXISTS (
                     SELECT FROM generate_subscripts(s_served, 1) AS o WHERE s_t[o] = s_t[i] AND s_served[o] > 0
@@ -909,8 +988,11 @@ BEGIN
             IF v_got > 0 THEN
                 k_lost[v_k] := least(k_lost[v_k], v_until);
             END IF;
+            IF k_left[v_k] IS NOT NULL AND k_sends[v_k] > 0 THEN
+                k_draws[v_k] := carteiro.drawn(k_draws[v_k], k_most[v_k], k_per[v_k], v_now, k_sends[v_k], p_claim);
+            END IF;
             UPDATE carteiro.ring_clock AS c
-            SET n = c.n + 1, lost_from = k_lost[v_k], next_token_us = k_next[v_k],
+            SET n = c.n + 1, lost_from = k_lost[v_k], draws = k_draws[v_k],
                 seen_at = CASE WHEN v_got > 0 OR v_now < c.seen_at - p_jitter THEN v_now ELSE c.seen_at END,
                 v = CASE WHEN v_got > 0 THEN greatest(c.v, v_v) ELSE c.v END,
                 turn = CASE WHEN v_got > 0 THEN v_turn ELSE c.turn END,
@@ -933,9 +1015,8 @@ BEGIN
             ORDER BY s.vt LIMIT 1
         ) THEN
             o_idle_ms := least(o_idle_ms, CASE
-                WHEN k_interval[v_k] IS NULL
-                    OR carteiro.pace_tokens(k_next[v_k], v_now * 1000, k_interval[v_k], k_burst[v_k]) > 0 THEN 0
-                ELSE greatest(0, (k_next[v_k] - k_burst[v_k] + 999) / 1000 - v_now)
+                WHEN k_left[v_k] <= 0 THEN carteiro.next_send_at(k_draws[v_k], k_most[v_k], k_per[v_k], v_now) - v_now
+                ELSE 0
             END);
         END IF;
         o_idle_ms := least(o_idle_ms, (
@@ -1254,6 +1335,7 @@ SET plan_cache_mode = force_generic_plan
 AS $$
 DECLARE
     v_no bigint[]; v_id text[]; v_kind text[]; v_tenant text[]; v_rank bigint[]; v_claims integer[];
+    v_given record;
 BEGIN
     PERFORM carteiro.lock_ring(); -- tokens are claim's
     WITH given AS (
@@ -1289,10 +1371,15 @@ BEGIN
     GROUP BY g.kind, g.tenant;
     INSERT INTO carteiro.notes (kind, tenant, wake_at)
     SELECT '', t.id, p_now FROM carteiro.tenants AS t WHERE t.id = ANY (v_tenant) AND t.cap IS NOT NULL;
-    UPDATE carteiro.ring_clock AS c
-    SET n = c.n + 1, next_token_us = c.next_token_us - g.jobs * greatest(1, c.limit_per_ms * 1000 / c.limit_count)
-    FROM (SELECT kind, count(*) AS jobs FROM unnest(v_kind) AS k (kind) GROUP BY kind) AS g
-    WHERE c.kind = g.kind AND c.limit_count IS NOT NULL;
+    FOR v_given IN
+        SELECT g.kind, a.claim, count(*) AS jobs
+        FROM unnest(v_id, v_kind) AS g (id, kind) JOIN unnest(p_ids, p_claims) AS a (id, claim) ON a.id = g.id
+        GROUP BY g.kind, a.claim
+    LOOP
+        UPDATE carteiro.ring_clock AS c
+        SET n = c.n + 1, draws = carteiro.undrawn(c.draws, v_given.claim, v_given.jobs)
+        WHERE c.kind = v_given.kind AND c.limit_count IS NOT NULL;
+    END LOOP;
     UPDATE carteiro.tenants AS t
     SET next_token_us = t.next_token_us - g.jobs * greatest(1, round(1000000 / t.rate_per_second)::bigint)
     FROM (SELECT tenant, count(*) AS jobs FROM unnest(v_tenant) AS k (tenant) GROUP BY tenant) AS g

@@ -14,7 +14,7 @@ SELECT
         FROM carteiro.ring_clock AS k JOIN carteiro.leased AS l ON l.kind = k.kind
         WHERE l.parked_until > $2 AND l.parked_until <= $2 + $3::bigint AND l.tenant = m.tenant
     ),
-    c.limit_count, c.limit_per_ms, c.next_token_us
+    c.limit_count, c.limit_per_ms, c.draws
 FROM carteiro.messages AS m
 JOIN carteiro.entries AS e ON e.message_no = m.no AND e.finished_at IS NULL
 LEFT JOIN carteiro.tenants AS t ON t.id = m.tenant

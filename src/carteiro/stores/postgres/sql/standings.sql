@@ -1,7 +1,8 @@
 -- How the tenants of a kind fare, least virtual time first; what claim has not read yet is counted. $1 kind; $2 now;
 -- $3 longest hold
 SELECT
-    coalesce(s.tenant, n.tenant), s.last_processed_at, coalesce(c.turn, 0), coalesce(s.last_turn, 0),
+    coalesce(s.tenant, n.tenant), s.last_processed_at, coalesce(c.turn, 0),
+    CASE WHEN s.tenant IS NOT NULL AND s.wake_at IS NULL THEN greatest(s.last_turn, s.since_turn) END,
     coalesce(s.processed, 0), coalesce(s.consecutive, 0), coalesce(s.jobs, 0) + coalesce(n.jobs, 0),
     coalesce(f.jobs, 0),
     (SELECT count(*) FROM carteiro.seats AS r WHERE r.kind = $1::text AND r.wake_at IS NULL)

@@ -12,6 +12,7 @@ local now_us, ends_at = now * 1000, now + tonumber(ARGV[4])
 local tuned = redis.call('HMGET', P .. ':fairness', 'is_fair', 'batch')
 local is_fair, batch = (tuned[1] or ARGV[6]) == '1', tonumber(tuned[2] or ARGV[7])
 local readied_a_turn, suspect_claims = tonumber(ARGV[8]), tonumber(ARGV[9])
+local MOST_DRAWS = 100  -- as in policy/pacing.py
 local kinds, clocks, shares, seats, left, taken = {}, {}, {}, {}, {}, {}
 local ends, records = {}, {}  -- of what was taken, to be stored at the end
 local v, turn, seen_at, is_over = 0, 0, 0, false
@@ -26,7 +27,7 @@ local function is_before(a, b)
   return #a < #b
 end
 
--- --- paces: {interval_us, burst_us, next_us}
+-- --- the rates of tenants: {interval_us, burst_us, next_us}
 
 local function due_us(pace)
   local is_nonsense = pace.next_us > now_us + pace.burst_us + pace.interval_us
@@ -43,6 +44,51 @@ end
 
 local function next_token_at(pace)
   return math.ceil((pace.next_us - pace.burst_us) / 1000)
+end
+
+-- --- send limits, as in policy/pacing.py: {count, per_ms, draws, left, sends}
+
+local function read_limit(clock, kind, count, per_ms)
+  clock.count, clock.per_ms, clock.draws, clock.left = count, per_ms, {}, count
+  for _, draw in ipairs(load_draws(kind)) do
+    if draw[1] + per_ms > now then
+      clock.draws[#clock.draws + 1] = draw
+      clock.left = math.max(0, clock.left - draw[2])
+    end
+  end
+end
+
+local function step_draws_back(clock, kind)
+  for _, draw in ipairs(clock.draws) do
+    draw[1] = math.min(draw[1], now)
+  end
+  save_draws(kind, clock.draws)
+end
+
+-- What this call drew. Where there may be many, draws that are close together count as one.
+local function save_sends(clock, kind)
+  local last = clock.draws[#clock.draws]
+  local at, width = last and math.max(now, last[1]) or now, math.max(1, math.floor(clock.per_ms / MOST_DRAWS))
+  if last and clock.count > MOST_DRAWS and math.floor(at / width) == math.floor(last[1] / width) then
+    clock.draws[#clock.draws] = {at, last[2] + clock.sends, claim_id}
+  else
+    clock.draws[#clock.draws + 1] = {at, clock.sends, claim_id}
+  end
+  save_draws(kind, clock.draws)
+end
+
+local function next_send_at(clock)
+  local over, at = 1 - clock.count, now
+  for _, draw in ipairs(clock.draws) do
+    over = over + draw[2]
+  end
+  for _, draw in ipairs(clock.draws) do
+    if over <= 0 then
+      break
+    end
+    over, at = over - draw[2], draw[1] + clock.per_ms
+  end
+  return at
 end
 
 -- --- what there is
@@ -102,11 +148,11 @@ end
 local function read_clocks()
   for i = 10, #ARGV do
     local kind = ARGV[i]
-    local c = redis.call('HMGET', key('clock', kind), 'v', 'turn', 'seen_at', 'interval_us', 'burst_us', 'next_us')
-    clocks[kind] = {
-      v = tonumber(c[1] or 0), interval_us = tonumber(c[4] or 0), burst_us = tonumber(c[5] or 0),
-      next_us = tonumber(c[6] or 0)
-    }
+    local c = redis.call('HMGET', key('clock', kind), 'v', 'turn', 'seen_at', 'count', 'per_ms')
+    clocks[kind] = {v = tonumber(c[1] or 0), left = FAR, sends = 0}
+    if c[4] then
+      read_limit(clocks[kind], kind, tonumber(c[4]), tonumber(c[5]))
+    end
     kinds[#kinds + 1] = kind
     v, turn = math.max(v, clocks[kind].v), math.max(turn, tonumber(c[2] or 0))
     seen_at = math.max(seen_at, tonumber(c[3] or 0))
@@ -119,13 +165,16 @@ local function wake()
     local alarms = key('alarms', kind)
     if has_stepped_back then
       redis.call('HSET', key('clock', kind), 'seen_at', now)
+      if clocks[kind].draws then
+        step_draws_back(clocks[kind], kind)
+      end
     end
     for _, tenant in ipairs(redis.call('ZRANGEBYSCORE', alarms, '-inf', has_stepped_back and '+inf' or now)) do
       if share_of(tenant).is_held then
         redis.call('ZADD', alarms, FAR, tenant)
       else
         local seat = seat_of(kind, tenant)
-        seat.vt, seat.is_changed = math.max(seat.vt, clocks[kind].v), true
+        seat.vt, seat.since_turn, seat.is_changed = math.max(seat.vt, clocks[kind].v), turn, true
         redis.call('ZREM', alarms, tenant)
         redis.call('ZADD', key('ring', kind), seat.vt, ring_member(tenant, seat.last_turn))
       end
@@ -181,12 +230,14 @@ local function offered(seat, allowance)
   return jobs
 end
 
+-- A suspect costs a whole turn: others wait for its claim.
 local function count_turn(seat, jobs, stride)
+  local cost = jobs[1].claims >= suspect_claims and batch or #jobs
   redis.call('ZREM', key('ring', seat.kind), ring_member(seat.tenant, seat.last_turn))
   v, turn = math.max(v, seat.vt), turn + 1
-  seat.consecutive = seat.last_turn == turn - 1 and seat.consecutive + jobs or jobs
+  seat.consecutive = #jobs
   seat.last_turn = turn
-  seat.vt = seat.vt + jobs * stride
+  seat.vt = seat.vt + cost * stride
   redis.call('ZADD', key('ring', seat.kind), seat.vt, ring_member(seat.tenant, seat.last_turn))
 end
 
@@ -213,7 +264,8 @@ local function take(seat, jobs, share)
   seat.processed, seat.last_at, seat.is_changed = seat.processed + #jobs, now, true
   share.in_flight = share.in_flight and share.in_flight + #jobs
   draw(share, #jobs)
-  draw(clocks[seat.kind], #jobs)
+  local clock = clocks[seat.kind]
+  clock.left, clock.sends = clock.left - #jobs, clock.sends + #jobs
 end
 
 local function visit(seat)
@@ -226,11 +278,11 @@ local function visit(seat)
     return leave(seat, 'rate')
   end
   local most = math.min(is_fair and batch or 1, limit - #taken)
-  local allowance = math.min(most, slots_left(share), tokens(share), tokens(clocks[seat.kind]))
+  local allowance = math.min(most, slots_left(share), tokens(share), clocks[seat.kind].left)
   ready(seat, allowance)
   local jobs = offered(seat, allowance)
   if #jobs > 0 and is_fair then
-    count_turn(seat, #jobs, share.stride)
+    count_turn(seat, jobs, share.stride)
   end
   if #jobs > 0 then
     take(seat, jobs, share)
@@ -243,7 +295,7 @@ end
 local function least_served()
   local best
   for _, kind in ipairs(kinds) do
-    local head = tokens(clocks[kind]) > 0 and redis.call('ZRANGE', key('ring', kind), 0, 0, 'WITHSCORES') or {}
+    local head = clocks[kind].left > 0 and redis.call('ZRANGE', key('ring', kind), 0, 0, 'WITHSCORES') or {}
     if head[1] then
       local one = {tonumber(head[2]), head[1] .. '\t' .. kind, kind, head[1]:sub(17)}
       if not best or one[1] < best[1] or (one[1] == best[1] and is_before(one[2], best[2])) then
@@ -293,7 +345,7 @@ local function walk_plainly()
   end
   while not is_over and #taken < limit and #line > 0 do
     local seat = table.remove(line)[3]
-    if tokens(clocks[seat.kind]) > 0 then
+    if clocks[seat.kind].left > 0 then
       visit(seat)
       if not seat.has_left then
         queue_up(seat)
@@ -369,8 +421,8 @@ local function store()
   for _, kind in ipairs(kinds) do
     local clock = clocks[kind]
     redis.call('HSET', key('clock', kind), 'v', math.max(clock.v, v), 'turn', turn, 'seen_at', now)
-    if clock.has_drawn then
-      redis.call('HSET', key('clock', kind), 'next_us', clock.next_us)
+    if clock.draws and clock.sends > 0 then
+      save_sends(clock, kind)
     end
   end
   if v > 4503599627370496 then
@@ -382,7 +434,7 @@ local function idle()
   local first = FAR
   for _, kind in ipairs(kinds) do
     if redis.call('ZCARD', key('ring', kind)) > 0 then
-      first = math.min(first, tokens(clocks[kind]) > 0 and now or next_token_at(clocks[kind]))
+      first = math.min(first, clocks[kind].left > 0 and now or next_send_at(clocks[kind]))
     end
     first = math.min(first, first_score(key('alarms', kind), '-inf', '+inf'))
   end

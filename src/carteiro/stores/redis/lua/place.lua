@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
 -- Where a job is, how its tenant stands, and the send limit of its kind. KEYS: the prefix. ARGV: now or '', id.
--- Returns {now}, or {now, parked until or -1, 1 if claimed, claims, alarm or -1, in flight, count or -1, per_ms, next_us}.
+-- Returns {now}, or {now, parked until or -1, 1 if claimed, claims, alarm or -1, in flight, count or -1, per_ms, draws}.
 local now = moment(ARGV[1])
 local job = load_job(ARGV[2])
 if not job then
@@ -18,8 +18,8 @@ for _, kind in ipairs(redis.call('SMEMBERS', P .. ':kinds')) do
   in_flight = in_flight + redis.call('ZCOUNT', leased, string.format('(%.0f', now), now + LONGEST)
 end
 local alarm = tonumber(redis.call('ZSCORE', key('alarms', job.kind), job.tenant) or -1)
-local limit = redis.call('HMGET', key('clock', job.kind), 'count', 'per_ms', 'next_us')
+local limit = redis.call('HMGET', key('clock', job.kind), 'count', 'per_ms', 'draws')
 return {
   now, parked_until, job.where == LEASED and 1 or 0, job.claims, alarm, in_flight,
-  tonumber(limit[1] or -1), tonumber(limit[2] or 0), tonumber(limit[3] or 0)
+  tonumber(limit[1] or -1), tonumber(limit[2] or 0), limit[3] or '[]'
 }

@@ -3,6 +3,21 @@
 -- KEYS: the prefix. ARGV: now or '', the wait in milliseconds, then job, claim of each.
 local now = moment(ARGV[1])
 local parked_until = now + tonumber(ARGV[2])
+
+local function undraw(kind, claim)
+  if redis.call('HEXISTS', key('clock', kind), 'count') == 0 then
+    return
+  end
+  local left = {}
+  for _, draw in ipairs(load_draws(kind)) do
+    draw[2] = draw[2] - (draw[3] == claim and 1 or 0)
+    if draw[2] > 0 then
+      left[#left + 1] = draw
+    end
+  end
+  save_draws(kind, left)
+end
+
 for i = 3, #ARGV, 2 do
   local job = load_job(ARGV[i])
   if job and job.where == LEASED and job.claim == ARGV[i + 1] then
@@ -14,10 +29,7 @@ for i = 3, #ARGV, 2 do
     if share.interval_us > 0 then
       redis.call('HINCRBY', P .. ':tokens', job.tenant, -share.interval_us)
     end
-    local interval_us = redis.call('HGET', key('clock', job.kind), 'interval_us')
-    if interval_us then
-      redis.call('HINCRBY', key('clock', job.kind), 'next_us', -tonumber(interval_us))
-    end
+    undraw(job.kind, ARGV[i + 1])
     free(job.tenant, now)
   end
 end

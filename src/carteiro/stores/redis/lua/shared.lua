@@ -69,7 +69,7 @@ end
 
 -- Sees that the seat is looked at by then; only a claim moves it into or out of the ring.
 local function touch(kind, tenant, at)
-  if redis.call('HSETNX', key('seats', kind), tenant, cmsgpack.pack({0, 0, 0, 0, 0})) == 1 then
+  if redis.call('HSETNX', key('seats', kind), tenant, cmsgpack.pack({0, 0, 0, 0, 0, 0})) == 1 then
     redis.call('SADD', P .. ':kinds', kind)
     redis.call('ZADD', key('alarms', kind), at, tenant)
   else
@@ -109,13 +109,25 @@ local function load_seat(kind, tenant)
   end
   local f = cmsgpack.unpack(packed)
   return {
-    kind = kind, tenant = tenant, vt = f[1], last_turn = f[2], processed = f[3], last_at = f[4], consecutive = f[5]
+    kind = kind, tenant = tenant, vt = f[1], last_turn = f[2], processed = f[3], last_at = f[4], consecutive = f[5],
+    since_turn = f[6]
   }
 end
 
 local function save_seat(seat)
-  local packed = cmsgpack.pack({seat.vt, seat.last_turn, seat.processed, seat.last_at, seat.consecutive})
+  local packed = cmsgpack.pack({
+    seat.vt, seat.last_turn, seat.processed, seat.last_at, seat.consecutive, seat.since_turn
+  })
   redis.call('HSET', key('seats', seat.kind), seat.tenant, packed)
+end
+
+-- What was drawn from the send limit of a kind, oldest first: {time, jobs, claim} of each.
+local function load_draws(kind)
+  return cjson.decode(redis.call('HGET', key('clock', kind), 'draws') or '[]')
+end
+
+local function save_draws(kind, draws)
+  redis.call('HSET', key('clock', kind), 'draws', #draws > 0 and cjson.encode(draws) or '[]')
 end
 
 local function bell()

@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
 -- How the tenants of a kind fare. KEYS: the prefix. ARGV: now or '', kind.
--- Returns for each: vt, tenant, last processed at or 0, turn, last turn, processed, consecutive, jobs, in flight, seated.
+-- Returns for each: vt, tenant, last turn, last processed at or 0, turn, the turn since which it waits or -1, processed, consecutive, jobs, in flight, seated.
 local now, kind = moment(ARGV[1]), ARGV[2]
 local turn = tonumber(redis.call('HGET', key('clock', kind), 'turn') or 0)
 local seated, rows = redis.call('ZCARD', key('ring', kind)), {}
@@ -9,8 +9,10 @@ for _, tenant in ipairs(redis.call('HKEYS', key('seats', kind))) do
   local jobs = redis.call('ZCARD', key('ready', kind, tenant)) + redis.call('ZCARD', key('delayed', kind, tenant))
     + redis.call('ZCARD', leased)
   local in_flight = redis.call('ZCOUNT', leased, string.format('(%.0f', now), now + LONGEST)
+  local is_in_ring = redis.call('ZSCORE', key('ring', kind), ring_member(tenant, seat.last_turn))
+  local since = is_in_ring and math.max(seat.last_turn, seat.since_turn) or -1
   rows[#rows + 1] = {
-    seat.vt, tenant, seat.last_at, turn, seat.last_turn, seat.processed, seat.consecutive, jobs, in_flight, seated
+    seat.vt, tenant, seat.last_turn, seat.last_at, turn, since, seat.processed, seat.consecutive, jobs, in_flight, seated
   }
 end
 return rows

@@ -142,6 +142,7 @@ CREATE TABLE seats (
     tenant TEXT NOT NULL,
     vt INTEGER NOT NULL DEFAULT 0,
     last_turn INTEGER NOT NULL DEFAULT 0,
+    since_turn INTEGER NOT NULL DEFAULT 0, -- the last turn before it came into the ring
     wake_at INTEGER,
     jobs INTEGER NOT NULL DEFAULT 0,      -- its job rows, counted as they come and go
     processed INTEGER NOT NULL DEFAULT 0,
@@ -160,7 +161,7 @@ CREATE TABLE ring_clock (
     seen_at INTEGER NOT NULL DEFAULT 0,
     limit_count INTEGER,
     limit_per_ms INTEGER,
-    next_token_us INTEGER NOT NULL DEFAULT 0
+    draws TEXT NOT NULL DEFAULT '[]'      -- from the send limit: [[time, jobs, claim], …]
 ) STRICT, WITHOUT ROWID;
 
 -- Settings changed at run time, as JSON; absent means: as configured.

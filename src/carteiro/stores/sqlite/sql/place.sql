@@ -7,7 +7,7 @@ SELECT
             f.tenant = m.tenant AND f.is_claimed = 1
             AND f.parked_until > :now AND f.parked_until <= :now + :longest
     ),
-    c.limit_count, c.limit_per_ms, c.next_token_us
+    c.limit_count, c.limit_per_ms, c.draws
 FROM messages AS m
 LEFT JOIN parked AS p ON p.id = m.id
 LEFT JOIN ready AS r

@@ -1,6 +1,7 @@
 -- How the tenants of a kind fare, least virtual time first. :kind; :now; :longest
 SELECT
-    s.tenant, s.last_processed_at, coalesce(c.turn, 0), s.last_turn, s.processed, s.consecutive, s.jobs,
+    s.tenant, s.last_processed_at, coalesce(c.turn, 0),
+    iif(s.wake_at IS NULL, max(s.last_turn, s.since_turn), NULL), s.processed, s.consecutive, s.jobs,
     (
         SELECT count(*) FROM parked AS p
         WHERE
