@@ -44,7 +44,11 @@ def keys_of(table: Mapping[str, Any], prefix: str = "") -> list[str]:
     return [
         key
         for name, raw in table.items()
-        for key in (keys_of(raw, f"{name}.") if isinstance(raw, dict) else [prefix + name])
+        for key in (
+            keys_of(raw, f"{name}.")
+            if isinstance(raw, dict) and prefix + name not in config.KEYS
+            else [prefix + name]
+        )
     ]
 
 
@@ -283,7 +287,7 @@ def test_an_unknown_flag_is_refused() -> None:
             "[retry]\ncharge = 'some'",
             "retry.charge = 'some' (from carteiro.toml): should be 'all' or",
         ),
-        ("[retry]\npreset = 'fast'", "'transactional'"),
+        ("[retry]\npreset = 'fast'", "should be one of gateway, classic"),
         ("[delivery]\nlease_ms = 0", "delivery.lease_ms = 0 (from carteiro.toml): should be whole"),
         ("[delivery]\nlease_ms = 1.5", "whole milliseconds, 0 or more"),
         ("[delivery]\ngrace_ms = -1", "whole milliseconds, 0 or more"),

@@ -29,7 +29,7 @@ from carteiro.model import (
 )
 from carteiro.outgoing import email_kind, retry_policy
 from carteiro.path.accept import Posting
-from carteiro.policy.retry import PRESETS, PresetName, RetryPolicy
+from carteiro.policy.retry import RetryPolicy
 from carteiro.ports import Backend, Store
 from carteiro.sending import PostAnswer, SendAnswer, Sending
 from carteiro.tasks import Function, Task, TaskOptions
@@ -54,7 +54,11 @@ class Carteiro:
         self._threads = threads
         self._tasks: dict[str, Task] = {}
         self._workers: set[Worker] = set()
-        self._sending = Sending(self.backend, default_ttl=settings.delivery.default_ttl)
+        self._sending = Sending(
+            self.backend,
+            default_ttl=settings.delivery.default_ttl,
+            default_from_only=settings.default_from_only,
+        )
 
     @classmethod
     @asynccontextmanager
@@ -150,7 +154,7 @@ class Carteiro:
         self,
         name: str,
         *,
-        retry: RetryPolicy | PresetName | None = None,
+        retry: RetryPolicy | str | None = None,
         ttl: timedelta | None = None,
         timeout: timedelta | None = None,
         delivery: Delivery | str = Delivery.AT_LEAST_ONCE,
@@ -160,7 +164,7 @@ class Carteiro:
 
         ``retry`` is a policy or the name of a preset; without it the settings decide.
         """
-        policy = _policy(retry) or retry_policy(self.settings)
+        policy = _policy(retry, self.settings.presets) or retry_policy(self.settings)
         options = TaskOptions(
             policy=lambda _: policy,
             ttl=ttl or self.settings.delivery.default_ttl,
@@ -265,13 +269,15 @@ class Carteiro:
         ]
 
 
-def _policy(given: RetryPolicy | PresetName | None) -> RetryPolicy | None:
+def _policy(
+    given: RetryPolicy | str | None, presets: Mapping[str, RetryPolicy]
+) -> RetryPolicy | None:
     if given is None or isinstance(given, RetryPolicy):
         return given
-    if given not in PRESETS:
-        text = f"retry={given!r} is neither a RetryPolicy nor one of {', '.join(PRESETS)}"
+    if given not in presets:
+        text = f"retry={given!r} is neither a RetryPolicy nor one of {', '.join(presets)}"
         raise ValueError(text)
-    return PRESETS[given]
+    return presets[given]
 
 
 def _flat(overrides: Mapping[str, object]) -> dict[str, object]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import orjson
 
+from carteiro.domain_book import DomainBook
 from carteiro.email import Email, make_email, restore_email, stored_content
 from carteiro.errors import FieldError, InvalidMessage
 from carteiro.model import (
@@ -20,7 +21,8 @@ from carteiro.model import (
     TenantId,
     value,
 )
-from carteiro.path.accept import from_tenant, new_recipient
+from carteiro.path.accept import Senders, from_tenant, new_recipient
+from carteiro.policy.tenancy import asked_sender
 from carteiro.ports import Backend, DeadLetters
 from carteiro.rendering import render_email
 from carteiro.tasks import MAX_CONTENT_BYTES
@@ -98,7 +100,11 @@ async def redrive_matching(  # noqa: PLR0913 - what to send, on whose word, and 
 
 
 async def revise(
-    message: StoredMessage, changes: Mapping[str, Any], *, backend: Backend
+    message: StoredMessage,
+    changes: Mapping[str, Any],
+    *,
+    backend: Backend,
+    default_from_only: bool = False,
 ) -> Revision:
     """What a message is to become with these changes, by their JSON names; raises `InvalidMessage`.
 
@@ -114,6 +120,7 @@ async def revise(
     if message.kind != EMAIL:
         return Revision(_arguments(content, changes), None, None, of=of)
     email = await _revised(restore_email(content), changes, message.tenant, backend)
+    email = await _signed(email, message.tenant, backend, default_from_only=default_from_only)
     recipient = None if email.recipient is None else new_recipient(email.recipient)
     return Revision(stored_content(email), email.to, email.subject, recipient, of=of)
 
@@ -131,8 +138,19 @@ async def _revised(
         email = email.model_copy(update={"template": stored.template})
     elif email.template is not None:
         email = await render_email(email, tenant=tenant, templates=backend.templates)
+    return email
+
+
+async def _signed(
+    email: Email, tenant: TenantId, backend: Backend, *, default_from_only: bool
+) -> Email:
+    """The e-mail from whom its tenant may send as now."""
     [owner] = await backend.tenants.find([tenant])
-    return email if owner is None else from_tenant(email, owner)
+    if owner is None:
+        return email
+    sender = asked_sender(owner, email.from_)
+    claimant = None if sender is None else await DomainBook(backend.tenants).owner(sender)
+    return from_tenant(email, owner, Senders(claimant, default_from_only))
 
 
 _FIXED = f"cannot be edited: only {', '.join(sorted(EDITABLE))} can"

@@ -75,13 +75,18 @@ def provider_names(raw: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in raw.split(","))
 
 
+def is_real(name: str) -> bool:
+    """Whether a provider hands mail to somebody outside this machine."""
+    return name.partition(":")[0] in _REAL
+
+
 def _route(raw: str) -> str:
     names = provider_names(raw)
     if not all(_PROVIDER.fullmatch(name) for name in names):
         raise ValueError(
             f"should be {', '.join(PROVIDERS)} or ses:REGION, or several of them parted by commas"
         )
-    if len(names) > 1 and not _REAL.issuperset(name.partition(":")[0] for name in names):
+    if len(names) > 1 and not all(is_real(name) for name in names):
         raise ValueError(
             "should have sandbox and noop alone: they take what others cannot, and deliver it to nobody"
         )
@@ -164,6 +169,9 @@ SomeDuration: TypeAlias = Annotated[timedelta, BeforeValidator(_some_duration)]
 # Two of them make a hold: a longer one could not be told from a clock that stepped back.
 HoldDuration: TypeAlias = Annotated[
     timedelta, BeforeValidator(_some_duration), Field(le=LONGEST_HOLD / 2)
+]
+RetryWait: TypeAlias = Annotated[
+    timedelta, BeforeValidator(_some_duration), Field(le=timedelta(days=30))
 ]
 DurationOrNone: TypeAlias = Annotated[timedelta | None, BeforeValidator(_duration_or_none)]
 Text: TypeAlias = Annotated[str, shaped(r"(?s:.+)", "a text that is not empty")]

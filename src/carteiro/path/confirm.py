@@ -9,7 +9,7 @@ claimed and comes back as if nothing had happened.
 from typing import TypeAlias
 
 from carteiro.email import Email, restore_email, subject_fault
-from carteiro.errors import InvalidMessage
+from carteiro.errors import InvalidMessage, SenderRefused
 from carteiro.model import Category, Failure, LeasedJob, Scope, value
 from carteiro.policy.addresses import judge_address
 from carteiro.policy.html import find_danger
@@ -73,7 +73,9 @@ def judge_rendered(job: LeasedJob, email: Email) -> Confirmed | Unfit:
 
 
 def unrenderable(error: InvalidMessage) -> Unfit:
-    """The template is missing, or its words do not go in."""
+    """The template is missing, or its words do not go in; or what is ready may not be sent as its From."""
+    if isinstance(error, SenderRefused):
+        return _unfit(INTEGRITY, "INVALID_PAYLOAD", str(error))
     return _unfit(TEMPLATE, "INVALID_TEMPLATE", str(error))
 
 

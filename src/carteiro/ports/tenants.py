@@ -23,13 +23,19 @@ class Tenants(Protocol):
 
     shares    A change of weight, tier, cap, rate or pause acts on the waiting backlog at once.
     standing  The fairness figures of a tenant are what its claims made them.
+    tiered    A tenant can only be of a tier that has a weight; else nothing is changed.
+    claimed   A domain of ``from_domains`` is one tenant's alone: whoever claims another's is refused, and nothing is
+              changed, also if both ask at the same moment.
     listed    Pages follow each other without a gap or a twin.
     closed    A disabled tenant accepts nothing, and what waits is held until it is enabled again.
     erased    Nothing of an erased tenant is left, and no other tenant is touched.
     """
 
     async def define(self, tenants: Sequence[Tenant]) -> None:
-        """Create or change tenants; a change of weight rescales their virtual time."""
+        """Create or change tenants; a change of weight rescales their virtual time.
+
+        Raises `DomainClaimed` if a domain is another tenant's, `TierUnknown` if a tier has no weight.
+        """
         ...
 
     async def ensure(self, ids: Sequence[TenantId]) -> None:
@@ -38,6 +44,10 @@ class Tenants(Protocol):
 
     async def find(self, ids: Sequence[TenantId]) -> list[Tenant | None]:
         """The tenants with these ids, None for an unknown one."""
+        ...
+
+    async def claimants(self, domains: Sequence[str]) -> list[TenantId | None]:
+        """The tenant that has claimed each domain (in its normal form), None for one that nobody has."""
         ...
 
     async def weigh_tier(self, tier: str, weight: float) -> None:

@@ -76,6 +76,10 @@ class PairedTenants:
         """The tenants with these ids, None for an unknown one."""
         return await self._tenants.find(ids)
 
+    async def claimants(self, domains: Sequence[str]) -> builtins.list[TenantId | None]:
+        """The tenant that has claimed each domain, None for one that nobody has."""
+        return await self._tenants.claimants(domains)
+
     async def weigh_tier(self, tier: str, weight: float) -> None:
         """Set the weight of a tier; its tenants without a weight of their own follow at once."""
         await self._tenants.weigh_tier(tier, weight)

@@ -67,7 +67,9 @@ async def edit(
     fields = changes.as_fields()
     if not fields:
         raise WrongUse("nothing to change: carteiro dead redrive sends it again as it is")
-    revision = await revise(before, fields, backend=desk.backend)
+    revision = await revise(
+        before, fields, backend=desk.backend, default_from_only=desk.settings.default_from_only
+    )
     [answer] = await desk.backend.dead_letters.redrive([letter.id], by=who(), revision=revision)
     if answer is not RedriveAnswer.REDRIVEN:
         raise NotNow(f"message {letter.id} {_REFUSED[answer]}")

@@ -74,7 +74,8 @@ def _add_for_tenants(api: "_Api", office: Office, ring: KeyRing) -> None:
     emails = Emails(intake, ports.store, ports.reading, ring)
     api.offer("e-mail", Access.TENANT, emails.endpoints())
     api.offer("e-mail", Access.TENANT, BatchIntake(intake, ring).endpoints())
-    templates = TemplateDesk(ports.templates, whose, prefix=_V1)
+    presets = office.settings.presets
+    templates = TemplateDesk(ports.templates, whose, prefix=_V1, presets=presets)
     api.offer("templates", Access.TENANT, templates.endpoints())
     recipients = RecipientDesk(ports.recipients, whose, prefix=_V1)
     api.offer("recipients", Access.TENANT, recipients.endpoints())
@@ -85,11 +86,12 @@ def _add_for_tenants(api: "_Api", office: Office, ring: KeyRing) -> None:
 
 def _add_for_administrators(api: "_Api", office: Office, ring: KeyRing) -> None:
     ports, whose = office.backend, AnyTenants(ring, office.backend.tenants)
+    presets = office.settings.presets
     for tag, endpoints in {
-        "tenants": TenantDesk(ports.tenants, ring).endpoints(),
+        "tenants": TenantDesk(ports.tenants, ring, presets=presets).endpoints(),
         "keys": KeyDesk(ports.keys, ports.tenants, ring).endpoints(),
         "templates of a tenant": TemplateDesk(
-            ports.templates, whose, prefix=_ADMIN_TENANT
+            ports.templates, whose, prefix=_ADMIN_TENANT, presets=presets
         ).endpoints(),
         "recipients of a tenant": RecipientDesk(
             ports.recipients, whose, prefix=_ADMIN_TENANT
@@ -98,7 +100,9 @@ def _add_for_administrators(api: "_Api", office: Office, ring: KeyRing) -> None:
             ports.suppressions, whose, prefix=_ADMIN_TENANT
         ).endpoints(),
         "messages": MessageDesk(ports, ring).endpoints(),
-        "dead letters": DeadLetterDesk(ports, ring).endpoints(),
+        "dead letters": DeadLetterDesk(
+            ports, ring, default_from_only=office.settings.default_from_only
+        ).endpoints(),
         "fairness": FairnessDesk(ports.tenants, ring).endpoints(),
         "metrics": MetricsDesk(office.metrics, ring).endpoints(),
         "stats": StatsDesk(ports, ring).endpoints(),

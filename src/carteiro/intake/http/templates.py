@@ -1,6 +1,6 @@
 """The endpoints of templates: a tenant's own under ``/v1``, any tenant's under ``/admin/v1``."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from functools import partial
 from typing import Any
 
@@ -22,7 +22,7 @@ from carteiro.model import (
     TenantUnknown,
     TooManyTemplates,
 )
-from carteiro.policy.retry import PresetName
+from carteiro.policy.retry import PRESET_RULE, PRESETS
 from carteiro.ports import Templates
 from carteiro.rendering import check_template, off_the_loop, render
 
@@ -67,7 +67,7 @@ class TemplateDocument(Question):
     subject: str
     html: str | None = None
     text: str | None = None
-    retry_preset: PresetName | None = None
+    retry_preset: str | None = Field(default=None, description=PRESET_RULE)
 
 
 class VersionQuestion(Question):
@@ -94,8 +94,11 @@ class Preview(Document):
 class TemplateDesk:
     """What can be asked of the templates of the tenant that ``whose`` finds, below ``prefix``."""
 
-    def __init__(self, templates: Templates, whose: Whose, *, prefix: str) -> None:
+    def __init__(
+        self, templates: Templates, whose: Whose, *, prefix: str, presets: Collection[str] = PRESETS
+    ) -> None:
         self._templates = templates
+        self._presets = presets
         self._whose = whose
         self._path = f"{prefix}/templates"
 
@@ -179,7 +182,7 @@ class TemplateDesk:
             text=asked.text,
             retry_preset=asked.retry_preset,
         )
-        await off_the_loop(partial(check_template, new))
+        await off_the_loop(partial(check_template, new, presets=self._presets))
         made = await self._templates.define(new)
         match made:
             case TenantUnknown():

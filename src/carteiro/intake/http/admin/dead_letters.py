@@ -63,7 +63,8 @@ class JsonLines(StreamingResponse):
 class DeadLetterDesk:
     """What administrators can do with dead letters."""
 
-    def __init__(self, backend: Backend, keys: KeyRing) -> None:
+    def __init__(self, backend: Backend, keys: KeyRing, *, default_from_only: bool = False) -> None:
+        self._default_from_only = default_from_only
         self._letters = backend.dead_letters
         self._reading = backend.reading
         self._backend = backend
@@ -177,7 +178,12 @@ class DeadLetterDesk:
             raise not_found(_WHAT)
         if not message.content:
             raise _past_retention()
-        revision = await revise(message, asked.root, backend=self._backend)
+        revision = await revise(
+            message,
+            asked.root,
+            backend=self._backend,
+            default_from_only=self._default_from_only,
+        )
         [answer] = await self._letters.redrive([letter.id], by=_name_of(key), revision=revision)
         return _redriven(letter.id, answer)
 
