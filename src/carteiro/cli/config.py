@@ -5,13 +5,19 @@ import typer
 from carteiro.cli.desk import told
 from carteiro.cli.options import AsJson, ConfigFile
 from carteiro.cli.printing import Column, Printer
-from carteiro.config import Given, load, without_password
+from carteiro.config import Given, load, shown_setting
 
 app = typer.Typer(help="Look at the settings.", no_args_is_help=True)
 
+
+def _as_written(row: Given) -> object:
+    """As a settings file wants it."""
+    return str(row.raw).lower() if isinstance(row.raw, bool) else shown_setting(row.key, row.raw)
+
+
 _COLUMNS: tuple[Column[Given], ...] = (
     Column("setting", lambda row: row.key, is_whole=True),
-    Column("value", lambda row: _as_written(row.raw)),
+    Column("value", _as_written),
     Column("from", lambda row: row.origin),
 )
 
@@ -29,10 +35,9 @@ def show(*, config: ConfigFile = None, as_json: AsJson = False) -> None:
     Printer(as_json=as_json).rows(
         given,
         _COLUMNS,
-        lambda row: {"key": row.key, "value": without_password(row.raw), "origin": row.origin},
+        lambda row: {
+            "key": row.key,
+            "value": shown_setting(row.key, row.raw),
+            "origin": row.origin,
+        },
     )
-
-
-def _as_written(value: object) -> object:
-    """As a settings file wants it."""
-    return str(value).lower() if isinstance(value, bool) else without_password(value)

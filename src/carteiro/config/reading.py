@@ -19,7 +19,7 @@ from carteiro.config.sections import (
     Settings,
     VerdictSettings,
 )
-from carteiro.config.values import provider_names, without_password
+from carteiro.config.values import provider_names, shown_setting
 from carteiro.errors import ConfigError
 
 FILE_NAME = "carteiro.toml"
@@ -41,7 +41,10 @@ _SERVICE_LINK = re.compile(r"_SERVICE_(HOST|PORT)|_PORT_\d+_(TCP|UDP)")
 _SERVICE_LINK_VALUES = ("tcp://", "udp://")
 
 _SECRETS = frozenset(
-    {"smtp.password", "resend.api_key", "ses.secret_access_key", "feedback.resend_secret"}
+    {
+        *("smtp.password", "resend.api_key", "ses.secret_access_key", "feedback.resend_secret"),
+        "ses.access_key_id",  # what does not look like one may be its secret
+    }
 )  # whoever wrote the secret itself must not see it in a log
 
 _TABLES = "retry.presets"  # the one setting that is tables by their names
@@ -233,7 +236,9 @@ def _complaints(error: ValidationError, given: Mapping[str, Given]) -> Iterator[
         allowed = _ALLOWED.get(each["type"], said)
         if each["type"] == "extra_forbidden":
             allowed = _HAS.get(wrong.key, said)
-        written = "(not shown)" if wrong.key in _SECRETS else repr(without_password(wrong.raw))
+        written = (
+            "(not shown)" if wrong.key in _SECRETS else repr(shown_setting(wrong.key, wrong.raw))
+        )
         yield f"{wrong.key}{inside} = {written} (from {wrong.origin}): {allowed}"
 
 

@@ -8,9 +8,9 @@ from typing import Any
 import asyncpg
 
 from carteiro.checkup import Finding, Level
-from carteiro.errors import StoreError
+from carteiro.errors import ConfigError, StoreError
 from carteiro.stores.checks import schema_is, worker_seen
-from carteiro.stores.postgres.database import FAILURES, described, sql, translated
+from carteiro.stores.postgres.database import FAILURES, address_read, described, sql, translated
 from carteiro.stores.postgres.migrating import found_version, newest_version
 
 _PATIENCE_S = 5.0
@@ -32,9 +32,13 @@ async def examine(
     """Look at the database; what cannot be looked at because something before it failed is left out."""
     name = described(url)
     try:
-        connection = await asyncpg.connect(
-            url, timeout=_PATIENCE_S, command_timeout=_PATIENCE_S, statement_cache_size=0
-        )
+        with address_read(name):
+            connection = await asyncpg.connect(
+                url, timeout=_PATIENCE_S, command_timeout=_PATIENCE_S, statement_cache_size=0
+            )
+    except ConfigError as error:
+        yield Finding("store", Level.FAIL, str(error))
+        return
     except FAILURES as error:
         yield Finding("store", Level.FAIL, str(translated(error, name)))
         return

@@ -8,7 +8,7 @@ from typing import Any
 import asyncpg
 
 from carteiro.errors import SchemaMismatch, StoreError
-from carteiro.stores.postgres.database import FAILURES, described, translated
+from carteiro.stores.postgres.database import FAILURES, address_read, described, translated
 
 _PACKAGE = "carteiro.stores.postgres"
 _MIGRATION_NAME = re.compile(r"(\d{4})_(pre|post)_\w+\.sql")
@@ -27,7 +27,8 @@ CREATE TABLE IF NOT EXISTS carteiro.migrations (
 async def migrate(url: str) -> int:
     """Bring the schema of a database up to date; return its version."""
     try:
-        connection = await asyncpg.connect(url, statement_cache_size=0)
+        with address_read(described(url)):
+            connection = await asyncpg.connect(url, statement_cache_size=0)
         try:
             return await _migrate(connection, described(url))
         finally:
@@ -39,7 +40,8 @@ async def migrate(url: str) -> int:
 async def found_version(url: str) -> int:
     """The version of the schema in a database; 0 if there is none."""
     try:
-        connection = await asyncpg.connect(url, statement_cache_size=0)
+        with address_read(described(url)):
+            connection = await asyncpg.connect(url, statement_cache_size=0)
         try:
             return await _found(connection)
         finally:
