@@ -33,7 +33,7 @@ from carteiro.policy.retry import RetryPolicy
 from carteiro.ports import Backend, Store
 from carteiro.sending import PostAnswer, SendAnswer, Sending
 from carteiro.tasks import Function, Task, TaskOptions
-from carteiro.telemetry.metrics import MeasuredStore, Metrics, Tally
+from carteiro.telemetry.metrics import MeasuredDeadLetters, MeasuredStore, Metrics, Tally
 from carteiro.upkeep.expire import expire, expire_once
 from carteiro.upkeep.prune import prune
 from carteiro.upkeep.reap import reap
@@ -48,7 +48,11 @@ class Carteiro:
         self, backend: Backend, settings: Settings, *, threads: ThreadPoolExecutor
     ) -> None:
         self.tally = Tally()
-        self.backend = replace(backend, store=MeasuredStore(backend.store, self.tally))
+        self.backend = replace(
+            backend,
+            store=MeasuredStore(backend.store, self.tally),
+            dead_letters=MeasuredDeadLetters(backend.dead_letters, self.tally),
+        )
         self.settings = settings
         self.metrics = Metrics(self.backend, self.tally, top=settings.metrics.top_tenants)
         self._threads = threads

@@ -54,7 +54,7 @@ async def examine(
         yield (schema := schema_is(await found_version(url), newest_version()))
         yield _clock(server["now_ms"], asked_at, answered_at)
         if schema.level is Level.OK:
-            yield worker_seen(await connection.fetchval(sql("examine_leads")), server["now_ms"])
+            yield worker_seen(await connection.fetchval(sql("last_seen")), server["now_ms"])
         yield _autovacuum(server)
         seconds = longest_transaction.total_seconds()
         yield _open(await connection.fetch(sql("examine_old_transactions"), seconds))

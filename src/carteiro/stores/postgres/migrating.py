@@ -8,9 +8,12 @@ from typing import Any
 import asyncpg
 
 from carteiro.errors import SchemaMismatch, StoreError
-from carteiro.stores.postgres.database import FAILURES, address_read, described, translated
+from carteiro.model import Fairness
+from carteiro.stores.postgres.database import FAILURES, address_read, described, sql, translated
+from carteiro.stores.tenant_columns import fairness_of
 
 _PACKAGE = "carteiro.stores.postgres"
+_PATIENCE_S = 5.0
 _MIGRATION_NAME = re.compile(r"(\d{4})_(pre|post)_\w+\.sql")
 _LOCK = 0x6361_7274_6569_726F  # "carteiro": held while migrating
 _OLDEST_SERVER = 150_000
@@ -44,6 +47,22 @@ async def found_version(url: str) -> int:
             connection = await asyncpg.connect(url, statement_cache_size=0)
         try:
             return await _found(connection)
+        finally:
+            await connection.close()
+    except FAILURES as error:
+        raise translated(error, described(url)) from error
+
+
+async def found_fairness(url: str) -> Fairness | None:
+    """The fairness settings that were changed at run time, if they were; the database stays as it is."""
+    try:
+        with address_read(described(url)):
+            connection = await asyncpg.connect(url, timeout=_PATIENCE_S, statement_cache_size=0)
+        try:
+            is_there = await _found(connection)
+            return fairness_of(
+                await connection.fetchval(sql("override_get"), "fairness") if is_there else None
+            )
         finally:
             await connection.close()
     except FAILURES as error:

@@ -336,7 +336,8 @@ CREATE TABLE carteiro.overrides (
 CREATE TABLE carteiro.leads (
     name text COLLATE "C" PRIMARY KEY,
     holder text NOT NULL,
-    until bigint NOT NULL
+    until bigint NOT NULL,
+    seen_at bigint NOT NULL
 );
 
 CREATE TABLE carteiro.inbox (
