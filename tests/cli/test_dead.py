@@ -64,6 +64,7 @@ def test_a_letter_is_shown_with_what_it_said(line: CommandLine) -> None:
 
 def test_html_is_called_html(line: CommandLine) -> None:
     """Where there is no text: nobody takes tags for words."""
+    line.tenant("acme")
     asked = ("--to", "bounce-550@sandbox.test", "--subject", "Oi", "--html", "<p>Olá</p>")
     message = line.asked("send", "--tenant", "acme", *asked)["outboxId"]
     line.worked_off()

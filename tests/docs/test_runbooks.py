@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 from redis import Redis
-from support.redis import a_redis
 
 from carteiro.cli.exit_codes import ExitCode
 from carteiro.model import Category, DeadReason
@@ -15,6 +14,7 @@ from support.burying import buried
 from support.command_line import CommandLine
 from support.lane import RUNBOOKS as RUNBOOKS_OF_TICKETS
 from support.pages import REPOSITORY, blocks_of, runnable
+from support.redis_server import a_redis
 from support.terminal import LANGUAGES, Terminal
 
 RUNBOOKS = sorted(
