@@ -19,7 +19,7 @@ from carteiro.path.track import learn_refusals
 from carteiro.policy.own_rules import overruled_outcome
 from carteiro.policy.retry import RetryPolicy
 from carteiro.policy.routing import Routes
-from carteiro.policy.tenancy import ANOTHERS
+from carteiro.policy.tenancy import CLAIMED_BY_ANOTHER
 from carteiro.ports import Backend
 from carteiro.ports.provider import Fault, Provider, RemoteProvider
 from carteiro.rendering import render_email
@@ -109,7 +109,7 @@ def _render(backend: Backend) -> Render:
     async def render(email: Email, *, tenant: TenantId) -> Email:
         rendered = await render_email(email, tenant=tenant, templates=backend.templates)
         if email.from_ is not None and await domains.owner(email.from_) not in {None, tenant}:
-            raise SenderRefused([FieldError("from", ANOTHERS)])
+            raise SenderRefused([FieldError("from", CLAIMED_BY_ANOTHER)])
         return rendered
 
     return render

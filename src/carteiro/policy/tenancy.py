@@ -66,14 +66,14 @@ def sender_fault(
     if tenant.from_domains:
         return None if domain_of(address) in domains_of(tenant) else _NOT_LISTED
     if owner not in {None, tenant.id}:
-        return ANOTHERS
+        return CLAIMED_BY_ANOTHER
     if default_only and address != _normal(tenant.default_from):
         return _NOT_THE_DEFAULT
     return None
 
 
 _NOT_LISTED = "is not of a domain that the tenant may send from"
-ANOTHERS = "is of a domain that another tenant has claimed"
+CLAIMED_BY_ANOTHER = "is of a domain that another tenant has claimed"
 _NOT_THE_DEFAULT = (
     "must be the tenant's default From: without from_domains it may send as nobody else"
 )
