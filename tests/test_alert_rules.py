@@ -8,15 +8,24 @@ from typing import Any
 import pytest
 import yaml  # type: ignore[import-untyped]
 
+from carteiro.telemetry.metrics.definitions import METRICS
 from carteiro.tickets import archive_metrics, metrics
 from support.pages import REPOSITORY
 from support.promtool import RulesRefused, check_rules, run_rule_tests
 
 FOLDER = REPOSITORY / "deploy/prometheus"
-RULES, UNIT_TESTS = FOLDER / "tickets.rules.yaml", FOLDER / "tickets.rules.test.yaml"
-GROUPS: list[dict[str, Any]] = yaml.safe_load(RULES.read_text("utf-8"))["groups"]
+FILES = sorted(FOLDER.glob("*.rules.yaml"))
+RULES_OF: dict[str, Path] = {
+    rule["alert"]: file
+    for file in FILES
+    for group in yaml.safe_load(file.read_text("utf-8"))["groups"]
+    for rule in group["rules"]
+}
 ALERTS: dict[str, dict[str, Any]] = {
-    rule["alert"]: rule for group in GROUPS for rule in group["rules"]
+    rule["alert"]: rule
+    for file in FILES
+    for group in yaml.safe_load(file.read_text("utf-8"))["groups"]
+    for rule in group["rules"]
 }
 # As those who know the lane by its first names expect them: how bad, from where on, of what or over how long.
 EXPECTED = {
@@ -27,14 +36,21 @@ EXPECTED = {
 _METRIC = re.compile(r"\b(?:carteiro|worker_agent)_\w+")
 
 
-def test_prometheus_takes_the_rules() -> None:
+def _tests_of(rules: Path) -> Path:
+    return rules.with_suffix(".test.yaml")
+
+
+@pytest.mark.parametrize("rules", FILES, ids=lambda file: file.name)
+def test_prometheus_takes_the_rules(rules: Path) -> None:
     """All of them."""
-    assert f"{len(ALERTS)} rules found" in check_rules(RULES)
+    count = sum(file == rules for file in RULES_OF.values())
+    assert f"{count} rules found" in check_rules(rules)
 
 
-def test_the_rules_do_what_their_tests_say() -> None:
+@pytest.mark.parametrize("rules", FILES, ids=lambda file: file.name)
+def test_the_rules_do_what_their_tests_say(rules: Path) -> None:
     """Promtool plays the figures, and looks at which alerts come."""
-    assert "SUCCESS" in run_rule_tests(UNIT_TESTS)
+    assert "SUCCESS" in run_rule_tests(_tests_of(rules))
 
 
 @pytest.mark.parametrize("name", EXPECTED)
@@ -58,6 +74,12 @@ def test_the_well_known_alerts_are_as_they_are_known(name: str) -> None:
         ("FlowCDLQPublishFailures", "> 0.004"),
         ("TicketArchiveLags", "> 999"),
         ("TicketArchiveLags", "> 1001"),
+        ("QueueMemoryHigh", "> 0.79"),
+        ("QueueMemoryHigh", "> 0.82"),
+        ("QueueMemoryCritical", "> 0.89"),
+        ("QueueMemoryCritical", "> 0.92"),
+        ("SchedulerSilent", "> 599"),
+        ("SchedulerSilent", "> 601"),
     ],
 )
 def test_another_threshold_is_found_out(name: str, threshold: str, tmp_path: Path) -> None:
@@ -65,16 +87,21 @@ def test_another_threshold_is_found_out(name: str, threshold: str, tmp_path: Pat
     expression = ALERTS[name]["expr"]
     changed = re.sub(r"> [\d.]+$", threshold, expression)
     assert changed != expression
-    (tmp_path / RULES.name).write_text(RULES.read_text("utf-8").replace(expression, changed))
-    shutil.copy(UNIT_TESTS, tmp_path)
+    rules = RULES_OF[name]
+    (tmp_path / rules.name).write_text(rules.read_text("utf-8").replace(expression, changed))
+    shutil.copy(_tests_of(rules), tmp_path)
 
     with pytest.raises(RulesRefused, match=name):
-        run_rule_tests(tmp_path / UNIT_TESTS.name)
+        run_rule_tests(tmp_path / _tests_of(rules).name)
 
 
 def test_every_alert_is_seen_to_come() -> None:
     """A rule that no test makes fire may never fire."""
-    tests = yaml.safe_load(UNIT_TESTS.read_text("utf-8"))["tests"]
+    tests = [
+        each
+        for file in FILES
+        for each in yaml.safe_load(_tests_of(file).read_text("utf-8"))["tests"]
+    ]
     tried = [each for test in tests for each in test["alert_rule_test"]]
 
     assert {each["alertname"] for each in tried if "exp_alerts" in each} == ALERTS.keys()
@@ -97,4 +124,4 @@ def test_an_alert_is_about_figures_that_there_are(name: str) -> None:
     named = set(_METRIC.findall(ALERTS[name]["expr"]))
 
     assert named
-    assert named <= {each.name for each in (*metrics.ALL, *archive_metrics.OWN)}
+    assert named <= {*METRICS, *(each.name for each in (*metrics.ALL, *archive_metrics.OWN))}

@@ -10,7 +10,7 @@ from typing import Any, get_args
 import pytest
 
 from carteiro import config
-from carteiro.config import Settings, load, without_password
+from carteiro.config import Settings, load
 from carteiro.errors import ConfigError
 from carteiro.model import ApiLimits, Fairness, SendLimit
 
@@ -44,7 +44,11 @@ def keys_of(table: Mapping[str, Any], prefix: str = "") -> list[str]:
     return [
         key
         for name, raw in table.items()
-        for key in (keys_of(raw, f"{name}.") if isinstance(raw, dict) else [prefix + name])
+        for key in (
+            keys_of(raw, f"{name}.")
+            if isinstance(raw, dict) and prefix + name not in config.KEYS
+            else [prefix + name]
+        )
     ]
 
 
@@ -283,7 +287,7 @@ def test_an_unknown_flag_is_refused() -> None:
             "[retry]\ncharge = 'some'",
             "retry.charge = 'some' (from carteiro.toml): should be 'all' or",
         ),
-        ("[retry]\npreset = 'fast'", "'transactional'"),
+        ("[retry]\npreset = 'fast'", "should be one of gateway, classic"),
         ("[delivery]\nlease_ms = 0", "delivery.lease_ms = 0 (from carteiro.toml): should be whole"),
         ("[delivery]\nlease_ms = 1.5", "whole milliseconds, 0 or more"),
         ("[delivery]\ngrace_ms = -1", "whole milliseconds, 0 or more"),
@@ -370,11 +374,6 @@ def test_a_file_that_is_not_toml_is_named(written: bytes) -> None:
 
 def test_a_password_in_an_address_is_not_shown() -> None:
     """Whoever looks at the settings, or at an error about them, does not learn it."""
-    assert without_password("postgresql://ana:s3cret@db/mail") == "postgresql://ana:***@db/mail"
-    assert without_password("postgresql://ana@db/mail") == "postgresql://ana@db/mail"
-    assert without_password("postgresql://ana:s3@cret@db/mail") == "postgresql://ana:***@db/mail"
-    assert without_password("redis://:s3cret@[::1]:6379/0") == "redis://:***@[::1]:6379/0"
-    assert without_password("redis://db/0?password=s3cret&a=b") == "redis://db/0?password=***&a=b"
     with pytest.raises(ConfigError) as raised:
         load(environ={"CARTEIRO_STORE": "mysql://ana:s3cret@db/mail"})
     assert "s3cret" not in str(raised.value)

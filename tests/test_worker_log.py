@@ -198,7 +198,23 @@ async def test_every_line_of_a_message_carries_its_ids(scenario: Scenario) -> No
     for line in (line for line in lines if "outboxId" in line):
         assert line["jobId"] == line["outboxId"]
         assert (line["requestId"], line["companyId"]) == ("request-1", ACME)
-        assert {"level", "message", "timestamp", "attempt", "state"} <= line.keys()
+        assert {"level", "message", "timestamp", "attempt", "state", "durationMs"} <= line.keys()
+
+
+async def test_what_was_sent_is_found_by_its_providers_id() -> None:
+    """The id that the provider gave it is on the line of the attempt, and nowhere else."""
+    async with an_office() as office:
+        sent = await office.post("ok@sandbox.test")
+        await office.post("bounce-550@sandbox.test")
+
+        with logged() as lines:
+            await office.work()
+
+        [mail] = await office.backend.inbox.list(message=sent)
+    told = {
+        line["outboxId"]: line["providerMessageId"] for line in lines if "providerMessageId" in line
+    }
+    assert told == {sent: mail.provider_id}
 
 
 async def test_a_retry_line_follows_each_failure_that_is_tried_again() -> None:

@@ -22,7 +22,7 @@ from carteiro.provider_choice import remember
 from carteiro.stores.memory import open_memory
 from carteiro.stores.paired_ports import open_paired
 from carteiro.stores.sqlite import SqliteOptions, open_sqlite, open_sqlite_ledger
-from carteiro.stores.sqlite.examine import examine, found_version
+from carteiro.stores.sqlite.examine import examine, found_fairness, found_version
 from carteiro.stores.sqlite.moving import open_source
 from carteiro.upkeep.relay import Relay, RelayedQueue, relay
 
@@ -183,16 +183,28 @@ async def schema_version(settings: Settings) -> int:
     return found_version(_path(settings)) if settings.store.startswith(_SQLITE) else 0
 
 
-async def examine_store(settings: Settings) -> list[Finding]:
-    """Look whether the store that the settings name is sound, and the queue beside it; nothing is changed."""
-    found: list[Finding] = []
+async def tuned_fairness(settings: Settings) -> Fairness | None:
+    """How tenants take turns if that was changed at run time; nothing is opened, made or migrated for it."""
     if settings.store.startswith(_POSTGRES):
-        found += [each async for each in _postgres().examine(settings.store)]
-    elif settings.store.startswith(_SQLITE):
-        found += examine(_path(settings), min_free_bytes=settings.sqlite.min_free_bytes)
-    if settings.queue:
-        found += [each async for each in _redis().examine(settings.queue)]
-    return found
+        tuned: Fairness | None = await _postgres().found_fairness(settings.store)
+        return tuned
+    return found_fairness(_path(settings)) if settings.store.startswith(_SQLITE) else None
+
+
+async def examine_store(settings: Settings) -> list[Finding]:
+    """Look whether the store that the settings name is sound; nothing is changed."""
+    if settings.store.startswith(_POSTGRES):
+        return [each async for each in _postgres().examine(settings.store)]
+    if settings.store.startswith(_SQLITE):
+        return [*examine(_path(settings), min_free_bytes=settings.sqlite.min_free_bytes)]
+    return []
+
+
+async def examine_queue(settings: Settings) -> list[Finding]:
+    """Look whether the queue beside the store is sound, if there is one."""
+    if not settings.queue:
+        return []
+    return [each async for each in _redis().examine(settings.queue)]
 
 
 def dead_letter_folder(settings: Settings) -> Path:

@@ -3,7 +3,10 @@
 CarteiroError
 ├── ConfigError            a setting is wrong; says which, where it came from and what is allowed
 ├── InvalidMessage         what was to be sent is malformed; carries the fields
+│   └── SenderRefused      its From is of a domain that another tenant has claimed
 ├── TenantMissing          no such tenant, or one that is disabled
+├── DomainClaimed          another tenant has claimed the domain; nothing was changed
+├── TierUnknown            no tier of this name has a weight; nothing was changed
 ├── KeyReused              an idempotency key stands for another request; nothing was stored
 ├── CannotJoin             a connection whose transaction cannot be joined; nothing was stored
 ├── BadCursor              a cursor that no list gave out
@@ -72,8 +75,32 @@ class InvalidMessage(CarteiroError, ValueError):
         super().__init__("; ".join(f"{each.field}: {each.message}" for each in self.fields))
 
 
+class SenderRefused(InvalidMessage):
+    """The From of what was to be sent is of a domain that another tenant has claimed."""
+
+
 class TenantMissing(CarteiroError, LookupError):
     """No such tenant, or one that is disabled."""
+
+
+class DomainClaimed(CarteiroError, ValueError):
+    """A domain that is to be a tenant's belongs to another; nothing was changed."""
+
+    def __init__(self, domain: str, tenant: str) -> None:
+        self.domain = domain
+        super().__init__(
+            f"the domain {domain} is claimed by tenant {tenant!r}: take it from that tenant's from_domains first"
+        )
+
+
+class TierUnknown(CarteiroError, ValueError):
+    """A tenant's tier has no weight; nothing was changed."""
+
+    def __init__(self, tier: str) -> None:
+        self.tier = tier
+        super().__init__(
+            f"there is no tier {tier!r}: name one that [tiers] has, or add it there and restart"
+        )
 
 
 class KeyReused(CarteiroError):

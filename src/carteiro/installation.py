@@ -2,13 +2,16 @@
 
 import difflib
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import asdict
 
 from carteiro.checkup import Finding, Level
 from carteiro.config import Settings
+from carteiro.domain_book import DomainBook
 from carteiro.errors import ConfigError
 from carteiro.intake.http.webhooks import webhooks_of
 from carteiro.model import Tenant
 from carteiro.outgoing import Looked, routes_of
+from carteiro.policy.tenancy import asked_sender
 from carteiro.ports import Backend
 from carteiro.rendering import faults_of
 
@@ -83,20 +86,58 @@ def _lost(table: str, named: Iterable[str], known: Collection[str], told: str) -
             yield Finding("routes", Level.WARN, f"{table}.{name}: {told}", advice)
 
 
-def of_senders(tenants: Sequence[Tenant], *, is_network: bool) -> Iterator[Finding]:
-    """Whoever may send as anybody will be refused, or believed."""
-    open_ones = [tenant for tenant in tenants if not tenant.from_domains]
-    if not is_network or not open_ones:
-        yield Finding("senders", Level.OK, "nobody sends as a domain that is not theirs")
-        return
-    for tenant in open_ones:
-        told = f"tenant {tenant.id!r} may send as any domain"
-        advice = f"carteiro tenant set {tenant.id} --from-domain DOMAIN"
-        yield Finding("senders", Level.WARN, told, advice)
+async def of_senders(
+    settings: Settings, tenants: Sequence[Tenant], backend: Backend
+) -> list[Finding]:
+    """Whoever may send as anybody will be refused, or believed; whose default From is another's sends nothing."""
+    found = []
+    for tenant in tenants if settings.has_network_provider else ():
+        if not tenant.from_domains and not settings.default_from_only:
+            told = f"tenant {tenant.id!r} may send as any domain that nobody has claimed"
+            advice = f"carteiro tenant set {tenant.id} --from-domain DOMAIN"
+            found.append(Finding("senders", Level.WARN, told, advice))
+    book = DomainBook(backend.tenants)
+    senders = [(each, asked_sender(each, None)) for each in tenants]
+    await book.look_up([sender for _, sender in senders if sender is not None])
+    for tenant, sender in senders:
+        owner = None if sender is None else await book.owner(sender)
+        if owner not in {None, tenant.id}:
+            told = f"tenant {tenant.id!r} cannot send: {owner!r} has claimed the domain of its default From"
+            advice = f"carteiro tenant set {tenant.id} --from ADDRESS"
+            found.append(Finding("senders", Level.WARN, told, advice))
+    return found or [Finding("senders", Level.OK, "nobody sends as a domain that is not theirs")]
+
+
+def of_presets(settings: Settings, tenants: Sequence[Tenant]) -> Iterator[Finding]:
+    """A preset that the settings no longer have: its tenant is retried as if it named none."""
+    lost = [
+        Finding(
+            "presets",
+            Level.WARN,
+            f"tenant {tenant.id!r} names the retry preset {tenant.retry_preset!r}, which there is not",
+            f"add it to [retry.presets], or carteiro tenant set {tenant.id} --retry-preset NAME",
+        )
+        for tenant in tenants
+        if tenant.retry_preset is not None and tenant.retry_preset not in settings.presets
+    ]
+    yield from lost or [Finding("presets", Level.OK, "all that tenants name are there")]
+
+
+async def of_overrides(settings: Settings, backend: Backend) -> Finding:
+    """Which settings are others than the settings say, as they were changed at run time."""
+    fairness, is_override = await backend.tenants.fairness()
+    if not is_override:
+        return Finding("overrides", Level.OK, "nothing was changed at run time")
+    configured = asdict(settings.fairness.as_value())
+    changed = [
+        f"{name} = {each}" for name, each in asdict(fairness).items() if each != configured[name]
+    ]
+    told = f"fairness was changed at run time: {', '.join(changed) or 'to what the settings say'}"
+    return Finding("overrides", Level.OK, told, "carteiro fairness set --reset goes back")
 
 
 async def of_templates(
-    tenants: Sequence[Tenant], backend: Backend
+    settings: Settings, tenants: Sequence[Tenant], backend: Backend
 ) -> tuple[list[Finding], set[str]]:
     """Whether all templates can be rendered and sent, and of which types there are any."""
     findings, types = [], set()
@@ -104,7 +145,7 @@ async def of_templates(
         for listed in await backend.templates.list(tenant.id):
             types.add(listed.type)
             template = await backend.templates.find(tenant.id, listed.type)
-            for fault in [] if template is None else faults_of(template):
+            for fault in [] if template is None else faults_of(template, presets=settings.presets):
                 told = f"{listed.type!r} of tenant {tenant.id!r}: {fault.field} {fault.message}"
                 advice = f"carteiro template put {listed.type} --tenant {tenant.id}"
                 findings.append(Finding("templates", Level.WARN, told, advice))

@@ -8,16 +8,18 @@ from functools import partial
 from carteiro.carriers import limits_of, make_provider
 from carteiro.chain import Chain
 from carteiro.config import Settings, provider_names
-from carteiro.email import max_retries_of
-from carteiro.errors import ConfigError
-from carteiro.kinds import Kind, Learn, Overrule
+from carteiro.domain_book import DomainBook
+from carteiro.email import Email, max_retries_of
+from carteiro.errors import ConfigError, FieldError, SenderRefused
+from carteiro.kinds import Kind, Learn, Overrule, Render
 from carteiro.model import EMAIL, LeasedJob, TenantId, value
 from carteiro.pacer import Pacer
 from carteiro.path.confirm import confirm
 from carteiro.path.track import learn_refusals
 from carteiro.policy.own_rules import overruled_outcome
-from carteiro.policy.retry import PRESETS, RetryPolicy
+from carteiro.policy.retry import RetryPolicy
 from carteiro.policy.routing import Routes
+from carteiro.policy.tenancy import CLAIMED_BY_ANOTHER
 from carteiro.ports import Backend
 from carteiro.ports.provider import Fault, Provider, RemoteProvider
 from carteiro.rendering import render_email
@@ -88,7 +90,7 @@ def _kind(name: str, provider: Provider, settings: Settings, backend: Backend) -
         name=EMAIL,
         provider=name,
         confirm=confirm,
-        render=partial(render_email, templates=backend.templates),
+        render=_render(backend),
         deliver=provider.deliver,
         overrule=_overrule(name, settings),
         policy=email_policy(settings),
@@ -99,6 +101,19 @@ def _kind(name: str, provider: Provider, settings: Settings, backend: Backend) -
         learn=_learn(backend) if provider.features.is_remote else None,
         close=provider.close if isinstance(provider, RemoteProvider) else None,
     )
+
+
+def _render(backend: Backend) -> Render:
+    """Put words in where a database put the tenant's default From in, which may be another tenant's domain by now."""
+    domains = DomainBook(backend.tenants)
+
+    async def render(email: Email, *, tenant: TenantId) -> Email:
+        rendered = await render_email(email, tenant=tenant, templates=backend.templates)
+        if email.from_ is not None and await domains.owner(email.from_) not in {None, tenant}:
+            raise SenderRefused([FieldError("from", CLAIMED_BY_ANOTHER)])
+        return rendered
+
+    return render
 
 
 def _learn(backend: Backend) -> Learn:
@@ -148,7 +163,7 @@ def email_policy(settings: Settings) -> Callable[[LeasedJob], RetryPolicy]:
     """
     configured = retry_policy(settings)
     named: dict[str | None, RetryPolicy] = {
-        name: _as_configured(preset, settings) for name, preset in PRESETS.items()
+        name: _as_configured(preset, settings) for name, preset in settings.presets.items()
     }
 
     def policy(job: LeasedJob) -> RetryPolicy:
@@ -162,7 +177,7 @@ def email_policy(settings: Settings) -> Callable[[LeasedJob], RetryPolicy]:
 
 def retry_policy(settings: Settings) -> RetryPolicy:
     """The retry policy in force."""
-    return _as_configured(PRESETS[settings.retry_preset], settings)
+    return _as_configured(settings.presets[settings.retry_preset], settings)
 
 
 def _as_configured(preset: RetryPolicy, settings: Settings) -> RetryPolicy:

@@ -31,11 +31,11 @@ from carteiro.model import (
 )
 from carteiro.outgoing import email_kind, retry_policy
 from carteiro.path.accept import Posting
-from carteiro.policy.retry import PRESETS, PresetName, RetryPolicy
+from carteiro.policy.retry import RetryPolicy
 from carteiro.ports import Backend, Store
 from carteiro.sending import PostAnswer, SendAnswer, Sending
 from carteiro.tasks import Function, Task, TaskOptions
-from carteiro.telemetry.metrics import MeasuredStore, Metrics, Tally
+from carteiro.telemetry.metrics import MeasuredDeadLetters, MeasuredStore, Metrics, Tally
 from carteiro.upkeep.expire import expire, expire_once
 from carteiro.upkeep.prune import prune
 from carteiro.upkeep.reap import reap
@@ -50,7 +50,11 @@ class Carteiro:
         self, backend: Backend, settings: Settings, *, threads: ThreadPoolExecutor
     ) -> None:
         self.tally = Tally()
-        self.backend = replace(backend, store=MeasuredStore(backend.store, self.tally))
+        self.backend = replace(
+            backend,
+            store=MeasuredStore(backend.store, self.tally),
+            dead_letters=MeasuredDeadLetters(backend.dead_letters, self.tally),
+        )
         self.settings = settings
         self.metrics = Metrics(self.backend, self.tally, top=settings.metrics.top_tenants)
         self._threads = threads
@@ -60,6 +64,7 @@ class Carteiro:
             self.backend,
             default_ttl=settings.delivery.default_ttl,
             relay_headers=settings.delivery.allowed_relay_headers,
+            default_from_only=settings.default_from_only,
         )
 
     @classmethod
@@ -156,7 +161,7 @@ class Carteiro:
         self,
         name: str,
         *,
-        retry: RetryPolicy | PresetName | None = None,
+        retry: RetryPolicy | str | None = None,
         ttl: timedelta | None = None,
         timeout: timedelta | None = None,
         delivery: Delivery | str = Delivery.AT_LEAST_ONCE,
@@ -166,7 +171,7 @@ class Carteiro:
 
         ``retry`` is a policy or the name of a preset; without it the settings decide.
         """
-        policy = _policy(retry) or retry_policy(self.settings)
+        policy = _policy(retry, self.settings.presets) or retry_policy(self.settings)
         options = TaskOptions(
             policy=lambda _: policy,
             ttl=ttl or self.settings.delivery.default_ttl,
@@ -285,13 +290,15 @@ class Carteiro:
         ]
 
 
-def _policy(given: RetryPolicy | PresetName | None) -> RetryPolicy | None:
+def _policy(
+    given: RetryPolicy | str | None, presets: Mapping[str, RetryPolicy]
+) -> RetryPolicy | None:
     if given is None or isinstance(given, RetryPolicy):
         return given
-    if given not in PRESETS:
-        text = f"retry={given!r} is neither a RetryPolicy nor one of {', '.join(PRESETS)}"
+    if given not in presets:
+        text = f"retry={given!r} is neither a RetryPolicy nor one of {', '.join(presets)}"
         raise ValueError(text)
-    return PRESETS[given]
+    return presets[given]
 
 
 def _flat(overrides: Mapping[str, object]) -> dict[str, object]:

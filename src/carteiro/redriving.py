@@ -8,6 +8,7 @@ from typing import Any
 
 import orjson
 
+from carteiro.domain_book import DomainBook
 from carteiro.email import Email, make_email, restore_email, stored_content
 from carteiro.errors import FieldError, InvalidMessage
 from carteiro.model import (
@@ -20,7 +21,8 @@ from carteiro.model import (
     TenantId,
     value,
 )
-from carteiro.path.accept import from_tenant, new_recipient
+from carteiro.path.accept import Senders, from_tenant, new_recipient
+from carteiro.policy.tenancy import asked_sender
 from carteiro.ports import Backend, DeadLetters
 from carteiro.rendering import render_email
 from carteiro.tasks import MAX_CONTENT_BYTES
@@ -103,6 +105,7 @@ async def revise(
     *,
     backend: Backend,
     relay_headers: Collection[str] = (),
+    default_from_only: bool = False,
 ) -> Revision:
     """What a message is to become with these changes, by their JSON names; raises `InvalidMessage`.
 
@@ -119,7 +122,8 @@ async def revise(
         return Revision(_arguments(content, changes), None, None, of=of)
     stored = restore_email(content)
     email = _edited(stored, changes, relay_headers)
-    email = await _owned(email, stored, message.tenant, backend)
+    email = await _rendered(email, stored, message.tenant, backend)
+    email = await _signed(email, message.tenant, backend, default_from_only=default_from_only)
     recipient = None if email.recipient is None else new_recipient(email.recipient)
     return Revision(stored_content(email), email.to, email.subject, recipient, of=of)
 
@@ -132,14 +136,25 @@ def _edited(stored: Email, changes: Mapping[str, Any], relay_headers: Collection
     return email.model_copy(update={"max_retries": stored.max_retries})
 
 
-async def _owned(email: Email, stored: Email, tenant: TenantId, backend: Backend) -> Email:
-    """The e-mail with the words of its template, and from whom its tenant may send."""
+async def _rendered(email: Email, stored: Email, tenant: TenantId, backend: Backend) -> Email:
+    """The e-mail with the text of its template."""
     if email.template is None and not stored.needs_words:
         email = email.model_copy(update={"template": stored.template})
     elif email.template is not None:
         email = await render_email(email, tenant=tenant, templates=backend.templates)
+    return email
+
+
+async def _signed(
+    email: Email, tenant: TenantId, backend: Backend, *, default_from_only: bool
+) -> Email:
+    """The e-mail from whom its tenant may send as now."""
     [owner] = await backend.tenants.find([tenant])
-    return email if owner is None else from_tenant(email, owner)
+    if owner is None:
+        return email
+    sender = asked_sender(owner, email.from_)
+    claimant = None if sender is None else await DomainBook(backend.tenants).owner(sender)
+    return from_tenant(email, owner, Senders(claimant, default_from_only))
 
 
 _FIXED = f"cannot be edited: only {', '.join(sorted(EDITABLE))} can"

@@ -3,7 +3,7 @@
 import asyncio
 import re
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from importlib import resources
@@ -53,24 +53,26 @@ class Rendered:
 # --- writing a template -------------------------------------------------------------------------
 
 
-def check_template(template: NewTemplate) -> None:
-    """Raise `InvalidMessage` on a template that must not be defined."""
-    if faults := faults_of(template):
+def check_template(template: NewTemplate, *, presets: Collection[str] = PRESETS) -> None:
+    """Raise `InvalidMessage` on a template that must not be defined; ``presets`` are those that it may name."""
+    if faults := faults_of(template, presets=presets):
         raise InvalidMessage(faults)
 
 
-def faults_of(template: NewTemplate | Template) -> list[FieldError]:
+def faults_of(
+    template: NewTemplate | Template, *, presets: Collection[str] = PRESETS
+) -> list[FieldError]:
     """What is wrong with a template, field by field."""
-    return list(_faults(template))
+    return list(_faults(template, presets))
 
 
-def _faults(template: NewTemplate | Template) -> Iterator[FieldError]:
+def _faults(template: NewTemplate | Template, presets: Collection[str]) -> Iterator[FieldError]:
     if not _TYPE.fullmatch(template.type):
         yield FieldError("type", "must be 1 to 100 letters, digits, '_', '-' or '.'")
     if is_blank(template.html) and is_blank(template.text):
         yield FieldError("html", "html or text is required", missing=True)
-    if template.retry_preset is not None and template.retry_preset not in PRESETS:
-        yield FieldError("retryPreset", f"must be one of {', '.join(PRESETS)}")
+    if template.retry_preset is not None and template.retry_preset not in presets:
+        yield FieldError("retryPreset", f"must be one of {', '.join(presets)}")
     if not 0 < len(template.subject) <= _MOST_SUBJECT_SOURCE:
         yield FieldError("subject", f"must have 1 to {_MOST_SUBJECT_SOURCE} characters")
     for field, source, escapes in _parts(template):

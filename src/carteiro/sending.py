@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from uuid_utils import uuid7
 
+from carteiro.domain_book import DomainBook
 from carteiro.email import Email, make_email
 from carteiro.errors import (
     CannotJoin,
@@ -32,8 +33,9 @@ from carteiro.model import (
     TenantId,
     TenantUnknown,
 )
-from carteiro.path.accept import Posting, accept_each, key_for, key_of, posted
+from carteiro.path.accept import Posting, Senders, accept_each, key_for, key_of, posted
 from carteiro.policy.names import KEY_RULE, NAME_RULE, is_key, is_name
+from carteiro.policy.tenancy import asked_sender
 from carteiro.ports import Backend
 from carteiro.rendering import render_email
 from carteiro.template_work import Allowance
@@ -60,7 +62,12 @@ class Sending:
     """Every way into the store."""
 
     def __init__(
-        self, backend: Backend, *, default_ttl: timedelta, relay_headers: Collection[str] = ()
+        self,
+        backend: Backend,
+        *,
+        default_ttl: timedelta,
+        relay_headers: Collection[str] = (),
+        default_from_only: bool = False,
     ) -> None:
         self._relay_headers = relay_headers
         self._store = backend.store
@@ -68,7 +75,9 @@ class Sending:
         self._templates = backend.templates
         self._reading = backend.reading
         self._default_ttl = default_ttl
+        self._default_from_only = default_from_only
         self._tenants = TenantBook(backend.tenants)
+        self._domains = DomainBook(backend.tenants)
         self._accept: Gatherer[NewMessage, AcceptAnswer] = Gatherer(
             self._store.accept, size=lambda new: len(new.content), bound=_MOST_WAITING
         )
@@ -83,11 +92,14 @@ class Sending:
         wanted = await self._read(items)
         names = {each.tenant for each in wanted if isinstance(each, _Wanted)}
         tenants = await self._tenants.settings(names)
-        made = [
-            each
-            if isinstance(each, NotAccepted)
-            else await self._made_or_not(_posting(each, tenants[each.tenant]))
+        asked = [
+            each if isinstance(each, NotAccepted) else _posting(each, tenants[each.tenant])
             for each in wanted
+        ]
+        await self._look_up([each for each in asked if isinstance(each, Posting)])
+        made = [
+            each if isinstance(each, NotAccepted) else await self._made_or_not(each)
+            for each in asked
         ]
         commit = self.commit if connection is None else partial(self._join, connection)
         return await accept_each(made, commit)
@@ -110,6 +122,7 @@ class Sending:
     async def postings(self, postings: Sequence[Posting]) -> list[PostAnswer | NotAccepted]:
         """Accept many e-mails in one commit; an answer for each, in order."""
         allowance = Allowance()
+        await self._look_up(postings)
         made: list[NewMessage | Replayed | NotAccepted] = []
         for start in range(0, len(postings), MOST_ITEMS):
             some = postings[start : start + MOST_ITEMS]
@@ -162,12 +175,25 @@ class Sending:
         """
         try:
             rendered = await self._rendered(posting, allowance)
-            return posted(posting, rendered=rendered, default_ttl=self._default_ttl)
+            senders = await self._senders(posting)
+            return posted(
+                posting, rendered=rendered, default_ttl=self._default_ttl, senders=senders
+            )
         except InvalidMessage:
             first = await self._first(posting)
             if first is None:
                 raise
             return first
+
+    async def _senders(self, posting: Posting) -> Senders:
+        sender = asked_sender(posting.tenant, posting.email.from_)
+        owner = None if sender is None else await self._domains.owner(sender)
+        return Senders(owner, self._default_from_only)
+
+    async def _look_up(self, postings: Sequence[Posting]) -> None:
+        """Ask once who has claimed the domains of all of them."""
+        senders = {asked_sender(each.tenant, each.email.from_) for each in postings}
+        await self._domains.look_up([each for each in senders if each is not None])
 
     async def _rendered(self, posting: Posting, allowance: Allowance | None) -> Email | None:
         if posting.email.template is None:

@@ -344,7 +344,9 @@ class Worker:
         if isinstance(answer, Begun):
             self._leases.discard(job.lease)  # the hold stands in its place
             if job.open_attempt:
-                log.attempt_in_doubt(job, classify.in_doubt(), attempt=job.attempts)
+                log.attempt_in_doubt(
+                    job, classify.in_doubt(), attempt=job.attempts, duration=_since(received)
+                )
             return answer.attempt
         end = settle.refused(job, answer)
         if end is not None:

@@ -268,6 +268,67 @@ def test_a_template_that_can_never_be_sent_is_a_warning(line: CommandLine) -> No
     )
 
 
+def test_a_queue_that_is_away_is_not_blamed_on_the_store(line: CommandLine) -> None:
+    """The ledger is looked at all the same; only the queue fails."""
+    line.tenant("acme")
+    line.done("template", "samples", "--tenant", "acme")
+    changed(line, "UPDATE templates SET html = '{{ oops' WHERE type = 'welcome_user'")
+
+    ran = line("doctor", "--json", CARTEIRO_QUEUE="redis://127.0.0.1:1/0")
+
+    found = {each["check"]: each["level"] for each in ran.documents}
+    assert ran.code == ExitCode.FAILED
+    assert [check for check, level in found.items() if level == "fail"] == ["queue"]
+    assert (found["store"], found["templates"], found["senders"]) == ("ok", "warn", "ok")
+
+
+def test_a_queue_that_is_none_is_not_blamed_on_the_store(line: CommandLine) -> None:
+    """Then tenants cannot be looked at, and why is said."""
+    line.tenant("acme")
+
+    ran = line("doctor", "--json", CARTEIRO_QUEUE="redis://127.0.0.1:1/0?nonsense=1")
+
+    found = {each["check"]: each for each in ran.documents}
+    assert [name for name, each in found.items() if each["level"] == "fail"] == ["queue"]
+    assert "no parameter nonsense" in found["queue"]["told"]
+    assert found["tenants"]["told"].endswith("without the queue")
+
+
+def test_a_default_from_that_is_anothers_is_a_warning(line: CommandLine) -> None:
+    """The tenant had it before the claim, and can send nothing now."""
+    line.done("tenant", "add", "acme", "--from", "post@brasa.example")
+    line.done("tenant", "add", "brasa", "--from-domain", "brasa.example")
+
+    findings = line("doctor", "--json").documents
+
+    [told] = [each["told"] for each in findings if each["check"] == "senders"]
+    assert "'acme' cannot send: 'brasa' has claimed" in told
+
+
+def test_whoever_may_send_as_anybody_is_a_warning(line: CommandLine) -> None:
+    """Only where the installation says so, and mail leaves this machine."""
+    line.tenant("acme")
+    levels_of = []
+    for provider, rule in (("smtp", "any"), ("smtp", "default_from"), ("sandbox", "any")):
+        asked = {"CARTEIRO_PROVIDER": provider, "CARTEIRO_SENDERS_WITHOUT_DOMAINS": rule}
+        findings = line(
+            "doctor", "--json", CARTEIRO_SMTP_HOST="127.0.0.1", CARTEIRO_SMTP_PORT="1", **asked
+        )
+        levels_of += [each["level"] for each in findings.documents if each["check"] == "senders"]
+
+    assert levels_of == ["warn", "ok", "ok"]
+
+
+def test_a_preset_that_is_gone_is_a_warning(line: CommandLine) -> None:
+    """Its tenant is retried as if it named none."""
+    own = '{"calm": {"attempts": 2, "base_ms": 1000}}'
+    line.done("tenant", "add", "acme", "--retry-preset", "calm", CARTEIRO_RETRY_PRESETS=own)
+
+    assert levels(line)["presets"] == "warn"
+    kept = line("doctor", "--json", CARTEIRO_RETRY_PRESETS=own).documents
+    assert [each["level"] for each in kept if each["check"] == "presets"] == ["ok"]
+
+
 def test_a_message_from_the_future_fails(line: CommandLine) -> None:
     """Leases and schedules would be wrong."""
     line.sent()

@@ -63,6 +63,19 @@ def test_a_letter_is_shown_with_what_it_said(line: CommandLine) -> None:
     assert f"text Olá, {'a' * 195}…" in shown
 
 
+def test_html_is_called_html(line: CommandLine) -> None:
+    """Where there is no text: nobody takes tags for words."""
+    line.tenant("acme")
+    asked = ("--to", "bounce-550@sandbox.test", "--subject", "Oi", "--html", "<p>Olá</p>")
+    message = line.asked("send", "--tenant", "acme", *asked)["outboxId"]
+    line.worked_off()
+
+    shown = [" ".join(row.split()) for row in line.done("dead", "show", message).splitlines()]
+
+    assert "html <p>Olá</p>" in shown
+    assert not [row for row in shown if row.startswith("text ")]
+
+
 def test_a_redriven_letter_is_sent_once(line: CommandLine) -> None:
     """Redriving it twice starts one round."""
     message = line.dead()

@@ -13,6 +13,7 @@ from support.command_line import CommandLine
 NAMED = {
     *("up", "api", "worker", "process", "send", "show", "explain", "ls", "cancel", "stats"),
     *("doctor", "migrate", "move", "prune", "backup", "version", "erase", "config show"),
+    *("fairness show", "fairness set"),
     "classify",
     *(f"dead {each}" for each in ("ls", "show", "group", "edit", "redrive")),
     *(f"dead {each}" for each in ("export", "import", "purge")),

@@ -30,7 +30,7 @@ def test_no_two_settings_share_a_variable() -> None:
     ("variable", "text", "says"),
     [
         ("CARTEIRO_API_PORT", "x", "api.port = 'x' (from environment variable CARTEIRO_API_PORT)"),
-        ("CARTEIRO_RETRY_PRESET", "never", "'gateway', 'classic'"),
+        ("CARTEIRO_RETRY_PRESET", "never", "should be one of gateway, classic"),
         (
             "CARTEIRO_PROVIDER",
             "pigeon",

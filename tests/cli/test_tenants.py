@@ -12,7 +12,7 @@ from carteiro.post import Carteiro
 from support.command_line import CommandLine
 
 EVERYTHING = (
-    *("--name", "Acme Ltda", "--tier", "gold", "--weight", "2.5", "--cap", "5", "--rate", "10"),
+    *("--name", "Acme Ltda", "--tier", "standard", "--weight", "2.5", "--cap", "5", "--rate", "10"),
     *("--from", "shop@example.com", "--from-domain", "example.com", "--from-domain", "example.org"),
     *("--network", "10.0.0.0/8", "--per-minute", "7", "--per-day", "70"),
     *("--retry-preset", "classic", "--external-id-is-key"),
@@ -29,7 +29,7 @@ def test_a_tenant_has_what_it_was_given(line: CommandLine) -> None:
     shown = line.asked("tenant", "show", "acme")
 
     assert shown["companyId"] == "acme"
-    assert (shown["name"], shown["tier"], shown["weight"]) == ("Acme Ltda", "gold", 2.5)
+    assert (shown["name"], shown["tier"], shown["weight"]) == ("Acme Ltda", "standard", 2.5)
     assert (shown["cap"], shown["ratePerSecond"]) == (5, 10)
     assert shown["defaultFrom"] == "shop@example.com"
     assert shown["fromDomains"] == ["example.com", "example.org"]
@@ -96,16 +96,48 @@ def test_a_tenant_that_makes_no_sense_is_refused(
 
 
 @pytest.mark.parametrize("command", [("add", "new"), ("set", "acme")])
-def test_a_tier_without_a_weight_is_warned_of(line: CommandLine, command: tuple[str, ...]) -> None:
-    """It is done as asked; a mistyped tier is noticed. One with a weight is not spoken of."""
+def test_an_unknown_tier_is_refused(line: CommandLine, command: tuple[str, ...]) -> None:
+    """A mistyped one would share as if it were none. One that the settings have is known, and stays so."""
     line.tenant("acme")
 
     unknown = line("tenant", *command, "--tier", "gold")
-    known = line("tenant", "set", "acme", "--tier", "gold", CARTEIRO_TIERS_GOLD="4")
-    own = line("tenant", "set", "acme", "--tier", "gold", "--weight", "2")
+    known = line("tenant", *command, "--tier", "gold", CARTEIRO_TIERS_GOLD="4")
+    later = line("tenant", "set", "acme", "--tier", "gold")
 
-    assert (unknown.code, "'gold' has no weight" in unknown.err) == (ExitCode.OK, True)
-    assert (known.code, known.err) == (own.code, own.err) == (ExitCode.OK, "")
+    assert (unknown.code, "no tier 'gold'" in unknown.err) == (ExitCode.WRONG_USE, True)
+    assert (known.code, later.code) == (ExitCode.OK, ExitCode.OK)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        ("--from-domain", "Acme.example"),
+        ("--from", "post@acme.example"),
+        ("--from", "a@b.acme.example"),
+    ],
+    ids=str,
+)
+def test_a_domain_of_another_tenant_is_refused(line: CommandLine, asked: tuple[str, ...]) -> None:
+    """Whoever claimed it has it alone; the sentence says who."""
+    line.done("tenant", "add", "acme", "--from-domain", "acme.example")
+
+    ran = line("tenant", "add", "brasa", *asked)
+
+    assert (ran.code, ran.out) == (ExitCode.REFUSED, "")
+    assert "acme.example is claimed by tenant 'acme'" in ran.err
+    assert [each["companyId"] for each in line.listed("tenant", "ls")] == ["acme"]
+
+
+def test_a_tenant_can_have_a_preset_of_ones_own(line: CommandLine) -> None:
+    """Whatever [retry.presets] names; anything else is refused with the names that there are."""
+    own = '{"calm": {"attempts": 2, "base_ms": 1000}}'
+
+    added = line("tenant", "add", "acme", "--retry-preset", "calm", CARTEIRO_RETRY_PRESETS=own)
+    unknown = line("tenant", "set", "acme", "--retry-preset", "calmer", CARTEIRO_RETRY_PRESETS=own)
+
+    assert added.code == ExitCode.OK
+    assert line.asked("tenant", "show", "acme")["retryPreset"] == "calm"
+    assert (unknown.code, "tickets, calm" in unknown.err) == (ExitCode.WRONG_USE, True)
 
 
 def test_a_tenant_that_no_address_could_name_is_not_added(line: CommandLine) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
+from redis import Redis
 
 from carteiro.cli.exit_codes import ExitCode
 from carteiro.model import Category, DeadReason
@@ -13,6 +14,7 @@ from support.burying import buried
 from support.command_line import CommandLine
 from support.lane import RUNBOOKS as RUNBOOKS_OF_TICKETS
 from support.pages import REPOSITORY, blocks_of, runnable
+from support.redis_server import a_redis
 from support.terminal import LANGUAGES, Terminal
 
 RUNBOOKS = sorted(
@@ -71,6 +73,18 @@ def disk_full(line: CommandLine) -> None:
     (line.folder / "carteiro.toml").write_text(NO_ROOM)
 
 
+def redis_near_its_limit(line: CommandLine, queue: str) -> None:
+    """Somebody else's keys fill the server that has the queue; a tenant is loud, and there are dead letters."""
+    (line.folder / "carteiro.toml").write_text(f'queue = "{queue}"\n')
+    line.tenant("loud")
+    line.sent("ok@sandbox.test", "--tenant", "loud")
+    with Redis.from_url(queue) as client:
+        client.config_set("maxmemory", client.info("memory")["used_memory"] + 4_000_000)
+        most = client.config_get("maxmemory")["maxmemory"]
+        while client.info("memory")["used_memory"] < 0.95 * int(most):
+            client.rpush("other:list", *["x" * 1000] * 20)
+
+
 async def _bury(
     line: CommandLine,
     tenant: str,
@@ -98,6 +112,7 @@ PREPARED: Mapping[str, Callable[[CommandLine], None]] = {
     "docs/runbooks/nothing-is-sent.md": nothing_is_sent,
     "docs/runbooks/one-tenant-takes-all.md": one_tenant_takes_all,
 }
+NEAR_THE_LIMIT = "docs/runbooks/redis-near-its-limit.md"
 FAILS = {"docs/runbooks/disk-full.md": {"carteiro doctor": ExitCode.FAILED}}
 
 
@@ -116,9 +131,20 @@ def test_a_runbook_works_as_it_stands(page: str, line: CommandLine) -> None:
     Terminal(line.folder, fails=FAILS.get(page, {})).follow(page)
 
 
+def test_the_runbook_of_redis_works_as_it_stands(line: CommandLine) -> None:
+    """On a server that is nearly full, and is not any more when it is done."""
+    with a_redis() as server:
+        redis_near_its_limit(line, server.url)
+        host = server.url.partition("://")[2]
+
+        Terminal(line.folder, words={"QUEUE": server.url}, places={"HOST": host}).follow(
+            NEAR_THE_LIMIT
+        )
+
+
 def test_every_runbook_is_followed() -> None:
     """Here, or beside the servers of the ticket lane."""
-    assert set(RUNBOOKS) == PREPARED.keys() | set(RUNBOOKS_OF_TICKETS)
+    assert set(RUNBOOKS) == PREPARED.keys() | {NEAR_THE_LIMIT, *RUNBOOKS_OF_TICKETS}
 
 
 @pytest.mark.parametrize("page", RUNBOOKS)

@@ -76,11 +76,40 @@ async def test_a_change_leaves_the_rest(post: Carteiro) -> None:
     async with a_client(post, key=ADMIN_TOKEN) as client:
         await client.put(f"{TENANTS}/{ACME}", json={"name": "Acme", "weight": 2.0, "cap": 7})
         changed = answer_in(
-            await client.patch(f"{TENANTS}/{ACME}", json={"weight": None, "tier": "gold"})
+            await client.patch(f"{TENANTS}/{ACME}", json={"weight": None, "tier": "standard"})
         )
 
     assert (changed["name"], changed["cap"]) == ("Acme", 7)
-    assert (changed["weight"], changed["tier"]) == (None, "gold")
+    assert (changed["weight"], changed["tier"]) == (None, "standard")
+
+
+@pytest.mark.parametrize("method", ["PUT", "PATCH"])
+async def test_an_unknown_tier_is_refused(post: Carteiro, method: str) -> None:
+    """A mistyped one must not look like a privilege: 422 names the field, and nothing changes."""
+    async with a_client(post, key=ADMIN_TOKEN) as client:
+        before = answer_in(await client.get(f"{TENANTS}/{ACME}"))
+        response = await client.request(method, f"{TENANTS}/{ACME}", json={"tier": "glod"})
+        after = answer_in(await client.get(f"{TENANTS}/{ACME}"))
+
+    assert fields_in(error_in(response, 422, "INVALID_VALUE")) == ["tier"]
+    assert after == before
+
+
+@pytest.mark.parametrize("method", ["PUT", "PATCH"])
+async def test_a_domain_of_another_tenant_is_refused(post: Carteiro, method: str) -> None:
+    """A claim is one tenant's alone, however the domain is written; so is a default From below it."""
+    async with a_client(post, key=ADMIN_TOKEN) as client:
+        await client.put(f"{TENANTS}/brasa", json={"fromDomains": ["açaí.example"]})
+        before = answer_in(await client.get(f"{TENANTS}/{ACME}"))
+        claim = {"fromDomains": ["acme.example", "XN--AA-4IAZ.example"]}
+        claimed = await client.request(method, f"{TENANTS}/{ACME}", json=claim)
+        sender = {"defaultFrom": "post@mail.açaí.example"}
+        below = await client.request(method, f"{TENANTS}/{ACME}", json=sender)
+        after = answer_in(await client.get(f"{TENANTS}/{ACME}"))
+
+    assert (claimed.status_code, below.status_code) == (409, 409)
+    assert "claimed by tenant 'brasa'" in claimed.text
+    assert after == before
 
 
 async def test_a_tenant_that_no_address_could_name_is_not_made(post: Carteiro) -> None:

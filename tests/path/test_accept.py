@@ -19,8 +19,8 @@ from carteiro.model import (
     NewRecipient,
     Tenant,
 )
-from carteiro.path.accept import Posting, email_message, from_tenant, key_for, posted
-from support.builders import ACME, a_tenant
+from carteiro.path.accept import Posting, Senders, email_message, from_tenant, key_for, posted
+from support.builders import ACME, BRASA, a_tenant
 
 
 def an_email(**changes: Any) -> Email:
@@ -156,6 +156,39 @@ def test_a_from_of_another_domain_is_refused(sender: str) -> None:
         from_tenant(email, a_tenant(from_domains=("acme.example",)))
 
     assert [each.field for each in refused.value.fields] == ["from"]
+
+
+@pytest.mark.parametrize("changes", [{"from": "post@brasa.example"}, {}], ids=str)
+def test_a_from_that_another_has_claimed_is_refused(changes: dict[str, str]) -> None:
+    """Named in the e-mail, or the tenant's default; one's own claim, or nobody's, is no hindrance."""
+    tenant = a_tenant(default_from="post@brasa.example")
+
+    with pytest.raises(InvalidMessage, match="another tenant has claimed"):
+        from_tenant(an_email(**changes), tenant, Senders(owner=BRASA))
+
+    for owner in (None, ACME):
+        assert from_tenant(an_email(**changes), tenant, Senders(owner)).from_ is not None
+
+
+def test_without_domains_the_default_from_may_be_all_there_is() -> None:
+    """However it is written; a list of domains is more than that."""
+    only = Senders(default_only=True)
+    tenant = a_tenant(default_from="post@ACME.example")
+    listed = a_tenant(from_domains=("acme.example",), default_from="post@acme.example")
+
+    own = [from_tenant(an_email(**each), tenant, only).from_ for each in ({}, _FROM_POST)]
+
+    assert own == ["post@ACME.example", "post@acme.example"]
+    assert from_tenant(an_email(), a_tenant(), only).from_ is None
+    assert (
+        from_tenant(an_email(**{"from": "b@acme.example"}), listed, only).from_ == "b@acme.example"
+    )
+    for sender, who in (("b@acme.example", tenant), ("post@acme.example", a_tenant())):
+        with pytest.raises(InvalidMessage, match="default From"):
+            from_tenant(an_email(**{"from": sender}), who, only)
+
+
+_FROM_POST = {"from": "post@acme.example"}
 
 
 def a_posting(tenant: Tenant, key: IdempotencyKey | None = None, **changes: Any) -> Posting:

@@ -32,6 +32,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from carteiro.errors import DomainClaimed, TierUnknown
 from carteiro.model import (
     EMAIL,
     FINISHED,
@@ -144,10 +145,13 @@ class Ask:
         self.port, self.operation = port, operation
         self.arguments, self.options = arguments, options
 
-    def __call__(self, backend: Backend) -> Coroutine[Any, Any, Any]:
-        """The answer of this store."""
+    async def __call__(self, backend: Backend) -> object:
+        """The answer of this store, or what it was refused with."""
         asked = getattr(getattr(backend, self.port), self.operation)
-        return asked(*self.arguments, **self.options)  # type: ignore[no-any-return]
+        try:
+            return await asked(*self.arguments, **self.options)
+        except (DomainClaimed, TierUnknown) as refused:
+            return f"{type(refused).__name__}: {refused}"
 
     def __repr__(self) -> str:
         """The question in words."""
@@ -186,6 +190,7 @@ SHARES = st.builds(
     paused=RARELY,
     disabled=RARELY,
     retry_preset=among(None, "classic"),
+    from_domains=among((), ("acme.example",), ("ACME.example", "brasa.example")),
 )
 TUNINGS = among(
     None,

@@ -104,7 +104,8 @@ async def test_a_worker_is_known_by_what_it_leads(url: str, ago_ms: int, level: 
     """One that was seen long ago is worth a thought."""
     _do(
         url,
-        f"INSERT INTO carteiro.leads VALUES ('prune', 'one', carteiro.now_ms() - {ago_ms})",
+        "INSERT INTO carteiro.leads (name, holder, until, seen_at) "
+        f"VALUES ('prune', 'one', carteiro.now_ms(), carteiro.now_ms() - {ago_ms})",
     )
 
     assert (await _found(url))["worker"].level is level

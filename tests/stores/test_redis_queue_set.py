@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from redis import Redis
 
-from carteiro.app import examine_store
+from carteiro.app import examine_queue, examine_store
 from carteiro.checkup import Level
 from carteiro.config import load
 from carteiro.errors import ConfigError, QueueElsewhere, StoreUnavailable
@@ -74,7 +74,8 @@ async def test_the_doctor_looks_at_the_queue_too(server: RedisServer, tmp_path: 
     """Beside the store."""
     store = f"sqlite:///{tmp_path}/carteiro.db"
     async with Carteiro.open(store, queue=server.url):
-        found = await examine_store(load(overrides={"store": store, "queue": server.url}))
+        settings = load(overrides={"store": store, "queue": server.url})
+        found = [*await examine_store(settings), *await examine_queue(settings)]
 
     assert {"store", "queue", "queue memory", "queue eviction", "queue durability"} <= {
         each.check for each in found

@@ -60,6 +60,9 @@ def a_job() -> LeasedJob:
     )
 
 
+TOOK = timedelta(milliseconds=34.5)
+
+
 def a_failure(reason: str = "try later") -> Failure:
     """A greylisting."""
     return Failure(
@@ -92,6 +95,7 @@ def finish_an_attempt() -> None:
         state=State.SENT,
         duration=timedelta(milliseconds=12.7),
         provider="sandbox",
+        provider_id="queue-id-1",
     )
 
 
@@ -115,6 +119,7 @@ def test_an_attempt_leaves_one_info_line_with_the_ids_that_run_through_everythin
         "state": "SENT",
         "durationMs": 12,
         "provider": "sandbox",
+        "providerMessageId": "queue-id-1",
     }
 
 
@@ -123,7 +128,7 @@ def test_a_retry_is_a_warning_that_says_why_and_when() -> None:
     stream = listening()
     retry = Retry(timedelta(seconds=1.5), charged=True, failure=a_failure())
 
-    log.retry_scheduled(a_job(), retry, attempt=1, max_attempts=5)
+    log.retry_scheduled(a_job(), retry, attempt=1, max_attempts=5, duration=TOOK)
 
     [line] = lines(stream)
     assert (line["level"], line["message"]) == ("warn", "Job failed, scheduling retry")
@@ -133,11 +138,31 @@ def test_a_retry_is_a_warning_that_says_why_and_when() -> None:
     assert line["isRetryable"] is True
 
 
+def test_every_line_of_an_attempt_says_how_long_it_took() -> None:
+    """In whole milliseconds; lines of a message are known by its id."""
+    stream = listening()
+
+    write_all()
+
+    attempts = {
+        line["event"]: line.get("durationMs") for line in lines(stream) if "attempt" in line
+    }
+    assert attempts == {
+        "attempt.finished": 12,
+        "retry.scheduled": 34,
+        "message.died": 34,
+        "attempt.in_doubt": 34,
+        "result.late": 34,
+    }
+
+
 def test_addresses_are_masked_wherever_a_text_has_one() -> None:
     """A provider's answer quotes the recipient; the log must not."""
     stream = listening()
 
-    log.attempt_in_doubt(a_job(), a_failure("451 <ursula@example.com> is greylisted"), attempt=1)
+    log.attempt_in_doubt(
+        a_job(), a_failure("451 <ursula@example.com> is greylisted"), attempt=1, duration=TOOK
+    )
 
     written = stream.getvalue()
     assert b"ursula" not in written
@@ -149,7 +174,7 @@ def test_text_that_is_not_unicode_is_still_logged() -> None:
     """What a server says need not be text; a line about it must not fail a delivery."""
     stream = listening()
 
-    log.attempt_in_doubt(a_job(), a_failure("caf\udce9 closed"), attempt=1)
+    log.attempt_in_doubt(a_job(), a_failure("caf\udce9 closed"), attempt=1, duration=TOOK)
 
     assert lines(stream)[0]["errorReason"] == "caf? closed"
 
@@ -159,11 +184,17 @@ def write_all() -> None:
     job, failure = a_job(), a_failure()
     finish_an_attempt()
     log.retry_scheduled(
-        job, Retry(timedelta(1), charged=True, failure=failure), attempt=1, max_attempts=5
+        job,
+        Retry(timedelta(1), charged=True, failure=failure),
+        attempt=1,
+        max_attempts=5,
+        duration=TOOK,
     )
-    log.message_died(job, Dead(DeadReason.PERMANENT_ERROR, failure), attempt=1, state=State.FAILED)
-    log.attempt_in_doubt(job, failure, attempt=1)
-    log.result_late(job, attempt=1, state=None)
+    log.message_died(
+        job, Dead(DeadReason.PERMANENT_ERROR, failure), attempt=1, state=State.FAILED, duration=TOOK
+    )
+    log.attempt_in_doubt(job, failure, attempt=1, duration=TOOK)
+    log.result_late(job, attempt=1, state=None, duration=TOOK)
     log.doubt_resolved(a_feedback(job.lease.job))
     log.feedback_ignored(a_feedback(job.lease.job))
     log.subscription_confirmed("arn:aws:sns:sa-east-1:123456789012:mails")

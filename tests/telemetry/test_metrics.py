@@ -1,6 +1,6 @@
 """Metrics: their names, and what a run through the pipeline makes of them."""
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from carteiro.model import (
@@ -17,10 +17,11 @@ from carteiro.model import (
     TenantId,
 )
 from carteiro.post import Carteiro
-from carteiro.telemetry.metrics import MeasuredStore, Metrics, Tally
+from carteiro.telemetry.metrics import MeasuredDeadLetters, MeasuredStore, Metrics, Tally
 from carteiro.telemetry.metrics.definitions import METRICS
 from carteiro.upkeep.expire import expire_once
 from support.builders import ACME, BRASA, sent
+from support.burying import buried
 from support.library import work
 from support.scraping import scraped
 from support.working import Office, Through, an_office
@@ -35,7 +36,8 @@ NAMES = {
     "carteiro_errors_total": ("counter", {"code", "category"}),
     "carteiro_dlq_entries_total": ("counter", {"reason"}),
     "carteiro_dlq_size": ("gauge", set()),
-    "carteiro_dlq_age_seconds": ("gauge", set()),
+    "carteiro_dlq_age_seconds": ("histogram", set()),
+    "carteiro_dlq_oldest_age_seconds": ("gauge", set()),
     "carteiro_dlq_by_error_code_total": ("counter", {"code"}),
     "carteiro_dlq_by_company_total": ("counter", {"tenant"}),
     "carteiro_dlq_size_by_company": ("gauge", {"tenant"}),
@@ -54,6 +56,7 @@ NAMES = {
     "carteiro_queue_memory_used_bytes": ("gauge", set()),
     "carteiro_queue_memory_max_bytes": ("gauge", set()),
     "carteiro_in_flight": ("gauge", {"kind"}),
+    "carteiro_scheduler_heartbeat_age_seconds": ("gauge", set()),
     "carteiro_leases_lost_total": ("counter", {"operation"}),
     "carteiro_in_doubt_total": ("counter", set()),
     "carteiro_feedback_events_total": ("counter", {"provider", "type", "result"}),
@@ -157,7 +160,9 @@ async def test_a_run_through_the_pipeline_is_counted_as_it_happened() -> None:
         State.CANCELLED: 0,
     }
     assert page.values("pipeline_validation_failures_total", "validation") == {"INTEGRITY": 1}
-    assert page("pipeline_processing_duration_seconds_count", state=State.SENT) == 3
+    durations = "pipeline_processing_duration_seconds_count"
+    assert page(durations, state=State.SENT) == 3
+    assert page(durations, state=State.FAILED) == 3  # the one that was unfit is among them
     assert page.values("pipeline_retry_count_total", "category") == {
         "QUOTA_ERROR": 2,
         "TIMEOUT_ERROR": 1,
@@ -203,6 +208,37 @@ async def test_what_expires_in_the_queue_is_counted_too() -> None:
     assert page("pipeline_final_state_total", state="EXPIRED") == 1
     assert page.values("dlq_entries_total", "reason") == {DeadReason.EXPIRED: 1}
     assert page("dlq_size") == 1
+
+
+async def test_dead_letters_are_as_old_as_when_they_go() -> None:
+    """Redriven or dropped, each once; what stays, or is on its way already, is not measured."""
+    now, tally = datetime(2026, 5, 4, tzinfo=UTC), Tally()
+    async with an_office() as office:
+        letters = MeasuredDeadLetters(office.backend.dead_letters, tally, now=lambda: now)
+        ids = [await buried(office.backend) for _ in range(3)]
+        moved = await letters.moved(ids)
+        now = max(moved.values()) + timedelta(hours=2)
+
+        await letters.redrive([ids[0], MessageId("unknown")], by="ana")
+        await letters.redrive([ids[0]], by="ana")
+        dropped = await letters.drop(ids[:2])
+        page = await scraped(Metrics(office.backend, tally, top=TOP))
+
+    assert (dropped, page("dlq_age_seconds_count"), page("dlq_size")) == (1, 2, 2)
+    assert page("dlq_age_seconds_bucket", le="3600.0") == 0
+    assert page("dlq_age_seconds_bucket", le="14400.0") == 2
+
+
+async def test_a_scrape_tells_when_upkeep_was_done_last() -> None:
+    """By a worker or from cron; nothing while nobody ever did it."""
+    async with Carteiro.open("memory://") as post:
+        before = await scraped(post.metrics)
+        await post.work_off()
+        after = await scraped(Metrics(post.backend, post.tally, top=TOP))
+
+    assert before("scheduler_heartbeat_age_seconds") is None
+    assert (after("scheduler_heartbeat_age_seconds") or 0) < timedelta(minutes=10).total_seconds()
+    assert after("scheduler_heartbeat_age_seconds") is not None
 
 
 async def test_two_post_offices_of_a_process_do_not_share_figures() -> None:

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +64,10 @@ class Watched:
         self.terms.append(term)
         self.changed.set()
         return await self.upkeep.lead(name, holder=holder, term=term)
+
+    async def last_seen(self) -> datetime | None:
+        """Pass it on."""
+        return await self.upkeep.last_seen()
 
     async def backup(self, target: Path, progress: Callable[[float], None]) -> None:
         """Pass it on."""

@@ -8,6 +8,7 @@ from carteiro.cli import (
     admin_token,
     config,
     dead,
+    fairness,
     inbox,
     key,
     recipient,
@@ -72,6 +73,7 @@ app.add_typer(inbox.app, name="inbox", rich_help_panel=_MESSAGES)
 app.add_typer(tickets.app, name="tickets", rich_help_panel=_MESSAGES)
 
 app.add_typer(tenant.app, name="tenant", rich_help_panel=_PEOPLE)
+app.add_typer(fairness.app, name="fairness", rich_help_panel=_PEOPLE)
 app.add_typer(key.app, name="key", rich_help_panel=_PEOPLE)
 app.add_typer(admin_token.app, name="admin-token", rich_help_panel=_PEOPLE)
 app.add_typer(template.app, name="template", rich_help_panel=_PEOPLE)

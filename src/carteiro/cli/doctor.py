@@ -5,7 +5,7 @@ import asyncio
 import typer
 
 from carteiro import installation
-from carteiro.app import examine_store, open_backend
+from carteiro.app import examine_queue, examine_store, open_backend
 from carteiro.checkup import Finding, Level
 from carteiro.cli.desk import refuse_memory, told
 from carteiro.cli.documents import document_of
@@ -27,12 +27,12 @@ _COLUMNS: tuple[Column[Finding], ...] = (
     Column("what to do", lambda row: row.advice),
 )
 
-_NOT_LOOKED_AT = Finding(
-    "tenants",
-    Level.WARN,
-    "routes, senders and templates could not be looked at without the store",
-    "mend the store first, then look again",
-)
+_BESIDE_THE_STORE = ("disk", "queue")  # checks that say nothing of whether the ledger can be read
+
+
+def _not_looked_at(what: str) -> Finding:
+    told = f"routes, senders and templates could not be looked at without the {what}"
+    return Finding("tenants", Level.WARN, told, f"mend the {what} first, then look again")
 
 
 @told
@@ -64,13 +64,17 @@ async def _post(settings: Settings) -> list[Finding]:
     """E-mail and tasks: store, providers, tenants."""
     looked = await _looked(settings)
     around = [*installation.of_providers(looked), *installation.of_feedback(settings)]
-    findings = await _store(settings)
+    findings = [*await _store(settings), *await _queue(settings)]
     failed = {each.check for each in findings if each.level is Level.FAIL}
-    if failed - {"disk"}:  # opening would migrate what is old, and make what is missing
-        return [*findings, *around, _NOT_LOOKED_AT]
-    async with open_backend(settings, governs=False) as backend:
-        is_network = any(each.is_remote for each in looked)
-        inside = await _inside(settings, backend, is_network=is_network)
+    if any(not check.startswith(_BESIDE_THE_STORE) for check in failed):
+        # Opening would migrate what is old, and make what is missing.
+        return [*findings, *around, _not_looked_at("store")]
+    try:
+        # A queue that is away keeps nobody from the ledger.
+        async with open_backend(settings, governs=False) as backend:
+            inside = await _inside(settings, backend)
+    except ConfigError:  # told above: the address of the queue is none
+        return [*findings, *around, _not_looked_at("queue")]
     return [*findings, *around, *inside]
 
 
@@ -81,6 +85,14 @@ async def _store(settings: Settings) -> list[Finding]:
         return [Finding("store", Level.FAIL, str(error), "install it, or name another store")]
 
 
+async def _queue(settings: Settings) -> list[Finding]:
+    try:
+        return await examine_queue(settings)
+    except ConfigError as error:
+        advice = "correct the setting queue, or install what is missing"
+        return [Finding("queue", Level.FAIL, str(error), advice)]
+
+
 async def _looked(settings: Settings) -> list[Looked]:
     """Providers as they are found without the store: it may be what is not sound."""
     beside = settings.model_copy(update={"store": "memory://", "queue": ""})
@@ -88,14 +100,16 @@ async def _looked(settings: Settings) -> list[Looked]:
         return await look_at_providers(settings, nothing)
 
 
-async def _inside(settings: Settings, backend: Backend, *, is_network: bool) -> list[Finding]:
+async def _inside(settings: Settings, backend: Backend) -> list[Finding]:
     tenants = await _all_tenants(backend)
-    templates, types = await installation.of_templates(tenants, backend)
+    templates, types = await installation.of_templates(settings, tenants, backend)
     names = [tenant.id for tenant in tenants]
     return [
         *installation.of_routes(settings, names, types),
-        *installation.of_senders(tenants, is_network=is_network),
+        *await installation.of_senders(settings, tenants, backend),
+        *installation.of_presets(settings, tenants),
         *templates,
+        await installation.of_overrides(settings, backend),
     ]
 
 

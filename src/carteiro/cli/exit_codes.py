@@ -6,10 +6,12 @@ from carteiro.errors import (
     CannotMove,
     CarteiroError,
     ConfigError,
+    DomainClaimed,
     InvalidMessage,
     KeyReused,
     TenantMissing,
     TextUnfit,
+    TierUnknown,
 )
 
 
@@ -48,6 +50,8 @@ _CODES: tuple[tuple[type[CarteiroError], ExitCode], ...] = (
     (ConfigError, ExitCode.WRONG_USE),
     (InvalidMessage, ExitCode.WRONG_USE),
     (TextUnfit, ExitCode.WRONG_USE),
+    (TierUnknown, ExitCode.WRONG_USE),
+    (DomainClaimed, ExitCode.REFUSED),
     (WrongUse, ExitCode.WRONG_USE),
     (NotFound, ExitCode.NOT_FOUND),
     (TenantMissing, ExitCode.NOT_FOUND),

@@ -53,6 +53,7 @@ async def stats(desk: Desk, *, tenant: OfTenant = None) -> None:
     depths = await _depths(desk) if restricted is None else []
     groups = await desk.backend.dead_letters.group("reason", DeadFilter(tenant=restricted))
     rates = await _providers(desk) if restricted is None else []
+    fairness, is_override = await desk.backend.tenants.fairness()
     total, fullest = (
         await desk.backend.dead_letters.sizes(top=_MOST_NAMED)
         if restricted is None
@@ -68,11 +69,14 @@ async def stats(desk: Desk, *, tenant: OfTenant = None) -> None:
             "byCompany": [{"companyId": name, "count": count} for name, count in fullest],
         },
         "providers": rates,
+        "overrides": {"fairness": fairness} if is_override else {},
     }
     facts = {f"messages {name}": count for name, count in states.items()}
     desk.out.thing(plain(document), facts | {"dead letters": total})
     if depths is None:
         note("The queue is away: how much is in it is not known until it is back.")
+    if is_override:
+        note("Turns of tenants were changed at run time: carteiro fairness show says how.")
     desk.out.beside("Queue", depths or [], _DEPTHS)
     desk.out.beside("Dead letters", groups, _GROUPS)
     desk.out.beside("Providers", rates, _RATES)

@@ -127,13 +127,14 @@ async def put(  # noqa: PLR0913 - a parameter per flag
     html: Annotated[Path | None, typer.Option(help="File with the HTML; - reads stdin.")] = None,
     text: Annotated[Path | None, typer.Option(help="File with the text; - reads stdin.")] = None,
     retry_preset: Annotated[
-        str | None, typer.Option(help=f"When to try again: {', '.join(PRESETS)}.")
+        str | None,
+        typer.Option(help=f"When to try again: {', '.join(PRESETS)}, or one of [retry.presets]."),
     ] = None,
 ) -> None:
     """Write a template: its next version; the 100 newest are kept. What was accepted before keeps its own words."""
     known = await desk.known_tenant(tenant)
     new = NewTemplate(known.id, type, subject, read_text(html), read_text(text), retry_preset)
-    check_template(new)
+    check_template(new, presets=desk.settings.presets)
     made = await _defined(desk, new)
     desk.out.answer(document_of(made), f"{made.type} is version {made.version} now.")
 

@@ -13,9 +13,10 @@ from carteiro.cli.documents import document_of, plain
 from carteiro.cli.exit_codes import NotNow, WrongUse
 from carteiro.cli.options import Limit, OfTenant, TenantArgument, Yes
 from carteiro.cli.paging import print_pages
-from carteiro.cli.printing import Column, note
+from carteiro.cli.printing import Column
 from carteiro.cli.progress import count_done
-from carteiro.errors import FieldError
+from carteiro.domain_book import refuse_others_sender
+from carteiro.errors import FieldError, TierUnknown
 from carteiro.model import EMAIL, ApiLimits, Erased, KindName, Standing, Tenant, TenantId
 from carteiro.policy.retry import PRESETS
 from carteiro.policy.tenancy import judge_new_tenant, judge_tenant
@@ -97,7 +98,8 @@ class Fields:
     per_hour: Annotated[int | None, typer.Option(help="As --per-minute.")] = None
     per_day: Annotated[int | None, typer.Option(help="As --per-minute.")] = None
     retry_preset: Annotated[
-        str | None, typer.Option(help=f"When to try again: {', '.join(PRESETS)}.")
+        str | None,
+        typer.Option(help=f"When to try again: {', '.join(PRESETS)}, or one of [retry.presets]."),
     ] = None
     external_id_is_key: Annotated[
         bool | None,
@@ -213,15 +215,8 @@ async def add(desk: Desk, tenant: TenantArgument, *, fields: Fields) -> None:
         raise NotNow(f"there is a tenant {tenant!r} already: carteiro tenant set changes it")
     new = Tenant(TenantId(tenant))
     made = replace(new, **fields.changes_of(new))
-    await _define(desk, made, judge_new_tenant(made), f"Added {tenant}.")
-    _warn_of_tier(desk, made, named=fields.tier)
-
-
-def _warn_of_tier(desk: Desk, tenant: Tenant, *, named: str | None) -> None:
-    """A mistyped tier is none that is known, and would share as if there were no tiers."""
-    if named is not None and tenant.weight is None and named not in desk.settings.tiers:
-        known = ", ".join(desk.settings.tiers)
-        note(f"Tier {named!r} has no weight in [tiers] (there are {known}): it counts as weight 1.")
+    faults = judge_new_tenant(made, presets=desk.settings.presets)
+    await _define(desk, made, None, faults, f"Added {tenant}.")
 
 
 @app.command("set")
@@ -245,14 +240,26 @@ async def set_(
     if both := cleared.keys() & changes.keys():
         raise WrongUse(f"{', '.join(sorted(both))}: is to be set and cleared: say one of them")
     changed = replace(base, **changes)
-    await _define(desk, changed, judge_tenant(changed), f"Changed {tenant}.")
-    _warn_of_tier(desk, changed, named=fields.tier)
+    faults = judge_tenant(changed, presets=desk.settings.presets)
+    await _define(desk, changed, known, faults, f"Changed {tenant}.")
 
 
-async def _define(desk: Desk, tenant: Tenant, faults: Sequence[FieldError], sentence: str) -> None:
+async def _define(
+    desk: Desk, tenant: Tenant, before: Tenant | None, faults: Sequence[FieldError], sentence: str
+) -> None:
     if faults:
         raise WrongUse("; ".join(f"{fault.field}: {fault.message}" for fault in faults))
-    await desk.backend.tenants.define([tenant])
+    tenants = desk.backend.tenants
+    await refuse_others_sender(tenants, before, tenant)
+    try:
+        await tenants.define([tenant])
+    except TierUnknown as error:
+        # No process has started with these settings yet; a tier that is known keeps its weight.
+        weight = desk.settings.tiers.get(error.tier)
+        if weight is None:
+            raise
+        await tenants.weigh_tier(error.tier, weight)
+        await tenants.define([tenant])
     desk.out.answer(document_of(tenant), sentence)
 
 

@@ -20,10 +20,11 @@ from carteiro.cli.options import ConfigFile, Host, Port, ProviderName, QueueUrl,
 from carteiro.cli.process import run_together, stop_on_signals
 from carteiro.cli.server import address_of, http_server, listen
 from carteiro.cli.worker import worker_part
-from carteiro.config import Settings, load, without_password
+from carteiro.config import Settings, load
 from carteiro.keys import make_key
 from carteiro.model import Tenant, value
 from carteiro.outgoing import routes_of
+from carteiro.policy.masking import masked_url
 from carteiro.ports import Backend
 from carteiro.post import Carteiro
 
@@ -128,8 +129,8 @@ def _announce(settings: Settings, address: str, secrets: Secrets, *, works: bool
 
 
 def _places(settings: Settings) -> str:
-    store = f"Store: {without_password(settings.store)}"
-    return f"{store}   Queue: {without_password(settings.queue)}" if settings.queue else store
+    store = f"Store: {masked_url(settings.store)}"
+    return f"{store}   Queue: {masked_url(settings.queue)}" if settings.queue else store
 
 
 def _way_to_a_key(*, works: bool) -> str:

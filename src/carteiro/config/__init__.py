@@ -15,7 +15,7 @@ from carteiro.config.sections import (
     Settings,
 )
 from carteiro.config.tickets import TicketSettings
-from carteiro.config.values import PROVIDERS, is_reference, provider_names, without_password
+from carteiro.config.values import PROVIDERS, is_reference, provider_names, shown_setting
 
 __all__ = [
     "ENV_FILE",
@@ -34,5 +34,5 @@ __all__ = [
     "load",
     "provider_names",
     "secret",
-    "without_password",
+    "shown_setting",
 ]

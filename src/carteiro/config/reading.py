@@ -11,8 +11,15 @@ from typing import Any, NoReturn
 
 from pydantic import ValidationError
 
-from carteiro.config.sections import FREE_TABLES, KEYS, Given, Settings, VerdictSettings
-from carteiro.config.values import provider_names, without_password
+from carteiro.config.sections import (
+    FREE_TABLES,
+    KEYS,
+    Given,
+    PresetSettings,
+    Settings,
+    VerdictSettings,
+)
+from carteiro.config.values import provider_names, shown_setting
 from carteiro.errors import ConfigError
 
 FILE_NAME = "carteiro.toml"
@@ -34,15 +41,23 @@ _SERVICE_LINK = re.compile(r"_SERVICE_(HOST|PORT)|_PORT_\d+_(TCP|UDP)")
 _SERVICE_LINK_VALUES = ("tcp://", "udp://")
 
 _SECRETS = frozenset(
-    {"smtp.password", "resend.api_key", "ses.secret_access_key", "feedback.resend_secret"}
+    {
+        *("smtp.password", "resend.api_key", "ses.secret_access_key", "feedback.resend_secret"),
+        "ses.access_key_id",  # what does not look like one may be its secret
+    }
 )  # whoever wrote the secret itself must not see it in a log
 
+_TABLES = "retry.presets"  # the one setting that is tables by their names
 _LIST = "verdicts"  # the one setting that is tables in a row
 
 # What the library says of these is true and helps nobody.
 _ALLOWED = {
     "missing": "is missing",
-    "extra_forbidden": f"a rule has no such key: it has {', '.join(VerdictSettings.model_fields)}",
+}
+_PRESET_KEYS = [field.alias or name for name, field in PresetSettings.model_fields.items()]
+_HAS = {
+    _LIST: f"a rule has no such key: it has {', '.join(VerdictSettings.model_fields)}",
+    _TABLES: f"a preset has no such key: it has {', '.join(_PRESET_KEYS)}",
 }
 
 
@@ -112,7 +127,7 @@ def _from_file(named: str | Path | None) -> Iterator[Given]:
 
 def _flattened(table: Mapping[str, Any], origin: str, prefix: str = "") -> Iterator[Given]:
     for name, raw in table.items():
-        if isinstance(raw, dict):
+        if isinstance(raw, dict) and prefix + name != _TABLES:
             yield from _flattened(raw, origin, f"{prefix}{name}.")
         else:
             yield Given(_known(prefix + name, origin), raw, origin)
@@ -219,7 +234,11 @@ def _complaints(error: ValidationError, given: Mapping[str, Given]) -> Iterator[
         wrong, inside = _found(given, [str(part) for part in each["loc"]], each["input"])
         said = each["msg"].removeprefix("Value error, ").removeprefix("Input ")
         allowed = _ALLOWED.get(each["type"], said)
-        written = "(not shown)" if wrong.key in _SECRETS else repr(without_password(wrong.raw))
+        if each["type"] == "extra_forbidden":
+            allowed = _HAS.get(wrong.key, said)
+        written = (
+            "(not shown)" if wrong.key in _SECRETS else repr(shown_setting(wrong.key, wrong.raw))
+        )
         yield f"{wrong.key}{inside} = {written} (from {wrong.origin}): {allowed}"
 
 
@@ -228,6 +247,10 @@ def _found(given: Mapping[str, Given], parts: list[str], written: object) -> tup
     whole = given.get(".".join(parts))
     if whole is not None:
         return whole, ""
+    if ".".join(parts[:2]) == _TABLES:
+        return Given(_TABLES, written, given[_TABLES].origin), "".join(
+            f".{each}" for each in parts[2:]
+        )
     key, number, *rest = parts
     inside = f"[{int(number) + 1}]{''.join(f'.{part}' for part in rest)}"
     return Given(key, written, given[key].origin), inside

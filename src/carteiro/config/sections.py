@@ -4,9 +4,11 @@ Here durations are `timedelta`; at the edges their names end in ``_ms``.
 """
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from datetime import timedelta
+from functools import cached_property
 from typing import Annotated, Literal
 
 from pydantic import (
@@ -36,6 +38,7 @@ from carteiro.config.values import (
     PageUrl,
     QueueUrl,
     RatePerSecond,
+    RetryWait,
     Route,
     SecretReference,
     Section,
@@ -46,11 +49,14 @@ from carteiro.config.values import (
     Topics,
     UrlOrNone,
     Weight,
+    is_real,
+    provider_names,
     shaped,
 )
 from carteiro.model import (
     MOST_TEMPLATE_VERSIONS,
     MOST_TEMPLATES,
+    ZERO,
     ApiLimits,
     Category,
     Fairness,
@@ -61,12 +67,14 @@ from carteiro.model import (
 )
 from carteiro.policy.own_codes import RESEND, SES, refuse_unfit
 from carteiro.policy.own_rules import OwnRule, bounded_pattern
-from carteiro.policy.retry import Charge, Environment, PresetName, default_preset
+from carteiro.policy.retry import PRESETS, Charge, Environment, RetryPolicy, default_preset
 from carteiro.policy.stage import Stage
 
 _SLOTS_WITH_NETWORK = 5
 _SLOTS_WITHOUT = 200
 _LATEST_START = timedelta(milliseconds=250)
+_MOST_ATTEMPTS = 1000
+_PRESET_NAME = re.compile(r"[a-z0-9_-]{1,40}", re.ASCII)
 
 
 class DeliverySettings(Section):
@@ -91,12 +99,78 @@ class DeliverySettings(Section):
         return self.call_limit + self.hold_margin
 
 
+class PresetSettings(Section):
+    """A retry preset of the operator's own: waits that double, or a table of them."""
+
+    attempts: Annotated[int, Field(ge=1, le=_MOST_ATTEMPTS, strict=True)]
+    base: RetryWait | None = Field(default=None, alias="base_ms")
+    cap: RetryWait | None = Field(default=None, alias="cap_ms")
+    table: Annotated[tuple[RetryWait, ...], Field(max_length=_MOST_ATTEMPTS)] = Field(
+        default=(), alias="table_ms"
+    )
+    jitter: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] = 0.25
+
+    @model_validator(mode="after")
+    def _is_one_of_both(self) -> "PresetSettings":
+        if (self.base is None) == (not self.table):
+            raise ValueError("should have base_ms or table_ms, and not both")
+        if self.cap is not None and self.base is None:
+            raise ValueError(
+                "should have cap_ms only beside base_ms: a table has its own last wait"
+            )
+        if self.cap is not None and self.base is not None and self.cap < self.base:
+            raise ValueError("should have a cap_ms that is not below base_ms")
+        return self
+
+    def as_value(self) -> RetryPolicy:
+        """The same, as policies take it."""
+        return RetryPolicy(
+            max_attempts=self.attempts,
+            base=self.base or ZERO,
+            cap=timedelta.max if self.cap is None else self.cap,
+            jitter=self.jitter,
+            table=self.table,
+        )
+
+
+def _written_as_presets(raw: object) -> object:
+    with suppress(ValueError):
+        raw = json.loads(raw) if isinstance(raw, str) else raw
+    if not isinstance(raw, dict) or not all(isinstance(each, dict) for each in raw.values()):
+        raise ValueError(
+            "should be [retry.presets.NAME] tables in a settings file, or an object of them as JSON"
+        )
+    for name in raw:
+        if not _PRESET_NAME.fullmatch(name):
+            raise ValueError(
+                f"should have names of 1 to 40 small letters, digits, - and _: {name!r} is none"
+            )
+        if name in PRESETS:
+            raise ValueError(f"should have names of their own: {name} comes with Carteiro")
+    return raw
+
+
 class RetrySettings(Section):
     """When to try again; an empty preset means the environment's."""
 
-    preset: Literal[PresetName, ""]
+    presets: Annotated[dict[str, PresetSettings], BeforeValidator(_written_as_presets)]
+    preset: str
     charge: Charge
     patient: bool
+
+    @field_validator("preset")
+    @classmethod
+    def _is_known(cls, name: str, told: ValidationInfo) -> str:
+        if "presets" in told.data and name not in {"", *PRESETS, *told.data["presets"]}:
+            known = ", ".join([*PRESETS, *told.data["presets"]])
+            raise ValueError(f"should be one of {known}, a name of [retry.presets], or empty")
+        return name
+
+
+class SenderSettings(Section):
+    """Whom tenants may send as."""
+
+    without_domains: Literal["default_from", "any"]
 
 
 class FairnessSettings(Section):
@@ -372,6 +446,7 @@ class Settings(Section):
     fairness: FairnessSettings
     send_limit: SendLimitSettings
     tiers: dict[str, Weight]
+    senders: SenderSettings
     tenant_routes: dict[str, Route] = Field(default_factory=dict)
     type_routes: dict[str, Route] = Field(default_factory=dict)
     workers: WorkerSettings
@@ -393,9 +468,26 @@ class Settings(Section):
     _given: Mapping[str, Given] = PrivateAttr(default_factory=dict)
 
     @property
-    def retry_preset(self) -> PresetName:
+    def retry_preset(self) -> str:
         """The preset that was named, else the environment's."""
         return self.retry.preset or default_preset(self.environment)
+
+    @cached_property
+    def presets(self) -> Mapping[str, RetryPolicy]:
+        """Every preset that can be named: those that come with Carteiro, and the operator's own."""
+        own = {name: each.as_value() for name, each in self.retry.presets.items()}
+        return {**PRESETS, **own}
+
+    @property
+    def has_network_provider(self) -> bool:
+        """Whether any mail goes to somebody outside this machine."""
+        routes = (self.provider, *self.tenant_routes.values(), *self.type_routes.values())
+        return any(is_real(name) for route in routes for name in provider_names(route))
+
+    @property
+    def default_from_only(self) -> bool:
+        """Whether a tenant without domains of its own has its default From alone."""
+        return self.has_network_provider and self.senders.without_domains == "default_from"
 
     @property
     def own_rules(self) -> tuple[OwnRule, ...]:

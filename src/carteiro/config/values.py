@@ -10,22 +10,32 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from carteiro.model import HEAVIEST, LIGHTEST
 from carteiro.policy.addresses import judge_address
 from carteiro.policy.lifecycle import LONGEST_HOLD
+from carteiro.policy.masking import masked_servers, masked_url
 
 PROVIDERS = ("sandbox", "smtp", "ses", "resend", "noop")
 _SILENT = "noop"  # nothing it says could be judged
 
+_LONGEST_RETRY_WAIT = timedelta(days=30)
+
 LogLevel: TypeAlias = Literal["debug", "info", "warn", "error"]
 
 _MEMORY = "memory://"
-_STORE = re.compile(r"sqlite:///.+|postgres(ql)?://.+", re.DOTALL)
-_PLACE = r"([^/?#@,:\[\]]+|\[[^/?#@,]+\])(:\d+)?"  # host, or address of IPv6 in brackets, and port
+_PORT = r"(:(?:6553[0-5]|655[0-2]\d|65[0-4]\d\d|6[0-4]\d{3}|[1-5]\d{4}|\d{1,4}))?"
+_PLACE = rf"([^/?#@,:\[\]]+|\[[^/?#@,]+\]){_PORT}"  # host, or address of IPv6 in brackets, and port
+_STORE = re.compile(
+    r"sqlite:///[^\0]+"
+    rf"|postgres(ql)?://([^/?#@\s]*@)?({_PLACE}(,{_PLACE})*)?(/[^?#\s]*)?(\?[^=&#\s]+=[^&#\s]*(&[^=&#\s]+=[^&#\s]*)*)?",
+    re.DOTALL | re.ASCII,
+)
 _QUEUE = re.compile(
     rf"(rediss?|valkeys?)://([^/?#]*@)?{_PLACE}(/\d*)?(\?.*)?"
     rf"|redis\+sentinel://([^/?#]*@)?{_PLACE}(,{_PLACE})*/[^/?#]+(/\d*)?(\?.*)?"
     r"|unix://.+",
     re.DOTALL | re.ASCII,
 )
-_PASSWORD = re.compile(r"(://[^/@:]*:)[^/]*(?=@)|([?&]password=)[^&]*", re.IGNORECASE)
+
+_SERVERS = ("postgresql://", "postgres://")
+_ESCAPE = "; in a password / @ : # ? and % are written %2F %40 %3A %23 %3F and %25, and a port is at most 65535"
 
 _REAL = frozenset({"smtp", "ses", "resend"})
 _PROVIDER = re.compile(rf"{'|'.join(PROVIDERS)}|ses:[a-z]{{2}}(-[a-z]+)+-[0-9]+", re.ASCII)
@@ -54,9 +64,18 @@ def _some_duration(raw: object) -> timedelta:
     return span
 
 
+def _retry_wait(raw: object) -> timedelta:
+    span = _some_duration(raw)
+    if span > _LONGEST_RETRY_WAIT:
+        most = _LONGEST_RETRY_WAIT // timedelta(milliseconds=1)
+        raise ValueError(f"should be at most {most} milliseconds, 30 days")
+    return span
+
+
 def _store(raw: str) -> str:
     if raw != _MEMORY and not _STORE.fullmatch(raw):
-        raise ValueError("should be sqlite:///FILE, postgresql://HOST/DATABASE or memory://")
+        text = "should be sqlite:///FILE, postgresql://HOST/DATABASE or memory://"
+        raise ValueError(text + (_ESCAPE if raw.startswith(_SERVERS) else ""))
     return raw
 
 
@@ -66,7 +85,7 @@ def _queue(raw: str) -> str:
             "should be redis://HOST:PORT/NUMBER, redis+sentinel://HOST:PORT,HOST:PORT/SERVICE/NUMBER,"
             " or empty; NUMBER, a database, is 0 or more"
         )
-        raise ValueError(text)
+        raise ValueError(text + (_ESCAPE if "@" in raw else ""))
     return raw
 
 
@@ -75,13 +94,18 @@ def provider_names(raw: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in raw.split(","))
 
 
+def is_real(name: str) -> bool:
+    """Whether a provider hands mail to somebody outside this machine."""
+    return name.partition(":")[0] in _REAL
+
+
 def _route(raw: str) -> str:
     names = provider_names(raw)
     if not all(_PROVIDER.fullmatch(name) for name in names):
         raise ValueError(
             f"should be {', '.join(PROVIDERS)} or ses:REGION, or several of them parted by commas"
         )
-    if len(names) > 1 and not _REAL.issuperset(name.partition(":")[0] for name in names):
+    if len(names) > 1 and not all(is_real(name) for name in names):
         raise ValueError(
             "should have sandbox and noop alone: they take what others cannot, and deliver it to nobody"
         )
@@ -110,9 +134,13 @@ def shaped(pattern: str, should_be: str) -> AfterValidator:
     return AfterValidator(check)
 
 
-def without_password(raw: object) -> object:
+def shown_setting(key: str, raw: object) -> object:
     """A setting as it may be shown: an address may have a password in it."""
-    return _PASSWORD.sub(r"\1\2***", raw) if isinstance(raw, str) else raw
+    if not isinstance(raw, str):
+        return raw
+    if key == "tickets.bootstrap_servers" and "://" not in raw:
+        return masked_servers(raw)
+    return masked_url(raw) if "://" in raw else raw
 
 
 def _networks(raw: str) -> str:
@@ -172,6 +200,7 @@ SomeDuration: TypeAlias = Annotated[timedelta, BeforeValidator(_some_duration)]
 HoldDuration: TypeAlias = Annotated[
     timedelta, BeforeValidator(_some_duration), Field(le=LONGEST_HOLD / 2)
 ]
+RetryWait: TypeAlias = Annotated[timedelta, BeforeValidator(_retry_wait)]
 DurationOrNone: TypeAlias = Annotated[timedelta | None, BeforeValidator(_duration_or_none)]
 Text: TypeAlias = Annotated[str, shaped(r"(?s:.+)", "a text that is not empty")]
 StoreUrl: TypeAlias = Annotated[str, AfterValidator(_store)]

@@ -31,7 +31,7 @@ from carteiro.model import (
     TenantId,
     value,
 )
-from carteiro.policy.tenancy import may_send_as
+from carteiro.policy.tenancy import sender_fault
 
 Commit: TypeAlias = Callable[[Sequence[NewMessage]], Awaitable[list[StoreAnswer | NotAccepted]]]
 
@@ -54,8 +54,26 @@ class Posting:
     row: QueueRow | None = None
 
 
+@value
+class Senders:
+    """Whom an e-mail may be from: who has claimed the domain of its From, and whether only a default From will do.
+
+    ``default_only`` is for tenants that have claimed no domain.
+    """
+
+    owner: TenantId | None = None
+    default_only: bool = False
+
+
+ANY_SENDER = Senders()
+
+
 def posted(
-    posting: Posting, *, rendered: Email | None = None, default_ttl: timedelta = DEFAULT_TTL
+    posting: Posting,
+    *,
+    rendered: Email | None = None,
+    default_ttl: timedelta = DEFAULT_TTL,
+    senders: Senders = ANY_SENDER,
 ) -> NewMessage:
     """The message that a posting becomes, as its tenant's settings have it; may raise `InvalidMessage`.
 
@@ -63,7 +81,7 @@ def posted(
     """
     tenant, template = posting.tenant, posting.email.template
     return email_message(
-        from_tenant(rendered or posting.email, tenant),
+        from_tenant(rendered or posting.email, tenant, senders),
         tenant=tenant.id,
         request_id=posting.request_id,
         default_ttl=default_ttl,
@@ -117,16 +135,20 @@ def email_message(  # noqa: PLR0913 - what a message is made of, each by its nam
     )
 
 
-def from_tenant(email: Email, tenant: Tenant) -> Email:
-    """The e-mail with the tenant's own From if it names none; `InvalidMessage` if it names another's."""
-    if email.from_ is None:
-        own = tenant.default_from
-        return email if own is None else email.model_copy(update={"from_": own})
-    if not may_send_as(tenant, email.from_):
-        raise InvalidMessage(
-            [FieldError("from", "is not of a domain that the tenant may send from")]
-        )
-    return email
+def from_tenant(email: Email, tenant: Tenant, senders: Senders = ANY_SENDER) -> Email:
+    """The e-mail with the tenant's own From if it names none; `InvalidMessage` if it is another's."""
+    sender = email.from_ or tenant.default_from
+    if sender is None:
+        return email
+    fault = sender_fault(
+        tenant,
+        sender,
+        owner=senders.owner,
+        default_only=senders.default_only and email.from_ is not None,
+    )
+    if fault is not None:
+        raise InvalidMessage([FieldError("from", fault)])
+    return email if email.from_ is not None else email.model_copy(update={"from_": sender})
 
 
 def key_for(name: str, email: Email) -> IdempotencyKey:

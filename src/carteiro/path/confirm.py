@@ -9,7 +9,7 @@ Pure: a crash here leaves nothing behind, the job is merely claimed and comes ba
 from typing import TypeAlias
 
 from carteiro.email import Email, is_blank, restore_email, subject_fault
-from carteiro.errors import InvalidMessage
+from carteiro.errors import InvalidMessage, SenderRefused
 from carteiro.model import Category, Failure, LeasedJob, Scope, value
 from carteiro.policy.addresses import judge_address
 from carteiro.policy.html import SCREENED_AT_ONCE, find_danger, spells_danger
@@ -93,7 +93,9 @@ def judge_closely(job: LeasedJob, email: Email) -> Confirmed | Unfit:
 
 
 def unrenderable(error: InvalidMessage) -> Unfit:
-    """The template is missing, or its words do not go in."""
+    """The template is missing, or its words do not go in; or what is ready may not be sent as its From."""
+    if isinstance(error, SenderRefused):
+        return _unfit(INTEGRITY, "INVALID_PAYLOAD", str(error))
     return _unfit(TEMPLATE, "INVALID_TEMPLATE", str(error))
 
 

@@ -63,11 +63,11 @@ def track(job: LeasedJob, end: End, answer: Settled | Late, attempt: Attempt, ta
     """Tell what became of the attempt, as the ledger has it."""
     number = job.attempts if attempt.number is None else attempt.number
     if isinstance(answer, Late):
-        log.result_late(job, attempt=number, state=answer.state)
+        log.result_late(job, attempt=number, state=answer.state, duration=end.duration)
         return
     tally.settled(job, end, answer.state, attempt.number)
     if end.in_doubt and not isinstance(end.verdict, Sent):
-        log.attempt_in_doubt(job, end.verdict.failure, attempt=number)
+        log.attempt_in_doubt(job, end.verdict.failure, attempt=number, duration=end.duration)
     if attempt.number is not None:
         log.attempt_finished(
             job,
@@ -75,6 +75,7 @@ def track(job: LeasedJob, end: End, answer: Settled | Late, attempt: Attempt, ta
             state=answer.state,
             duration=end.duration,
             provider=attempt.provider,
+            provider_id=end.verdict.provider_id if isinstance(end.verdict, Sent) else None,
         )
     match answer.state, end.verdict:
         case State.RETRY_SCHEDULED, Retry() as retry:
@@ -84,6 +85,7 @@ def track(job: LeasedJob, end: End, answer: Settled | Late, attempt: Attempt, ta
                 retry,
                 attempt=number,
                 max_attempts=attempt.max_attempts,
+                duration=end.duration,
                 is_in_doubt=end.in_doubt > 0,
             )
         case State.FAILED | State.EXPIRED, Dead() as dead:
@@ -102,7 +104,7 @@ def _died(  # noqa: PLR0913 - what died, of what, and who is told
     reason = filed_under(dead.reason, in_doubt=doubts(job) + end.in_doubt)
     filed = replace(dead, reason=reason)
     tally.died(job, filed)
-    log.message_died(job, filed, attempt=attempt, state=state)
+    log.message_died(job, filed, attempt=attempt, state=state, duration=end.duration)
 
 
 async def learn_refusals(

@@ -65,7 +65,7 @@ class RetryPolicy:
         return timedelta(microseconds=min(wait_us, self.cap // _MICROSECOND))
 
 
-PRESETS: Mapping[PresetName, RetryPolicy] = {
+PRESETS: Mapping[str, RetryPolicy] = {
     "gateway": RetryPolicy(max_attempts=5, base=timedelta(seconds=1), cap=timedelta(seconds=60)),
     "classic": RetryPolicy(max_attempts=5, base=timedelta(seconds=1), cap=timedelta(seconds=300)),
     "development": RetryPolicy(
@@ -88,6 +88,8 @@ PRESETS: Mapping[PresetName, RetryPolicy] = {
     ),
     "tickets": RetryPolicy(max_attempts=3, base=timedelta(seconds=1), cap=timedelta(seconds=30)),
 }
+
+PRESET_RULE = f"A retry preset: {', '.join(PRESETS)}, or one of the installation's own."
 
 _DEFAULT_PRESETS: Mapping[Environment, PresetName] = {
     "development": "development",

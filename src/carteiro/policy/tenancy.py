@@ -1,28 +1,32 @@
 """What people may make of a tenant: more than the shape that every store checks."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from functools import lru_cache
 
 from carteiro.errors import FieldError
-from carteiro.model import Tenant
+from carteiro.model import Tenant, TenantId
 from carteiro.policy.addresses import judge_address
 from carteiro.policy.names import LABEL_RULE, NAME_RULE, is_label, is_name
 from carteiro.policy.retry import PRESETS
 
 
-def judge_tenant(tenant: Tenant) -> list[FieldError]:
-    """What is wrong with a tenant, by the names of its fields; empty if it may be defined."""
+def judge_tenant(tenant: Tenant, *, presets: Collection[str] = PRESETS) -> list[FieldError]:
+    """What is wrong with a tenant, by the names of its fields; empty if it may be defined.
+
+    ``presets`` are those that it may name.
+    """
     try:
         tenant.check()
     except ValueError as error:
         field, _, fault = str(error).partition(" ")
         return [FieldError(field, fault)]
-    return list(_faults(tenant))
+    return list(_faults(tenant, presets))
 
 
-def judge_new_tenant(tenant: Tenant) -> list[FieldError]:
+def judge_new_tenant(tenant: Tenant, *, presets: Collection[str] = PRESETS) -> list[FieldError]:
     """As `judge_tenant`, for one that a person makes up: its id must fit into an address of the API."""
     in_address = [] if "/" not in tenant.id else [FieldError("id", "must not have a / in it")]
-    return in_address + judge_tenant(tenant)
+    return in_address + judge_tenant(tenant, presets=presets)
 
 
 def domain_of(address: str) -> str:
@@ -30,22 +34,64 @@ def domain_of(address: str) -> str:
     return (judge_address(address) or address).rpartition("@")[2].lower()
 
 
-def may_send_as(tenant: Tenant, address: str) -> bool:
-    """Whether the tenant may put this address into From; a domain stands for itself, not for those below it."""
-    if not tenant.from_domains:
-        return True
-    return domain_of(address) in {domain_of(f"x@{domain}") for domain in tenant.from_domains}
+def domains_of(tenant: Tenant) -> frozenset[str]:
+    """The domains that the tenant has claimed, in their normal form."""
+    return _normal_domains(tenant.from_domains)
 
 
-def _faults(tenant: Tenant) -> Iterator[FieldError]:
+@lru_cache(maxsize=4096)  # asked for each e-mail of the tenant
+def _normal_domains(domains: tuple[str, ...]) -> frozenset[str]:
+    return frozenset([domain_of(f"x@{domain}") for domain in domains])
+
+
+def claims_over(domain: str) -> list[str]:
+    """The claims that would keep others from a domain, the nearest first: its own, and of those that it is below."""
+    parts = domain.split(".")
+    return [".".join(parts[place:]) for place in range(max(1, len(parts) - 1))]
+
+
+def asked_sender(tenant: Tenant, address: str | None) -> str | None:
+    """The From whose claimant must be asked for; None: there is no From, or the tenant's own list decides."""
+    return None if tenant.from_domains else address or tenant.default_from
+
+
+def sender_fault(
+    tenant: Tenant, address: str, *, owner: TenantId | None, default_only: bool
+) -> str | None:
+    """Why the tenant may not put this address into From; None: it may.
+
+    A domain that it lists stands for itself, not for those below it. ``owner``: who has claimed the domain, or the
+    nearest one that it is below. ``default_only``: without a list it has its default From alone.
+    """
+    if tenant.from_domains:
+        return None if domain_of(address) in domains_of(tenant) else _NOT_LISTED
+    if owner not in {None, tenant.id}:
+        return CLAIMED_BY_ANOTHER
+    if default_only and address != _normal(tenant.default_from):
+        return _NOT_THE_DEFAULT
+    return None
+
+
+_NOT_LISTED = "is not of a domain that the tenant may send from"
+CLAIMED_BY_ANOTHER = "is of a domain that another tenant has claimed"
+_NOT_THE_DEFAULT = (
+    "must be the tenant's default From: without from_domains it may send as nobody else"
+)
+
+
+def _normal(address: str | None) -> str | None:
+    return None if address is None else judge_address(address) or address
+
+
+def _faults(tenant: Tenant, presets: Collection[str]) -> Iterator[FieldError]:
     if not is_name(tenant.id):
         yield FieldError("id", NAME_RULE)
     if not is_label(tenant.name):
         yield FieldError("name", LABEL_RULE)
     if tenant.tier is not None and not is_name(tenant.tier):
         yield FieldError("tier", NAME_RULE)
-    if tenant.retry_preset is not None and tenant.retry_preset not in PRESETS:
-        yield FieldError("retry_preset", f"must be one of {', '.join(PRESETS)}")
+    if tenant.retry_preset is not None and tenant.retry_preset not in presets:
+        yield FieldError("retry_preset", f"must be one of {', '.join(presets)}")
     for domain in tenant.from_domains:
         if judge_address(f"x@{domain}") is None:
             yield FieldError("from_domains", f"must be names of domains: {domain!r} is none")
@@ -57,5 +103,5 @@ def _default_from_faults(tenant: Tenant) -> Iterator[FieldError]:
         return
     if judge_address(tenant.default_from) is None:
         yield FieldError("default_from", "must be an e-mail address")
-    elif not may_send_as(tenant, tenant.default_from):
+    elif tenant.from_domains and domain_of(tenant.default_from) not in domains_of(tenant):
         yield FieldError("default_from", "must be of one of the from_domains")

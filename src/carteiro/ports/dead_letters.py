@@ -1,6 +1,7 @@
 """What could not be delivered, kept for people."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Literal, Protocol, TypeAlias
 
 from carteiro.model import (
@@ -84,4 +85,12 @@ class DeadLetters(Protocol):
 
     async def sizes(self, *, top: int) -> tuple[int, list[tuple[TenantId, int]]]:
         """How many entries there are, and the tenants with most of them."""
+        ...
+
+    async def oldest(self) -> datetime | None:
+        """When the oldest entry was moved here; None without any. Costs the same however many there are."""
+        ...
+
+    async def moved(self, ids: Sequence[MessageId]) -> dict[MessageId, datetime]:
+        """When those of the messages that have an entry were moved here."""
         ...

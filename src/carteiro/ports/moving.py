@@ -10,7 +10,7 @@ Place: TypeAlias = list[Any]  # the key of the last row of a page
 
 # In this order: a job is made from its message. Rates of providers stay behind: calling finds them again.
 CARRIED = (
-    *("tenants", "tiers", "access_keys", "recipient_records"),
+    *("tenants", "tiers", "sender_domains", "access_keys", "recipient_records"),
     *("messages", "entries", "contents", "events", "message_tags", "dead_letters"),
     *("idempotency_keys", "api_counts", "templates", "suppressions", "inbox", "overrides"),
     *("ring_clock", "seats", "jobs"),

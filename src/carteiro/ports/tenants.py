@@ -25,6 +25,9 @@ class Tenants(Protocol):
 
     shares    A change of weight, tier, cap, rate or pause acts on the waiting backlog at once.
     standing  The fairness figures of a tenant are what its claims made them.
+    tiered    A tenant can only be of a tier that has a weight; else nothing is changed.
+    claimed   A domain of ``from_domains`` is one tenant's alone: whoever claims another's is refused, and nothing is
+              changed, also if both ask at the same moment.
     listed    Pages follow each other without a gap or a twin.
     closed    A disabled tenant accepts nothing, and what waits is held until it is enabled again.
     charged   A refused message counts against the same limits as an accepted one; nothing else of it is kept.
@@ -32,7 +35,10 @@ class Tenants(Protocol):
     """
 
     async def define(self, tenants: Sequence[Tenant]) -> None:
-        """Create or change tenants; a change of weight rescales their virtual time."""
+        """Create or change tenants; a change of weight rescales their virtual time.
+
+        Raises `DomainClaimed` if a domain is another tenant's, `TierUnknown` if a tier has no weight.
+        """
         ...
 
     async def ensure(self, ids: Sequence[TenantId]) -> None:
@@ -41,6 +47,10 @@ class Tenants(Protocol):
 
     async def find(self, ids: Sequence[TenantId]) -> list[Tenant | None]:
         """The tenants with these ids, None for an unknown one."""
+        ...
+
+    async def claimants(self, domains: Sequence[str]) -> list[TenantId | None]:
+        """The tenant that has claimed each domain (in its normal form), None for one that nobody has."""
         ...
 
     async def weigh_tier(self, tier: str, weight: float) -> None:

@@ -1,7 +1,7 @@
 """What must be done now and then, once among all processes."""
 
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Protocol
 
@@ -32,6 +32,7 @@ class Upkeep(Protocol):
               Idempotency keys go after a day. What was freed of a file is given back to the disk.
     copied    A backup of a file made while others write opens as a whole store; a server has tools of its own.
     led       At most one holder leads a task at any moment; the lead of one that vanished passes on.
+              When somebody led last is known.
     """
 
     async def expire(self, *, limit: int) -> int:
@@ -51,6 +52,10 @@ class Upkeep(Protocol):
 
     async def lead(self, name: str, *, holder: str, term: timedelta) -> bool:
         """Take or renew the lead of a task for ``term``; False while another has it."""
+        ...
+
+    async def last_seen(self) -> datetime | None:
+        """When a worker or a run from cron last took or renewed the lead of a task; None: never."""
         ...
 
     async def backup(self, target: Path, progress: Callable[[float], None]) -> None:

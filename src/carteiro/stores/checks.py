@@ -23,12 +23,12 @@ def schema_is(package: str, found: int, digest: int | None, database: str) -> Fi
     return Finding("schema", Level.OK, f"version {found}, the newest")
 
 
-def worker_seen(until: int | None, now: int) -> Finding:
-    """Whether somebody does the upkeep; ``until``: the latest lead of one of its tasks."""
+def worker_seen(at: int | None, now: int) -> Finding:
+    """Whether somebody does the upkeep; ``at``: when one of its tasks was led last."""
     advice = "start carteiro worker or up, or run carteiro process from cron"
-    if until is None:
+    if at is None:
         return Finding("worker", Level.WARN, "no worker has ever run here", advice)
-    if now - until > _LONGEST_SILENCE // MILLISECOND:
-        seen = moment(until).isoformat(timespec="seconds")
+    if now - at > _LONGEST_SILENCE // MILLISECOND:
+        seen = moment(at).isoformat(timespec="seconds")
         return Finding("worker", Level.WARN, f"no worker was seen since {seen}", advice)
     return Finding("worker", Level.OK, "a worker was seen in the last minutes")

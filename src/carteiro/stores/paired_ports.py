@@ -4,7 +4,7 @@ import builtins
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from carteiro.model import (
@@ -77,6 +77,10 @@ class PairedTenants:
     async def find(self, ids: Sequence[TenantId]) -> builtins.list[Tenant | None]:
         """The tenants with these ids, None for an unknown one."""
         return await self._tenants.find(ids)
+
+    async def claimants(self, domains: Sequence[str]) -> builtins.list[TenantId | None]:
+        """The tenant that has claimed each domain, None for one that nobody has."""
+        return await self._tenants.claimants(domains)
 
     async def weigh_tier(self, tier: str, weight: float) -> None:
         """Set the weight of a tier; its tenants without a weight of their own follow at once."""
@@ -236,6 +240,14 @@ class PairedDeadLetters:
         """How many entries there are, and the tenants with most of them."""
         return await self._letters.sizes(top=top)
 
+    async def oldest(self) -> datetime | None:
+        """When the oldest entry was moved here; None without any."""
+        return await self._letters.oldest()
+
+    async def moved(self, ids: Sequence[MessageId]) -> dict[MessageId, datetime]:
+        """When those of the messages that have an entry were moved here."""
+        return await self._letters.moved(ids)
+
 
 class PairedReading:
     """See `carteiro.ports.reading.Reading` for what it promises."""
@@ -328,6 +340,10 @@ class PairedUpkeep:
     async def lead(self, name: str, *, holder: str, term: timedelta) -> bool:
         """Take or renew the lead of a task for ``term``; False while another has it."""
         return await self._upkeep.lead(name, holder=holder, term=term)
+
+    async def last_seen(self) -> datetime | None:
+        """When a worker or a run from cron last led a task of upkeep; None: never."""
+        return await self._upkeep.last_seen()
 
     async def backup(self, target: Path, progress: Callable[[float], None]) -> None:
         """Copy the ledger: a queue is made again out of it."""

@@ -69,55 +69,72 @@ def event(level: Level, message: str, name: str, fields: Mapping[str, Any]) -> N
 # --- what happens to a message ----------------------------------------------------------------
 
 
-def attempt_finished(
-    job: LeasedJob, *, attempt: int, state: State, duration: timedelta, provider: str
+def attempt_finished(  # noqa: PLR0913 - what the line says, each by its name
+    job: LeasedJob,
+    *,
+    attempt: int,
+    state: State,
+    duration: timedelta,
+    provider: str,
+    provider_id: str | None = None,
 ) -> None:
-    """Write the one INFO line that each attempt leaves."""
+    """Write the one INFO line that each attempt leaves; ``provider_id``: what the provider calls what it took."""
     if _level > Level.INFO:
         return
-    fields = _of(job, attempt, state)
-    fields["durationMs"] = duration // _MILLISECOND
+    fields = _of(job, attempt, state, duration)
     fields["provider"] = provider
+    if provider_id:
+        fields["providerMessageId"] = provider_id
     _log.write("info", "Attempt finished", "attempt.finished", fields)
 
 
-def retry_scheduled(
-    job: LeasedJob, retry: Retry, *, attempt: int, max_attempts: int, is_in_doubt: bool = False
+def retry_scheduled(  # noqa: PLR0913 - what the line says, each by its name
+    job: LeasedJob,
+    retry: Retry,
+    *,
+    attempt: int,
+    max_attempts: int,
+    duration: timedelta,
+    is_in_doubt: bool = False,
 ) -> None:
     """Tell that an attempt failed, or that nobody knows whether it did, and when the next one comes."""
     if _level > Level.WARN:
         return
-    fields = _of(job, attempt, State.RETRY_SCHEDULED) | _why(retry.failure)
+    fields = _of(job, attempt, State.RETRY_SCHEDULED, duration) | _why(retry.failure)
     more = {"maxAttempts": max_attempts, "nextRetryDelay": retry.after // _MILLISECOND}
     said = _ANSWER_UNKNOWN if is_in_doubt else "Job failed, scheduling retry"
     _log.write("warn", said, "retry.scheduled", fields | more)
 
 
-def message_died(job: LeasedJob, dead: Dead, *, attempt: int, state: State) -> None:
+def message_died(
+    job: LeasedJob, dead: Dead, *, attempt: int, state: State, duration: timedelta
+) -> None:
     """Tell that a message was given up and waits for a human."""
     if _level > Level.ERROR:
         return
-    fields = _of(job, attempt, state) | _why(dead.failure) | {"reason": dead.reason}
+    fields = _of(job, attempt, state, duration) | _why(dead.failure) | {"reason": dead.reason}
     is_in_doubt = dead.reason is DeadReason.IN_DOUBT
     said = _MAY_BE_DELIVERED if is_in_doubt else _NOT_DELIVERED
     _log.write("error", said, "message.died", fields)
 
 
-def attempt_in_doubt(job: LeasedJob, failure: Failure, *, attempt: int) -> None:
+def attempt_in_doubt(
+    job: LeasedJob, failure: Failure, *, attempt: int, duration: timedelta
+) -> None:
     """Tell that a message was handed over and nobody knows what came of it."""
     if _level > Level.WARN:
         return
-    fields = _of(job, attempt, State.SENT_ATTEMPT) | _why(failure)
+    fields = _of(job, attempt, State.SENT_ATTEMPT, duration) | _why(failure)
     said = "Handed over, but the answer is unknown: the recipient may or may not have it"
     _log.write("warn", said, "attempt.in_doubt", fields)
 
 
-def result_late(job: LeasedJob, *, attempt: int, state: State | None) -> None:
+def result_late(job: LeasedJob, *, attempt: int, state: State | None, duration: timedelta) -> None:
     """Tell that a worker was too slow; ``state`` is where the message stands now, if that is known."""
     if _level > Level.WARN:
         return
     said = "Result came after the job went to another worker: kept as evidence"
-    _log.write("warn", said, "result.late", _of(job, attempt, state))
+    _log.write("warn", said, "result.late", _of(job, attempt, state, duration))
 
 
 def doubt_resolved(told: Feedback) -> None:
@@ -293,8 +310,8 @@ def unexpected(where: str, error: BaseException) -> None:
 # --- fields -----------------------------------------------------------------------------------
 
 
-def _of(job: LeasedJob, attempt: int, state: State | None) -> dict[str, Any]:
-    """The ids that run through every line of a message."""
+def _of(job: LeasedJob, attempt: int, state: State | None, duration: timedelta) -> dict[str, Any]:
+    """The ids that run through every line of a message, and how long its attempt took so far."""
     return {
         "outboxId": job.lease.job,
         "jobId": job.lease.job,
@@ -302,6 +319,7 @@ def _of(job: LeasedJob, attempt: int, state: State | None) -> dict[str, Any]:
         "companyId": job.tenant,
         "attempt": attempt,
         "state": state,
+        "durationMs": duration // _MILLISECOND,
     }
 
 

@@ -24,7 +24,7 @@ from redis.asyncio.client import Pipeline
 from redis.exceptions import RedisError
 
 from carteiro.model import value
-from carteiro.stores.redis.server import client_of, close, shown
+from carteiro.stores.redis.server import client_of, close, said_by, shown
 from carteiro.tickets import events
 from carteiro.tickets.ports import CountsAway, LastError, Standing
 from carteiro.tickets.ticket import TicketId
@@ -204,7 +204,7 @@ class RetryCounter:
     def _went_away(self, error: Exception) -> None:
         if self._is_up:
             self._is_up = False
-            events.redis_away(self._shown, str(error) or "no answer in time")
+            events.redis_away(self._shown, said_by(error))
             self._on_change(False)  # noqa: FBT003 - whether it is up
         self._start_paying()
 

@@ -28,6 +28,7 @@ from pymongo.write_concern import WriteConcern
 from carteiro.config import TicketSettings
 from carteiro.errors import ConfigError
 from carteiro.model import Cursor, DeadGroup, Page
+from carteiro.policy.masking import without_quoted
 from carteiro.tickets import events
 from carteiro.tickets.archived import (
     OURS,
@@ -96,8 +97,9 @@ class MongoArchive:
                 appname="carteiro",
                 **_patience(settings.mongo),
             )
-        except (ConfigurationError, ValueError) as error:
-            raise ConfigError(f"tickets.mongo cannot be used: {_reason(error)}") from None
+        except (ConfigurationError, ValueError, OSError) as error:
+            said = without_quoted(_reason(error))
+            raise ConfigError(f"tickets.mongo cannot be used: {said}; correct it") from None
         self.address = _address(self._client)
         name = f"{settings.mongo_database}.{settings.mongo_collection}"
         self._name = name

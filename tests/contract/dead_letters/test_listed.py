@@ -247,3 +247,18 @@ async def test_all_pages_together_are_the_list(
     assert [each for page in pages for each in page] == expected
     assert all(len(page) == limit for page in pages[:-1])
     assert {sum(each.count for each in group) for group in groups} == {len(expected)}
+
+
+async def test_ages_are_read_by_id(backend: Backend, clock: StoreClock) -> None:
+    """Of those that have an entry; the oldest of all without looking at the others."""
+    none = await backend.dead_letters.oldest()
+    first = await buried(backend)
+    clock.advance(SECOND)
+    second = await buried(backend, BRASA)
+
+    moved = await backend.dead_letters.moved([second, first, MessageId("unknown")])
+
+    assert moved.keys() == {first, second}
+    assert moved[second] - moved[first] == SECOND
+    assert (none, await backend.dead_letters.oldest()) == (None, moved[first])
+    assert await backend.dead_letters.moved([]) == {}

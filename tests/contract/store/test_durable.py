@@ -168,6 +168,7 @@ async def test_shares_and_settings_are_there_for_the_next_opener(place: Place) -
         name="Acme Ltda", tier="gold", weight=2.0, cap=7, rate_per_second=3.0, paused=True
     )
     async with place.opened() as first:
+        await first.tenants.weigh_tier("gold", 3.0)
         await first.tenants.define([tenant])
         await added_key(first, "key of acme")
         await first.tenants.tune(Fairness(max_jobs_per_tenant_batch=1))

@@ -82,6 +82,7 @@ async def test_a_paused_tenant_that_is_enabled_stays_paused(backend: Backend) ->
 
 async def test_a_change_of_its_tier_does_not_open_it(backend: Backend) -> None:
     """A tenant is looked at again when its weight changes, and is still held."""
+    await backend.tenants.weigh_tier("gold", 1.0)
     await backend.tenants.define([a_tenant(tier="gold")])
     await accepted(backend.store, a_message())
     await backend.tenants.define([a_tenant(tier="gold", disabled=True)])

@@ -27,6 +27,7 @@ async def test_a_tenant_is_found_as_it_was_defined(backend: Backend) -> None:
     full = a_tenant(
         name="Acme Ltda", tier="gold", weight=2.5, cap=7, rate_per_second=0.5, paused=True
     )
+    await backend.tenants.weigh_tier("gold", 3.0)
     await backend.tenants.define([full])
 
     first = await backend.tenants.find([BRASA, TenantId("nobody"), ACME])
@@ -71,8 +72,8 @@ async def test_a_tier_gives_its_tenants_their_weight(backend: Backend) -> None:
 async def test_a_weight_of_its_own_wins_over_the_tiers(backend: Backend) -> None:
     """The tier is for those who have none; taking the own weight away falls back to the tier's."""
     await _backlogs(backend)
-    await backend.tenants.define([a_tenant(tier="gold", weight=1.0)])
     await backend.tenants.weigh_tier("gold", 3.0)
+    await backend.tenants.define([a_tenant(tier="gold", weight=1.0)])
     own = await _share_of_acme(backend)
 
     await backend.tenants.define([a_tenant(tier="gold")])
@@ -80,14 +81,6 @@ async def test_a_weight_of_its_own_wins_over_the_tiers(backend: Backend) -> None
 
     assert abs(own - 20) <= 3
     assert abs(tiers - 30) <= 3
-
-
-async def test_a_tier_without_a_weight_counts_as_one(backend: Backend) -> None:
-    """An unknown tier is no privilege and no penalty."""
-    await backend.tenants.define([a_tenant(tier="unheard of")])
-    await _backlogs(backend)
-
-    assert abs(await _share_of_acme(backend) - 20) <= 3
 
 
 async def test_a_raised_cap_lets_more_through_at_once(backend: Backend) -> None:

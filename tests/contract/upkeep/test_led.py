@@ -80,3 +80,19 @@ async def test_a_lead_is_seen_by_every_opener(place: Place) -> None:
     async with place.opened() as one, place.opened() as other:
         assert await _leads(one, "one")
         assert not await _leads(other, "two")
+
+
+async def test_it_is_known_when_somebody_led_last(backend: Backend, clock: StoreClock) -> None:
+    """Whatever the task and its term; whoever was refused the lead was not seen."""
+    never = await backend.upkeep.last_seen()
+    await _leads(backend, "one", name="prune")
+    first = await backend.upkeep.last_seen()
+    clock.advance(MILLISECOND)
+    await _leads(backend, "two", name="prune")
+    refused = await backend.upkeep.last_seen()
+    await _leads(backend, "two")
+    second = await backend.upkeep.last_seen()
+
+    assert never is None
+    assert first is not None
+    assert (refused, second) == (first, first + MILLISECOND)

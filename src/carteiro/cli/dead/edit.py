@@ -67,8 +67,13 @@ async def edit(
     fields = changes.as_fields()
     if not fields:
         raise WrongUse("nothing to change: carteiro dead redrive sends it again as it is")
-    allowed = desk.settings.delivery.allowed_relay_headers
-    revision = await revise(before, fields, backend=desk.backend, relay_headers=allowed)
+    revision = await revise(
+        before,
+        fields,
+        backend=desk.backend,
+        relay_headers=desk.settings.delivery.allowed_relay_headers,
+        default_from_only=desk.settings.default_from_only,
+    )
     [answer] = await desk.backend.dead_letters.redrive([letter.id], by=who(), revision=revision)
     if answer is not RedriveAnswer.REDRIVEN:
         raise NotNow(f"message {letter.id} {_REFUSED[answer]}")

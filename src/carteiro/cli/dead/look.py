@@ -66,10 +66,11 @@ def _beginning(letter: DeadLetter) -> dict[str, object]:
     if letter.kind != EMAIL:
         return {}
     content = content_of(letter)
-    words = " ".join(str(content.get("text") or content.get("html") or "").split())
+    name = "html" if content.get("html") and not content.get("text") else "text"
+    words = " ".join(str(content.get(name) or "").split())
     return {
         "subject": content.get("subject"),
-        "text": words if len(words) <= _BEGINNING else f"{words[:_BEGINNING]}…",
+        name: words if len(words) <= _BEGINNING else f"{words[:_BEGINNING]}…",
     }
 
 

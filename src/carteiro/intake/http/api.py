@@ -90,6 +90,7 @@ def _add_for_tenants(api: "_Api", office: Office, ring: KeyRing) -> None:
         whose,
         prefix=_V1,
         limits=settings.storage.template_limits,
+        presets=settings.presets,
         previews=PerMinute(settings.api.previews_per_minute),
     )
     api.offer("templates", Access.TENANT, templates.endpoints())
@@ -106,15 +107,16 @@ def _add_for_tenants(api: "_Api", office: Office, ring: KeyRing) -> None:
 
 def _add_for_administrators(api: "_Api", office: Office, ring: KeyRing) -> None:
     ports, whose = office.backend, AnyTenants(ring, office.backend.tenants)
-    storage = office.settings.storage
+    storage, presets = office.settings.storage, office.settings.presets
     for tag, endpoints in {
-        "tenants": TenantDesk(ports.tenants, ring).endpoints(),
+        "tenants": TenantDesk(ports.tenants, ring, presets=presets).endpoints(),
         "keys": KeyDesk(ports.keys, ports.tenants, ring).endpoints(),
         "templates of a tenant": TemplateDesk(
             ports.templates,
             whose,
             prefix=_ADMIN_TENANT,
             limits=storage.template_limits,
+            presets=presets,
             previews=PerMinute(0),
         ).endpoints(),
         "recipients of a tenant": RecipientDesk(
@@ -125,7 +127,10 @@ def _add_for_administrators(api: "_Api", office: Office, ring: KeyRing) -> None:
         ).endpoints(),
         "messages": MessageDesk(ports, ring).endpoints(),
         "dead letters": DeadLetterDesk(
-            ports, ring, relay_headers=office.settings.delivery.allowed_relay_headers
+            ports,
+            ring,
+            relay_headers=office.settings.delivery.allowed_relay_headers,
+            default_from_only=office.settings.default_from_only,
         ).endpoints(),
         "fairness": FairnessDesk(ports.tenants, ring).endpoints(),
         "metrics": MetricsDesk(office.metrics, ring).endpoints(),

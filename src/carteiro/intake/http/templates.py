@@ -1,6 +1,6 @@
 """The endpoints of templates: a tenant's own under ``/v1``, any tenant's under ``/admin/v1``."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from functools import partial
 from typing import Any
 
@@ -23,7 +23,7 @@ from carteiro.model import (
     TenantId,
     TenantUnknown,
 )
-from carteiro.policy.retry import PresetName
+from carteiro.policy.retry import PRESET_RULE, PRESETS
 from carteiro.ports import Templates
 from carteiro.rendering import check_template, off_the_loop, render
 
@@ -68,7 +68,7 @@ class TemplateDocument(Question):
     subject: str
     html: str | None = None
     text: str | None = None
-    retry_preset: PresetName | None = None
+    retry_preset: str | None = Field(default=None, description=PRESET_RULE)
 
 
 class VersionQuestion(Question):
@@ -95,7 +95,7 @@ class Preview(Document):
 class TemplateDesk:
     """What can be asked of the templates of the tenant that ``whose`` finds, below ``prefix``."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each is a setting of its own, by its name
         self,
         templates: Templates,
         whose: Whose,
@@ -103,10 +103,12 @@ class TemplateDesk:
         prefix: str,
         limits: TemplateLimits,
         previews: PerMinute,
+        presets: Collection[str] = PRESETS,
     ) -> None:
         self._limits = limits
         self._previews = previews
         self._templates = templates
+        self._presets = presets
         self._whose = whose
         self._path = f"{prefix}/templates"
 
@@ -192,7 +194,7 @@ class TemplateDesk:
             text=asked.text,
             retry_preset=asked.retry_preset,
         )
-        await off_the_loop(partial(check_template, new), tenant=tenant)
+        await off_the_loop(partial(check_template, new, presets=self._presets), tenant=tenant)
         made = await self._templates.define(new, limits=self._limits)
         match made:
             case TenantUnknown():

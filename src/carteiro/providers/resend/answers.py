@@ -13,6 +13,7 @@ import orjson
 
 from carteiro.model import Category, Deferred, Failure, Outcome, Rejected, Scope, Taken, Unknown
 from carteiro.policy import classify
+from carteiro.policy.masking import masked_text
 from carteiro.ports.provider import Fault, Handover, fault_of
 from carteiro.providers.resend.pace import asked_wait
 
@@ -56,7 +57,7 @@ def unanswered(error: httpx.RequestError, handover: Handover) -> Outcome:
 
 def unreached(error: httpx.RequestError) -> Failure:
     """Why Resend was not heard."""
-    return classify.network(f"{type(error).__name__}: {error}")
+    return classify.network(f"{type(error).__name__}: {masked_text(str(error))}")
 
 
 def held_back(wait: timedelta) -> Failure:

@@ -34,6 +34,7 @@ from carteiro.model import (
     Unknown,
 )
 from carteiro.policy import classify
+from carteiro.policy.masking import masked_text
 
 NAME = "ses"
 NOT_PERMITTED = frozenset({"AccessDenied", "AccessDeniedException", "NotAuthorized"})
@@ -82,22 +83,23 @@ def _retry_after(headers: Mapping[str, str]) -> timedelta:
 
 def broke(error: BotoCoreError) -> Failure:
     """What is wrong when there is no answer."""
+    said = masked_text(str(error))  # may name a proxy
     match error:
         case ConnectTimeoutError() | ReadTimeoutError():
             failure = classify.timeout(NAME)
-            return replace(failure, reason=f"{failure.reason}: {classify.one_line(str(error))}")
+            return replace(failure, reason=f"{failure.reason}: {classify.one_line(said)}")
         case SSLError():
-            return classify.unfit(NAME, "TLS_ERROR", str(error))
+            return classify.unfit(NAME, "TLS_ERROR", said)
         case (
             NoCredentialsError()
             | PartialCredentialsError()
             | CredentialRetrievalError()
             | TokenRetrievalError()
         ):
-            return classify.unfit(NAME, "CREDENTIALS_MISSING", str(error))
+            return classify.unfit(NAME, "CREDENTIALS_MISSING", said)
         case NoRegionError():
-            return classify.unfit(NAME, "REGION_MISSING", str(error))
-    return classify.network(str(error))
+            return classify.unfit(NAME, "REGION_MISSING", said)
+    return classify.network(said)
 
 
 NO_SENDER = Failure(

@@ -72,6 +72,15 @@ class MemoryDeadLetters:
         most = sorted(counts.items(), key=lambda each: (-each[1], each[0]))
         return counts.total(), most[:top]
 
+    async def oldest(self) -> datetime | None:
+        """When the oldest entry was moved here; None without any."""
+        return min((letter.moved_at for letter in self._letters()), default=None)
+
+    async def moved(self, ids: Sequence[MessageId]) -> dict[MessageId, datetime]:
+        """When those of the messages that have an entry were moved here."""
+        letters = self._tables.dead_letters
+        return {each: letters[each].moved_at for each in ids if each in letters}
+
     def _letters(self) -> Iterable[DeadLetter]:
         return self._tables.dead_letters.values()
 

@@ -150,10 +150,11 @@ class KindClock:
 
 @dataclass(slots=True)
 class Lead:
-    """Who leads a task of the upkeep, and until when."""
+    """Who leads a task of the upkeep, until when, and when that was last said."""
 
     holder: str
     until: int
+    seen_at: int
 
 
 @dataclass(slots=True)

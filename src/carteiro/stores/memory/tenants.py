@@ -19,6 +19,8 @@ from carteiro.model import (
 )
 from carteiro.policy.fairness import priority, rescaled, rounds_without
 from carteiro.policy.quota import Tally
+from carteiro.policy.tenancy import domains_of
+from carteiro.stores.claims import claims_of, refuse_claimed, refuse_unknown, tiers_of
 from carteiro.stores.memory.erasing import erase_tenant
 from carteiro.stores.memory.tables import FAR, KindClock, Seat, Tables, to_datetime_or_none
 
@@ -33,6 +35,8 @@ class MemoryTenants:
         """Create or change tenants; a change of weight rescales their virtual time."""
         for tenant in tenants:
             tenant.check()
+        refuse_unknown(tiers_of(tenants), self._tables.tiers)
+        self._refuse_claimed(tenants)
         now = self._tables.now()
         for tenant in tenants:
             self._define_one(tenant, now)
@@ -45,6 +49,12 @@ class MemoryTenants:
         charged = tally.charge(refused, limits)
         self._tables.api_counts[tenant] = tally.rows()
         return charged
+
+    def _refuse_claimed(self, tenants: Sequence[Tenant]) -> None:
+        claims, named = claims_of(tenants), {tenant.id for tenant in tenants}
+        owned = self._owners() if claims else {}
+        found = [(domain, owned[domain]) for domain in claims if domain in owned]
+        refuse_claimed(claims, [each for each in found if each[1] not in named])
 
     def _define_one(self, tenant: Tenant, now: int) -> None:
         before = self._tables.tenants.get(tenant.id)
@@ -73,6 +83,18 @@ class MemoryTenants:
     async def find(self, ids: Sequence[TenantId]) -> builtins.list[Tenant | None]:
         """The tenants with these ids, None for an unknown one."""
         return [self._tables.tenants.get(each) for each in ids]
+
+    async def claimants(self, domains: Sequence[str]) -> builtins.list[TenantId | None]:
+        """The tenant that has claimed each domain, None for one that nobody has."""
+        owned = self._owners()
+        return [owned.get(domain) for domain in domains]
+
+    def _owners(self) -> dict[str, TenantId]:
+        return {
+            domain: tenant.id
+            for tenant in self._tables.tenants.values()
+            for domain in domains_of(tenant)
+        }
 
     async def weigh_tier(self, tier: str, weight: float) -> None:
         """Set the weight of a tier; its tenants without a weight of their own follow at once."""

@@ -1,7 +1,7 @@
 """What must be done now and then, in memory."""
 
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from carteiro.errors import CannotBackUp
@@ -10,7 +10,7 @@ from carteiro.policy import lifecycle
 from carteiro.policy.lifecycle import MILLISECOND
 from carteiro.policy.quota import KEY_LIFE_MS
 from carteiro.ports.upkeep import Pruned
-from carteiro.stores.memory.tables import Job, Lead, Tables
+from carteiro.stores.memory.tables import Job, Lead, Tables, to_datetime_or_none
 
 
 class MemoryUpkeep:
@@ -101,5 +101,11 @@ class MemoryUpkeep:
         # A lead that ends later than a whole term from now was taken before the clock stepped back.
         if lead is not None and lead.holder != holder and now < lead.until <= until:
             return False
-        self._tables.leads[name] = Lead(holder, until)
+        self._tables.leads[name] = Lead(holder, until, now)
         return True
+
+    async def last_seen(self) -> datetime | None:
+        """When a worker or a run from cron last led a task of upkeep; None: never."""
+        return to_datetime_or_none(
+            max((each.seen_at for each in self._tables.leads.values()), default=None)
+        )

@@ -12,11 +12,18 @@ from contextlib import asynccontextmanager, contextmanager
 from functools import cache
 from importlib import resources
 from typing import Any
-from urllib.parse import urlsplit
 
 import asyncpg
 
-from carteiro.errors import CarteiroError, StoreError, StoreFull, StoreUnavailable, TextUnfit
+from carteiro.errors import (
+    CarteiroError,
+    ConfigError,
+    StoreError,
+    StoreFull,
+    StoreUnavailable,
+    TextUnfit,
+)
+from carteiro.policy.masking import place_of, without_quoted
 from carteiro.stores.postgres.options import PostgresOptions
 
 _PACKAGE = "carteiro.stores.postgres"
@@ -36,6 +43,8 @@ FAILURES = (
     OSError,
     TimeoutError,
 )
+# What the driver raises while it reads an address; some of it is not its own.
+_ABOUT_THE_ADDRESS = (asyncpg.exceptions.ClientConfigurationError,)
 _OF_A_POOLER = (asyncpg.InvalidSQLStatementNameError, asyncpg.DuplicatePreparedStatementError)
 _TRANSIENT = (
     asyncpg.DeadlockDetectedError,
@@ -105,7 +114,7 @@ class Database:
     async def open(self) -> None:
         """Connect; the schema must be there."""
         prepares = self._options.prepared_statements
-        with self.in_our_words():
+        with address_read(self.name), self.in_our_words():
             self._pool = await asyncpg.create_pool(
                 self._url,
                 min_size=0,  # who asks connects, and hears if that fails: nobody else writes to our log
@@ -261,13 +270,26 @@ def _monotonic_ms() -> int:
 
 def described(url: str) -> str:
     """The address without what is secret in it."""
-    parts = urlsplit(url)
-    return (
-        f"postgresql://{parts.hostname or ''}{f':{parts.port}' if parts.port else ''}{parts.path}"
-    )
+    return f"postgresql://{place_of(url)}"
 
 
-def translated(  # noqa: PLR0911 - a table, one error a line
+@contextmanager
+def address_read(name: str) -> Iterator[None]:
+    """Around connecting: an address that the driver cannot read is a wrong setting."""
+    try:
+        yield
+    except CarteiroError:
+        raise
+    except (ValueError, OverflowError) as error:
+        raise _unreadable(error, name) from None
+
+
+def _unreadable(error: Exception, name: str) -> ConfigError:
+    said = without_quoted(str(error)).rstrip(".")
+    return ConfigError(f"{name}: the address in store cannot be used: {said}; correct it")
+
+
+def translated(  # noqa: C901, PLR0911 - a table, one error a line
     error: BaseException, name: str
 ) -> CarteiroError:
     """The error of ours that says the same."""
@@ -275,6 +297,8 @@ def translated(  # noqa: PLR0911 - a table, one error a line
         return TextUnfit()
     if isinstance(error, asyncpg.DataError) and isinstance(error.__cause__, UnicodeEncodeError):
         return TextUnfit(error.__cause__)
+    if isinstance(error, _ABOUT_THE_ADDRESS):
+        return _unreadable(error, name)
     if isinstance(error, asyncpg.DiskFullError | asyncpg.OutOfMemoryError):
         return StoreFull(f"{name} has no room left: free some space ({error})")
     if isinstance(

@@ -1,6 +1,7 @@
 """Dead letters on Postgres."""
 
 from collections.abc import Sequence
+from datetime import datetime
 
 from carteiro.model import (
     Cursor,
@@ -16,7 +17,7 @@ from carteiro.model import (
 from carteiro.policy.crowding import Share, giving_way
 from carteiro.policy.lifecycle import MILLISECOND, restored_ttl
 from carteiro.ports.dead_letters import GroupBy
-from carteiro.stores.columns import failure_text, in_ms, moment
+from carteiro.stores.columns import failure_text, in_ms, maybe_moment, moment
 from carteiro.stores.cursors import cursor_at
 from carteiro.stores.dead_letter_columns import dead_letter_of, finding, parameters_of
 from carteiro.stores.postgres.database import Database
@@ -67,6 +68,16 @@ class PostgresDeadLetters:
         """How many entries there are, and the tenants with most of them."""
         rows = await self._db.fetch("dead_letters_sizes")
         return sum(count for _, count in rows), [(tenant, count) for tenant, count in rows[:top]]
+
+    async def oldest(self) -> datetime | None:
+        """When the oldest entry was moved here; None without any."""
+        return maybe_moment(await self._db.value("dead_letters_first"))
+
+    async def moved(self, ids: Sequence[MessageId]) -> dict[MessageId, datetime]:
+        """When those of the messages that have an entry were moved here."""
+        return {
+            identity: moment(at) for identity, at in await self._db.fetch("dead_letters_moved", ids)
+        }
 
     async def _loaded(self, ids: Sequence[MessageId]) -> list[DeadLetter]:
         rows = await self._db.fetch("dead_letters_load", ids) if ids else []

@@ -8,9 +8,9 @@ from typing import Any
 import asyncpg
 
 from carteiro.checkup import Finding, Level
-from carteiro.errors import StoreError
+from carteiro.errors import ConfigError, StoreError
 from carteiro.stores.checks import schema_is, worker_seen
-from carteiro.stores.postgres.database import FAILURES, described, sql, translated
+from carteiro.stores.postgres.database import FAILURES, address_read, described, sql, translated
 from carteiro.stores.postgres.migrating import PACKAGE, found_schema
 
 _PATIENCE_S = 5.0
@@ -32,9 +32,13 @@ async def examine(
     """Look at the database; what cannot be looked at because something before it failed is left out."""
     name = described(url)
     try:
-        connection = await asyncpg.connect(
-            url, timeout=_PATIENCE_S, command_timeout=_PATIENCE_S, statement_cache_size=0
-        )
+        with address_read(name):
+            connection = await asyncpg.connect(
+                url, timeout=_PATIENCE_S, command_timeout=_PATIENCE_S, statement_cache_size=0
+            )
+    except ConfigError as error:
+        yield Finding("store", Level.FAIL, str(error))
+        return
     except FAILURES as error:
         yield Finding("store", Level.FAIL, str(translated(error, name)))
         return
@@ -50,7 +54,7 @@ async def examine(
         yield (schema := schema_is(PACKAGE, *await found_schema(url), described(url)))
         yield _clock(server["now_ms"], asked_at, answered_at)
         if schema.level is Level.OK:
-            yield worker_seen(await connection.fetchval(sql("examine_leads")), server["now_ms"])
+            yield worker_seen(await connection.fetchval(sql("last_seen")), server["now_ms"])
         yield _autovacuum(server)
         seconds = longest_transaction.total_seconds()
         yield _open(await connection.fetch(sql("examine_old_transactions"), seconds))

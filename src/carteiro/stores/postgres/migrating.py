@@ -5,10 +5,13 @@ from typing import Any
 import asyncpg
 
 from carteiro.errors import StoreError
+from carteiro.model import Fairness
 from carteiro.stores.migrations import Migration, migrations_of, pending
-from carteiro.stores.postgres.database import FAILURES, described, translated
+from carteiro.stores.postgres.database import FAILURES, address_read, described, sql, translated
+from carteiro.stores.tenant_columns import fairness_of
 
 PACKAGE = "carteiro.stores.postgres"
+_PATIENCE_S = 5.0
 _LOCK = 0x6361_7274_6569_726F  # "carteiro": held while migrating
 _OLDEST_SERVER = 150_000
 _SCHEMA = """
@@ -29,7 +32,8 @@ SELECT number, to_jsonb(m) ->> 'digest' AS digest FROM carteiro.migrations AS m 
 async def migrate(url: str) -> int:
     """Bring the schema of a database up to date; return its version."""
     try:
-        connection = await asyncpg.connect(url, statement_cache_size=0)
+        with address_read(described(url)):
+            connection = await asyncpg.connect(url, statement_cache_size=0)
         try:
             return await _migrate(connection, described(url))
         finally:
@@ -47,9 +51,26 @@ async def found_version(url: str) -> int:
 async def found_schema(url: str) -> tuple[int, int | None]:
     """The version of the schema in a database, and the digest of the migrations that made it."""
     try:
-        connection = await asyncpg.connect(url, statement_cache_size=0)
+        with address_read(described(url)):
+            connection = await asyncpg.connect(url, statement_cache_size=0)
         try:
             return await _found(connection)
+        finally:
+            await connection.close()
+    except FAILURES as error:
+        raise translated(error, described(url)) from error
+
+
+async def found_fairness(url: str) -> Fairness | None:
+    """The fairness settings that were changed at run time, if they were; the database stays as it is."""
+    try:
+        with address_read(described(url)):
+            connection = await asyncpg.connect(url, timeout=_PATIENCE_S, statement_cache_size=0)
+        try:
+            is_there, _ = await _found(connection)
+            return fairness_of(
+                await connection.fetchval(sql("override_get"), "fairness") if is_there else None
+            )
         finally:
             await connection.close()
     except FAILURES as error:

@@ -23,6 +23,7 @@ from carteiro.model import (
 )
 from carteiro.policy.fairness import rescaled, stride
 from carteiro.policy.lifecycle import LONGEST_HOLD_MS, MILLISECOND
+from carteiro.stores.claims import claims_of, refuse_claimed, refuse_unknown, tiers_of
 from carteiro.stores.columns import FAR
 from carteiro.stores.postgres.accept import charge
 from carteiro.stores.postgres.database import Database, Session
@@ -50,9 +51,12 @@ class PostgresTenants:
         """Create or change tenants; a change of weight rescales their virtual time."""
         for tenant in tenants:
             tenant.check()
+        claims, tiers = claims_of(tenants), tiers_of(tenants)
         now = await self._db.now()
         async with self._db.transaction() as session:
             await session.fetch("lock_ring")
+            await _refuse_unknown(session, tiers)
+            await _claim(session, [tenant.id for tenant in tenants], claims)
             await _define(session, tenants, now)
         await self._wake.tell()
 
@@ -72,6 +76,11 @@ class PostgresTenants:
         """The tenants with these ids, None for an unknown one."""
         found = {row[0]: tenant_of(row) for row in await self._db.fetch("tenants_find", ids)}
         return [found.get(identity) for identity in ids]
+
+    async def claimants(self, domains: Sequence[str]) -> builtins.list[TenantId | None]:
+        """The tenant that has claimed each domain, None for one that nobody has."""
+        found = dict(await self._db.fetch("domains_find", domains))
+        return [found.get(domain) for domain in domains]
 
     async def weigh_tier(self, tier: str, weight: float) -> None:
         """Set the weight of a tier; its tenants without a weight of their own follow at once."""
@@ -159,6 +168,24 @@ async def fairness_now(db: Database | Session, configured: Fairness) -> Fairness
 
 async def _tuned(db: Database | Session) -> Fairness | None:
     return fairness_of(await db.value("override_get", "fairness"))
+
+
+async def _refuse_unknown(session: Session, tiers: Sequence[str]) -> None:
+    if tiers:
+        refuse_unknown(tiers, dict(await session.fetch("tier_weights", tiers)))
+
+
+async def _claim(
+    session: Session, tenants: Sequence[TenantId], claims: Mapping[str, TenantId]
+) -> None:
+    """Make the domains those of the tenants, and no others; what is another's is refused.
+
+    The caller holds the lock of the ring, so that of two who claim one the second finds it claimed.
+    """
+    await session.fetch("domains_release", tenants)
+    if claims:
+        refuse_claimed(claims, await session.fetch("domains_find", [*claims]))
+        await session.fetch("domains_claim", [*claims], [*claims.values()])
 
 
 async def _define(session: Session, tenants: Sequence[Tenant], now: int) -> None:

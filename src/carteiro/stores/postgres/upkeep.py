@@ -1,7 +1,7 @@
 """Slow work in small pages on Postgres, a short transaction each."""
 
 from collections.abc import Callable, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,7 @@ from carteiro.model import MessageId
 from carteiro.policy.lifecycle import MILLISECOND
 from carteiro.policy.quota import KEY_LIFE_MS
 from carteiro.ports.upkeep import Pruned
+from carteiro.stores.columns import maybe_moment
 from carteiro.stores.postgres import ledger
 from carteiro.stores.postgres.database import Database, Session, sql
 from carteiro.stores.postgres.erasing import Messages, forget_messages
@@ -88,6 +89,10 @@ class PostgresUpkeep:
         now = await self._db.now()
         taken = await self._db.value("lead", name, holder, now, now + term // MILLISECOND)
         return taken is not None
+
+    async def last_seen(self) -> datetime | None:
+        """When a worker or a run from cron last led a task of upkeep; None: never."""
+        return maybe_moment(await self._db.value("last_seen"))
 
 
 def _before(now: int, retention: timedelta | None) -> int | None:

@@ -10,7 +10,7 @@ from redis.asyncio import Redis
 from redis.exceptions import AuthenticationError, RedisError
 
 from carteiro.checkup import Finding, Level
-from carteiro.stores.redis.server import CHECK_WHO, client_of, close, shown
+from carteiro.stores.redis.server import CHECK_WHO, client_of, close, said_by, shown
 
 _OLDEST_SERVER = (7, 0)
 _PATIENCE_S = 10.0
@@ -40,7 +40,7 @@ async def examine(url: str) -> AsyncIterator[Finding]:
         yield Finding("queue", Level.FAIL, f"{shown(url)} does not let us in: {error}", advice)
     except (RedisError, OSError) as error:
         advice = "start it, or correct the setting queue; until then messages are accepted and wait"
-        why = str(error) or "no answer in time"
+        why = said_by(error)
         yield Finding("queue", Level.FAIL, f"{shown(url)} cannot be asked: {why}", advice)
     finally:
         await close(client)

@@ -6,6 +6,7 @@ queue that we knew.
 """
 
 import hashlib
+import re
 import time
 from asyncio import timeout
 from collections.abc import Awaitable, Callable
@@ -25,12 +26,14 @@ from redis.exceptions import (
     NoScriptError,
     OutOfMemoryError,
     ReadOnlyError,
+    RedisError,
     ResponseError,
 )
 from redis.exceptions import ConnectionError as NotConnected
 from redis.exceptions import TimeoutError as TooSlow
 
 from carteiro.errors import ConfigError, QueueAway, StoreError, TextUnfit
+from carteiro.policy.masking import place_of, without_quoted
 from carteiro.stores.redis.options import RedisOptions
 from carteiro.telemetry import log
 
@@ -142,7 +145,7 @@ class Server:
         self.outages += 1
         self._pause_s = min(max(2 * self._pause_s, _FIRST_PAUSE_S), _LONGEST_PAUSE_S)
         self._away_until = time.monotonic() + self._pause_s
-        why = str(error) or "no answer in time"
+        why = said_by(error)
         log.queue_away(self._shown, why, wait=timedelta(seconds=self._pause_s))
         if isinstance(error, AuthenticationError):
             return QueueAway(f"The queue at {self._shown} does not let us in: {CHECK_WHO} ({why})")
@@ -175,17 +178,33 @@ def client_of(url: str, *, connections: int, greeting: Any = None) -> Redis:  # 
     parts = urlsplit(url)
     try:
         if parts.scheme == _SENTINEL:
-            return _by_sentinels(url, asked)
-        pool = BlockingConnectionPool.from_url(
-            url.replace("valkey", "redis", 1) if parts.scheme.startswith("valkey") else url,
-            max_connections=connections,
-            timeout=None,
-            **asked,
-        )
-    except ValueError as error:
-        text = f"{shown(url)} is no address of a Redis server: {error}"
-        raise ConfigError(text) from error
-    return Redis(connection_pool=pool)
+            client = _by_sentinels(url, asked)
+        else:
+            pool = BlockingConnectionPool.from_url(
+                url.replace("valkey", "redis", 1) if parts.scheme.startswith("valkey") else url,
+                max_connections=connections,
+                timeout=None,
+                **asked,
+            )
+            client = Redis(connection_pool=pool)
+        made = client.connection_pool
+        made.connection_class(
+            **made.connection_kwargs
+        )  # knows its parameters, and connects not yet
+    except (ValueError, TypeError, RedisError) as error:
+        said = _wrong_with(error)
+        raise ConfigError(f"{shown(url)} is no address of a Redis server: {said}") from None
+    return client
+
+
+def _wrong_with(error: Exception) -> str:
+    unknown = _UNKNOWN.search(str(error)) if isinstance(error, TypeError) else None
+    return f"there is no parameter {unknown[1]}" if unknown else without_quoted(str(error))
+
+
+def said_by(error: BaseException) -> str:
+    """What the client says went wrong, without what it knows of itself."""
+    return str(error).partition(" : <")[0] or "no answer in time"
 
 
 async def close(client: Redis) -> None:
@@ -195,6 +214,9 @@ async def close(client: Redis) -> None:
     guards = getattr(client.connection_pool, "sentinel_manager", None)
     for sentinel in guards.sentinels if guards is not None else ():
         await sentinel.aclose()
+
+
+_UNKNOWN = re.compile(r"unexpected keyword argument '(\w{1,40})'")
 
 
 def _by_sentinels(url: str, asked: dict[str, Any]) -> Redis:
@@ -240,5 +262,4 @@ def _place(text: str) -> tuple[str, int]:
 
 def shown(url: str) -> str:
     """The address without what is secret."""
-    parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+    return f"{url.partition('://')[0]}://{place_of(url)}"

@@ -2,6 +2,7 @@
 
 import sqlite3
 from collections.abc import Sequence
+from datetime import datetime
 
 from carteiro.model import (
     Cursor,
@@ -17,7 +18,7 @@ from carteiro.model import (
 from carteiro.policy.crowding import Share, giving_way
 from carteiro.policy.lifecycle import MILLISECOND, restored_ttl
 from carteiro.ports.dead_letters import GroupBy
-from carteiro.stores.columns import failure_text, in_ms, moment
+from carteiro.stores.columns import failure_text, in_ms, maybe_moment, moment
 from carteiro.stores.cursors import cursor_at
 from carteiro.stores.dead_letter_columns import dead_letter_of, finding, parameters_of
 from carteiro.stores.sqlite.options import SqliteOptions
@@ -81,6 +82,18 @@ class SqliteDeadLetters:
         """How many entries there are, and the tenants with most of them."""
         rows = await self._reader.ask(lambda db: run(db, "dead_letters_sizes").fetchall())
         return sum(count for _, count in rows), rows[:top]
+
+    async def oldest(self) -> datetime | None:
+        """When the oldest entry was moved here; None without any."""
+        [at] = await self._reader.ask(lambda db: run(db, "dead_letters_first").fetchone())
+        return maybe_moment(at)
+
+    async def moved(self, ids: Sequence[MessageId]) -> dict[MessageId, datetime]:
+        """When those of the messages that have an entry were moved here."""
+        rows = await self._reader.ask(
+            lambda db: run(db, "dead_letters_moved", ids=as_json(ids)).fetchall()
+        )
+        return {identity: moment(at) for identity, at in rows}
 
     # --- redriving ----------------------------------------------------------------------------
 

@@ -19,6 +19,7 @@ _WITH_THE_TENANT = (
     "erase_dead_letters",
     "erase_tags",
     "erase_templates",
+    "erase_domains",
     "erase_keys",
     "erase_older_keys",
     "erase_counts",

@@ -8,11 +8,13 @@ from pathlib import Path
 
 from carteiro.checkup import Finding, Level
 from carteiro.errors import StoreError
+from carteiro.model import Fairness
 from carteiro.stores.checks import schema_is, worker_seen
 from carteiro.stores.sqlite.moving import left_for
 from carteiro.stores.sqlite.opening import PACKAGE, connect, digest, in_our_words, version
 from carteiro.stores.sqlite.options import SqliteOptions, wall_clock_ms
 from carteiro.stores.sqlite.rows import run
+from carteiro.stores.tenant_columns import fairness_of
 
 _FULL = 2  # of PRAGMA synchronous
 _MOST_AHEAD = timedelta(seconds=5)
@@ -25,6 +27,15 @@ def found_version(path: Path) -> int:
         return 0
     with in_our_words(path), closing(connect(path, busy_timeout_ms=_PATIENCE_MS)) as db:
         return version(db)
+
+
+def found_fairness(path: Path) -> Fairness | None:
+    """The fairness settings that were changed at run time, if they were; the file stays as it is."""
+    if not path.exists():
+        return None
+    with in_our_words(path), closing(connect(path, busy_timeout_ms=_PATIENCE_MS)) as db:
+        row = run(db, "override_get", name="fairness").fetchone() if version(db) else None
+    return None if row is None else fairness_of(row[0])
 
 
 def examine(
@@ -44,8 +55,8 @@ def examine(
             yield (schema := schema_is(PACKAGE, version(db), digest(db), str(path)))
             if schema.level is Level.OK:
                 yield _clock(db, clock())
-                [until] = run(db, "examine_leads").fetchone()
-                yield worker_seen(until, clock())
+                [seen] = run(db, "last_seen").fetchone()
+                yield worker_seen(seen, clock())
     except StoreError as error:
         yield Finding("store", Level.FAIL, str(error))
     yield _room(path, min_free_bytes)

@@ -28,6 +28,7 @@ _BEFORE_TEXT, _BEFORE_NUMBER = "", -(2**63)
 _KEYS: Mapping[str, Mapping[str, str | int]] = {
     "tenants": {"id": _BEFORE_TEXT},
     "tiers": {"name": _BEFORE_TEXT},
+    "sender_domains": {"domain": _BEFORE_TEXT},
     "access_keys": {"id": _BEFORE_TEXT},
     "recipient_records": {"id": _BEFORE_TEXT},
     "messages": {"no": _BEFORE_NUMBER},

@@ -84,7 +84,7 @@ async def _opened(place: Path, options: SqliteOptions) -> AsyncIterator[LedgerHa
             rates=SqliteRates(writer, reader, clock),
             dead_letters=SqliteDeadLetters(writer, reader, wake, options),
             reading=SqliteReading(reader, options),
-            upkeep=SqliteUpkeep(writer, wake, place, options),
+            upkeep=SqliteUpkeep(writer, reader, wake, place, options),
             inbox=SqliteInbox(writer, reader, clock),
             marks=SqliteMarks(writer, reader),
             wake=wake,

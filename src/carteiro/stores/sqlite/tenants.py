@@ -2,7 +2,7 @@
 
 import builtins
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from carteiro.model import (
@@ -21,6 +21,7 @@ from carteiro.model import (
 )
 from carteiro.policy.fairness import rescaled, stride
 from carteiro.policy.lifecycle import LONGEST_HOLD_MS, MILLISECOND
+from carteiro.stores.claims import claims_of, refuse_claimed, refuse_unknown, tiers_of
 from carteiro.stores.columns import FAR
 from carteiro.stores.sqlite.accept import charge
 from carteiro.stores.sqlite.erasing import erase_tenant
@@ -54,9 +55,11 @@ class SqliteTenants:
         """Create or change tenants; a change of weight rescales their virtual time."""
         for tenant in tenants:
             tenant.check()
-        clock = self._options.clock
+        clock, claims, tiers = self._options.clock, claims_of(tenants), tiers_of(tenants)
 
         def change(db: sqlite3.Connection) -> None:
+            _refuse_unknown(db, tiers)
+            _claim(db, [tenant.id for tenant in tenants], claims)
             for tenant in tenants:
                 _define(db, tenant, clock())
 
@@ -84,6 +87,15 @@ class SqliteTenants:
         )
         found = {row[0]: tenant_of(row) for row in rows}
         return [found.get(identity) for identity in ids]
+
+    async def claimants(self, domains: Sequence[str]) -> builtins.list[TenantId | None]:
+        """The tenant that has claimed each domain, None for one that nobody has."""
+        found = dict(
+            await self._reader.ask(
+                lambda db: run(db, "domains_find", domains=as_json(domains)).fetchall()
+            )
+        )
+        return [found.get(domain) for domain in domains]
 
     async def weigh_tier(self, tier: str, weight: float) -> None:
         """Set the weight of a tier; its tenants without a weight of their own follow at once."""
@@ -180,6 +192,22 @@ def fairness_now(db: sqlite3.Connection, configured: Fairness) -> Fairness:
 def _tuned(db: sqlite3.Connection) -> Fairness | None:
     row = run(db, "override_get", name="fairness").fetchone()
     return None if row is None else fairness_of(row[0])
+
+
+def _refuse_unknown(db: sqlite3.Connection, tiers: Sequence[str]) -> None:
+    if tiers:
+        known = {row[0] for row in run(db, "tiers_known", tiers=as_json(tiers))}
+        refuse_unknown(tiers, known)
+
+
+def _claim(
+    db: sqlite3.Connection, tenants: Sequence[TenantId], claims: Mapping[str, TenantId]
+) -> None:
+    """Make the domains those of the tenants, and no others; what is another's is refused."""
+    run(db, "domains_release", tenants=as_json(tenants))
+    if claims:
+        refuse_claimed(claims, run(db, "domains_find", domains=as_json([*claims])).fetchall())
+        run(db, "domains_claim", claims=as_json([*claims.items()]))
 
 
 def _define(db: sqlite3.Connection, tenant: Tenant, now: int) -> None:

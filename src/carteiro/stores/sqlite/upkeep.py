@@ -3,7 +3,7 @@
 import asyncio
 import sqlite3
 from collections.abc import Callable, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +11,12 @@ from carteiro.model import MessageId
 from carteiro.policy.lifecycle import MILLISECOND
 from carteiro.policy.quota import KEY_LIFE_MS
 from carteiro.ports.upkeep import Pruned
+from carteiro.stores.columns import maybe_moment
 from carteiro.stores.sqlite import copying, ledger
 from carteiro.stores.sqlite.erasing import forget_messages
 from carteiro.stores.sqlite.opening import INCREMENTAL
 from carteiro.stores.sqlite.options import SqliteOptions
+from carteiro.stores.sqlite.reading import Reader
 from carteiro.stores.sqlite.rows import as_json, run
 from carteiro.stores.sqlite.wake import SqliteWake
 from carteiro.stores.sqlite.writer import Writer
@@ -26,9 +28,10 @@ class SqliteUpkeep:
     """See `carteiro.ports.upkeep.Upkeep` for what it promises."""
 
     def __init__(
-        self, writer: Writer, wake: SqliteWake, path: Path, options: SqliteOptions
+        self, writer: Writer, reader: Reader, wake: SqliteWake, path: Path, options: SqliteOptions
     ) -> None:
         self._writer = writer
+        self._reader = reader
         self._wake = wake
         self._path = path
         self._options = options
@@ -101,6 +104,11 @@ class SqliteUpkeep:
             return row is not None
 
         return await self._writer.do(take)
+
+    async def last_seen(self) -> datetime | None:
+        """When a worker or a run from cron last led a task of upkeep; None: never."""
+        [at] = await self._reader.ask(lambda db: run(db, "last_seen").fetchone())
+        return maybe_moment(at)
 
 
 def _aged(db: sqlite3.Connection, **asked: object) -> list[Any]:

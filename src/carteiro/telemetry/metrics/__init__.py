@@ -2,6 +2,7 @@
 
 from carteiro.telemetry.metrics.exposition import CONTENT_TYPE, Metrics
 from carteiro.telemetry.metrics.measured import MeasuredStore
+from carteiro.telemetry.metrics.measured_dead_letters import MeasuredDeadLetters
 from carteiro.telemetry.metrics.tally import Tally
 
-__all__ = ["CONTENT_TYPE", "MeasuredStore", "Metrics", "Tally"]
+__all__ = ["CONTENT_TYPE", "MeasuredDeadLetters", "MeasuredStore", "Metrics", "Tally"]

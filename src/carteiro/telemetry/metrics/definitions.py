@@ -12,6 +12,7 @@ Type: TypeAlias = Literal["counter", "gauge", "histogram"]
 
 _FAST = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 _CALLS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
+_AGES = (60.0, 300.0, 900.0, 3600.0, 14400.0, 43200.0, 86400.0, 172800.0, 345600.0, 604800.0)
 _WAITS = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 900.0, 3600.0, 14400.0, 86400.0)
 
 
@@ -89,7 +90,7 @@ PIPELINE_VALIDATION_FAILURES = _counter(
 )
 PIPELINE_PROCESSING_DURATION = _histogram(
     "pipeline_processing_duration_seconds",
-    "From the claim to the end of an attempt, by the state that it led to.",
+    "From the claim to the end of an attempt, or of a validation that failed, by the state that it led to.",
     "state",
     buckets=_CALLS,
 )
@@ -113,7 +114,12 @@ DLQ_BY_COMPANY = _counter(
     "tenant",
 )
 DLQ_SIZE = _gauge("dlq_size", "Dead letters.")
-DLQ_AGE = _gauge("dlq_age_seconds", "Age of the oldest dead letter; 0 without any.")
+DLQ_AGE = _histogram(
+    "dlq_age_seconds",
+    "How old dead letters were when this process redrove them or took them out of the index.",
+    buckets=_AGES,
+)
+DLQ_OLDEST_AGE = _gauge("dlq_oldest_age_seconds", "Age of the oldest dead letter; 0 without any.")
 DLQ_SIZE_BY_COMPANY = _gauge(
     "dlq_size_by_company", "Dead letters of the tenants that have most.", "tenant"
 )
@@ -156,6 +162,10 @@ QUEUE_MEMORY_USED = _gauge(
 QUEUE_MEMORY_MAX = _gauge(
     "queue_memory_max_bytes",
     "Memory that a queue in Redis may use, 0: no limit is set; nothing without such a queue.",
+)
+SCHEDULER_HEARTBEAT_AGE = _gauge(
+    "scheduler_heartbeat_age_seconds",
+    "How long ago a worker, or a run of carteiro process, last did upkeep; nothing if none ever did.",
 )
 STORE_UP = _gauge("store_up", "1: the store answered; 0: it did not, and its gauges are left out.")
 ACCEPT_SECONDS = _histogram("accept_seconds", "One commit of new messages.", buckets=_FAST)

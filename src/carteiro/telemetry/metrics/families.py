@@ -75,6 +75,7 @@ class Counted:
         yield _histograms(the.PIPELINE_PROCESSING_DURATION, durations)
         yield _numbers(the.PIPELINE_RETRY_COUNT, _one_label(tally.retries.items()))
         yield _numbers(the.DLQ_ENTRIES, _one_label(tally.dead.items()))
+        yield _histograms(the.DLQ_AGE, [((), tally.dead_ages)])
         yield _numbers(the.DLQ_BY_ERROR_CODE, _one_label(tally.dead_codes.items()))
 
     def _of_tenants(self) -> Iterator[Family]:
@@ -139,6 +140,8 @@ def _of_queue(reading: Reading) -> Iterator[Family]:
         [((each.kind,), _age(each.oldest_due_at, reading.at)) for each in depths],
     )
     yield _numbers(the.IN_FLIGHT, [((each.kind,), each.in_flight) for each in depths])
+    seen = [] if reading.last_seen is None else [((), _age(reading.last_seen, reading.at))]
+    yield _numbers(the.SCHEDULER_HEARTBEAT_AGE, seen)
     memory = [] if reading.queue_memory is None else [reading.queue_memory]
     yield _numbers(the.QUEUE_MEMORY_USED, [((), each.used_bytes) for each in memory])
     yield _numbers(the.QUEUE_MEMORY_MAX, [((), each.max_bytes) for each in memory])
@@ -147,7 +150,7 @@ def _of_queue(reading: Reading) -> Iterator[Family]:
 def _of_dead_letters(reading: Reading, top: int) -> Iterator[Family]:
     largest = sorted(reading.dead_by_tenant.items(), key=lambda each: -each[1])
     yield _numbers(the.DLQ_SIZE, [((), reading.dead)])
-    yield _numbers(the.DLQ_AGE, [((), _age(reading.dead_oldest, reading.at))])
+    yield _numbers(the.DLQ_OLDEST_AGE, [((), _age(reading.dead_oldest, reading.at))])
     yield _numbers(the.DLQ_SIZE_BY_COMPANY, _one_label(largest[:top]))
     yield _numbers(the.DLQ_SIZE_BY_COMPANY_MAX, [((), largest[0][1] if largest else 0)])
 

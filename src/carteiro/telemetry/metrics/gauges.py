@@ -30,6 +30,7 @@ class Reading:
     dead_oldest: datetime | None
     dead_by_tenant: Mapping[TenantId, int]
     standings: list[Standing]
+    last_seen: datetime | None  # when upkeep was done last
     queue_memory: QueueMemory | None  # None: the store keeps its jobs itself
     at: datetime
 
@@ -66,13 +67,13 @@ class Gauges:
         ports = self._backend
         depths = sorted(await ports.reading.depths(), key=lambda depth: -depth.unfinished)
         dead, most = await ports.dead_letters.sizes(top=max(1, self._top))
-        groups = await ports.dead_letters.group("reason")
         return Reading(
             depths=depths[:_MOST_KINDS],
             dead=dead,
-            dead_oldest=min((group.oldest for group in groups), default=None),
+            dead_oldest=await ports.dead_letters.oldest() if dead else None,
             dead_by_tenant=dict(most),
             standings=_foremost(await ports.tenants.standings(EMAIL), self._top),
+            last_seen=await ports.upkeep.last_seen(),
             queue_memory=None if ports.queue is None else await ports.queue.look(),
             at=self._now(),
         )

@@ -46,6 +46,7 @@ class Tally:
         self.moves: Counter[str] = Counter()  # into states, and what is told beside them
         self.unfit: Counter[str] = Counter()
         self.dead: Counter[str] = Counter()
+        self.dead_ages = Histogram(definitions.DLQ_AGE.buckets)
         self.dead_codes: Counter[str] = Counter()
         self.dead_tenants: Counter[TenantId] = Counter()  # since the last scrape
         self.tenants: Counter[TenantId] = Counter()  # since the last scrape
@@ -81,6 +82,8 @@ class Tally:
             self.durations[state].observe(end.duration.total_seconds())
             if self._retried:
                 self._measure_interval(job.lease.job)
+        elif isinstance(end.verdict, Dead) and end.verdict.reason is DeadReason.VALIDATION_FAILED:
+            self.durations[state].observe(end.duration.total_seconds())
 
     def retried(self, job: LeasedJob, retry: Retry) -> None:
         """Another attempt will be made."""

@@ -64,9 +64,15 @@ class DeadLetterDesk:
     """What administrators can do with dead letters."""
 
     def __init__(
-        self, backend: Backend, keys: KeyRing, *, relay_headers: Collection[str] = ()
+        self,
+        backend: Backend,
+        keys: KeyRing,
+        *,
+        relay_headers: Collection[str] = (),
+        default_from_only: bool = False,
     ) -> None:
         self._relay_headers = relay_headers
+        self._default_from_only = default_from_only
         self._letters = backend.dead_letters
         self._reading = backend.reading
         self._backend = backend
@@ -181,7 +187,11 @@ class DeadLetterDesk:
         if not message.content:
             raise _past_retention()
         revision = await revise(
-            message, asked.root, backend=self._backend, relay_headers=self._relay_headers
+            message,
+            asked.root,
+            backend=self._backend,
+            relay_headers=self._relay_headers,
+            default_from_only=self._default_from_only,
         )
         [answer] = await self._letters.redrive([letter.id], by=_name_of(key), revision=revision)
         return _redriven(letter.id, answer)

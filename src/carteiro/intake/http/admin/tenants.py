@@ -1,6 +1,6 @@
 """The endpoints of tenants: who may send, how much of the machine they have, and how they fare."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from typing import Annotated, Any
 
@@ -8,17 +8,18 @@ from pydantic import ConfigDict, FailFast, Field
 from starlette.requests import Request
 from starlette.responses import Response
 
-from carteiro.errors import FieldError, InvalidMessage
+from carteiro.domain_book import refuse_others_sender
+from carteiro.errors import DomainClaimed, FieldError, InvalidMessage, TierUnknown
 from carteiro.intake.http.documents import Document, PageDocument
 from carteiro.intake.http.endpoint import Endpoint
 from carteiro.intake.http.erasing import ErasedDocument, erased_in_pages
 from carteiro.intake.http.key_ring import KeyRing
 from carteiro.intake.http.reading import PageQuestion, Question, read_query, read_question
-from carteiro.intake.http.refusal import not_found
+from carteiro.intake.http.refusal import Refusal, bad_value, not_found
 from carteiro.intake.http.whose import found_tenant
 from carteiro.model import HEAVIEST, LARGEST_CAP, LIGHTEST, ApiLimits, Tenant, TenantId
 from carteiro.policy.names import LONGEST_NAME, NAME_RULE, is_name
-from carteiro.policy.retry import PresetName
+from carteiro.policy.retry import PRESET_RULE, PRESETS
 from carteiro.policy.tenancy import judge_tenant
 from carteiro.ports import Tenants
 
@@ -51,16 +52,16 @@ class TenantChange(Question):
     from_domains: Annotated[tuple[str, ...], FailFast()] = Field(default=(), max_length=100)
     allowed_networks: Annotated[tuple[str, ...], FailFast()] = Field(default=(), max_length=1000)
     limits: LimitsDocument | None = None
-    retry_preset: PresetName | None = None
+    retry_preset: str | None = Field(default=None, description=PRESET_RULE)
     external_id_is_key: bool = False
 
-    def made_of(self, tenant: Tenant) -> Tenant:
+    def made_of(self, tenant: Tenant, *, presets: Collection[str] = PRESETS) -> Tenant:
         """The tenant with what was given changed; `InvalidMessage` if that makes no sense."""
         changes: dict[str, Any] = {name: getattr(self, name) for name in self.model_fields_set}
         if (limits := changes.get("limits")) is not None:
             changes["limits"] = ApiLimits(**limits.model_dump())
         changed = replace(tenant, **changes)
-        if faults := judge_tenant(changed):
+        if faults := judge_tenant(changed, presets=presets):
             raise InvalidMessage(
                 [FieldError(_in_json(each.field), each.message) for each in faults]
             )
@@ -99,8 +100,11 @@ class TenantPage(PageDocument):
 class TenantDesk:
     """What administrators can do with tenants."""
 
-    def __init__(self, tenants: Tenants, keys: KeyRing) -> None:
+    def __init__(
+        self, tenants: Tenants, keys: KeyRing, *, presets: Collection[str] = PRESETS
+    ) -> None:
         self._tenants = tenants
+        self._presets = presets
         self._keys = keys
 
     def endpoints(self) -> Iterable[Endpoint]:
@@ -108,7 +112,13 @@ class TenantDesk:
         yield Endpoint("GET", _PATH, self.list, "List tenants", TenantPage, query=PageQuestion)
         yield Endpoint("GET", _ONE, self.show, "Look at a tenant", TenantView, refuses=(404,))
         yield Endpoint(
-            "PUT", _ONE, self.put, "Create or replace a tenant", TenantView, reads=NewTenantDocument
+            "PUT",
+            _ONE,
+            self.put,
+            "Create or replace a tenant",
+            TenantView,
+            reads=NewTenantDocument,
+            refuses=(409,),
         )
         yield Endpoint(
             "PATCH",
@@ -117,7 +127,7 @@ class TenantDesk:
             "Change a tenant",
             TenantView,
             reads=TenantChange,
-            refuses=(404,),
+            refuses=(404, 409),
         )
         for word, call in (
             ("Disable", self.disable),
@@ -156,29 +166,31 @@ class TenantDesk:
         if not is_name(name):
             raise InvalidMessage([FieldError("tenant", NAME_RULE)])
         asked = await read_question(request, NewTenantDocument)
-        return await self._defined(asked.made_of(Tenant(TenantId(name))))
+        new = Tenant(TenantId(name))
+        [before] = await self._tenants.find([new.id])
+        return await self._defined(asked.made_of(new, presets=self._presets), before)
 
     async def change(self, request: Request) -> Response:
         """Change what is given; it acts on the waiting backlog at once."""
         tenant = await self._found(request)
         asked = await read_question(request, TenantChange)
-        return await self._defined(asked.made_of(tenant))
+        return await self._defined(asked.made_of(tenant, presets=self._presets), tenant)
 
     async def disable(self, request: Request) -> Response:
         """Nothing more is accepted, its keys open nothing, what waits is held."""
-        return await self._defined(replace(await self._found(request), disabled=True))
+        return await self._switched(request, disabled=True)
 
     async def enable(self, request: Request) -> Response:
         """As it was before it was disabled."""
-        return await self._defined(replace(await self._found(request), disabled=False))
+        return await self._switched(request, disabled=False)
 
     async def pause(self, request: Request) -> Response:
         """Accept, and send nothing until it is resumed."""
-        return await self._defined(replace(await self._found(request), paused=True))
+        return await self._switched(request, paused=True)
 
     async def resume(self, request: Request) -> Response:
         """Go on with what waits."""
-        return await self._defined(replace(await self._found(request), paused=False))
+        return await self._switched(request, paused=False)
 
     async def erase(self, request: Request) -> Response:
         """Take the tenant and everything of it away; 202 with ``hasMore``: ask again."""
@@ -193,8 +205,18 @@ class TenantDesk:
         await self._keys.administrator_of(request)
         return await found_tenant(self._tenants, request)
 
-    async def _defined(self, tenant: Tenant) -> Response:
-        await self._tenants.define([tenant])
+    async def _switched(self, request: Request, **switch: Any) -> Response:  # noqa: ANN401 - a field of a tenant
+        tenant = await self._found(request)
+        return await self._defined(replace(tenant, **switch), tenant)
+
+    async def _defined(self, tenant: Tenant, before: Tenant | None) -> Response:
+        try:
+            await refuse_others_sender(self._tenants, before, tenant)
+            await self._tenants.define([tenant])
+        except DomainClaimed as error:
+            raise Refusal(409, _sentence(error)) from None
+        except TierUnknown as error:
+            raise bad_value("tier", str(error)) from None
         self._keys.forget()
         return _view(tenant).as_response(nulls=True)
 
@@ -221,6 +243,11 @@ def _view(tenant: Tenant) -> TenantView:
         retry_preset=tenant.retry_preset,
         external_id_is_key=tenant.external_id_is_key,
     )
+
+
+def _sentence(error: Exception) -> str:
+    told = str(error)
+    return told[:1].upper() + told[1:]
 
 
 def _in_json(field: str) -> str:

@@ -25,6 +25,13 @@ CREATE TABLE carteiro.tenants (
 );
 CREATE INDEX tenants_of_tier ON carteiro.tenants (tier) WHERE tier IS NOT NULL;
 
+-- Whose a domain is: what tenants.from_domains lists, in its normal form. A domain is one tenant's alone.
+CREATE TABLE carteiro.sender_domains (
+    domain text COLLATE "C" PRIMARY KEY,
+    tenant text COLLATE "C" NOT NULL
+);
+CREATE INDEX sender_domains_of_tenant ON carteiro.sender_domains (tenant);
+
 CREATE TABLE carteiro.tiers (
     name text COLLATE "C" PRIMARY KEY,
     weight double precision NOT NULL
@@ -337,7 +344,8 @@ CREATE TABLE carteiro.overrides (
 CREATE TABLE carteiro.leads (
     name text COLLATE "C" PRIMARY KEY,
     holder text NOT NULL,
-    until bigint NOT NULL
+    until bigint NOT NULL,
+    seen_at bigint NOT NULL
 );
 
 CREATE TABLE carteiro.inbox (

@@ -2,6 +2,7 @@
 WITH letters AS (DELETE FROM carteiro.dead_letters WHERE tenant = $1::text),
 tags AS (DELETE FROM carteiro.message_tags WHERE tenant = $1::text),
 templates AS (DELETE FROM carteiro.templates WHERE tenant = $1::text),
+domains AS (DELETE FROM carteiro.sender_domains WHERE tenant = $1::text),
 keys AS (DELETE FROM carteiro.access_keys WHERE tenant = $1::text),
 counts AS (DELETE FROM carteiro.api_counts WHERE tenant = $1::text),
 ready AS (DELETE FROM carteiro.ready WHERE tenant = $1::text),

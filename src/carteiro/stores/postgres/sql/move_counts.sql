@@ -1,6 +1,7 @@
 -- How many rows there are, by table.
 SELECT 'tenants', count(*) FROM carteiro.tenants
 UNION ALL SELECT 'tiers', count(*) FROM carteiro.tiers
+UNION ALL SELECT 'sender_domains', count(*) FROM carteiro.sender_domains
 UNION ALL SELECT 'access_keys', count(*) FROM carteiro.access_keys
 UNION ALL SELECT 'recipient_records', count(*) FROM carteiro.recipient_records
 UNION ALL SELECT 'messages', count(*) FROM carteiro.messages

@@ -1,6 +1,6 @@
 -- Takes away what a move that was taken back had carried over.
 TRUNCATE
-carteiro.tenants, carteiro.tiers, carteiro.access_keys, carteiro.recipient_records, carteiro.messages,
+carteiro.tenants, carteiro.tiers, carteiro.sender_domains, carteiro.access_keys, carteiro.recipient_records, carteiro.messages,
 carteiro.entries, carteiro.contents, carteiro.events, carteiro.message_tags, carteiro.dead_letters,
 carteiro.idempotency_keys, carteiro.api_counts, carteiro.templates, carteiro.inbox, carteiro.overrides,
 carteiro.suppressions,

@@ -173,7 +173,8 @@ CREATE TABLE overrides (
 CREATE TABLE leads (
     name TEXT PRIMARY KEY,
     holder TEXT NOT NULL,
-    until INTEGER NOT NULL
+    until INTEGER NOT NULL,
+    seen_at INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE inbox (

@@ -8,6 +8,13 @@ ALTER TABLE tenants ADD COLUMN limits TEXT;                                  -- 
 ALTER TABLE tenants ADD COLUMN retry_preset TEXT;
 ALTER TABLE tenants ADD COLUMN external_id_is_key INTEGER NOT NULL DEFAULT 0;
 
+-- Whose a domain is: what tenants.from_domains lists, in its normal form. A domain is one tenant's alone.
+CREATE TABLE sender_domains (
+    domain TEXT PRIMARY KEY,
+    tenant TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX sender_domains_of_tenant ON sender_domains (tenant);
+
 -- Known by their hash alone. tenant NULL: an administrator's.
 CREATE TABLE access_keys (
     id TEXT PRIMARY KEY,

@@ -1,6 +1,7 @@
 -- How many rows there are to be carried over, by table. What belongs to no message is seen by nobody, and stays.
 SELECT 'tenants', count(*) FROM tenants
 UNION ALL SELECT 'tiers', count(*) FROM tiers
+UNION ALL SELECT 'sender_domains', count(*) FROM sender_domains
 UNION ALL SELECT 'access_keys', count(*) FROM access_keys
 UNION ALL SELECT 'recipient_records', count(*) FROM recipient_records
 UNION ALL SELECT 'messages', count(*) FROM messages

@@ -1,0 +1,78 @@
+"""``carteiro fairness``: how tenants take turns, and changing it at run time."""
+
+from dataclasses import asdict, dataclass, replace
+from typing import Annotated, Any
+
+import typer
+
+from carteiro.cli.desk import Desk, at_a_desk
+from carteiro.cli.documents import document_of
+from carteiro.cli.exit_codes import WrongUse
+from carteiro.model import Fairness
+
+app = typer.Typer(help="Look at how tenants take turns, and change it.", no_args_is_help=True)
+
+_IN_FORCE = "in force"
+_RUN_TIME, _SETTINGS = "changed at run time, for all workers", "as each worker's settings say"
+
+
+@dataclass(frozen=True)
+class Fields:
+    """What can be set; None stays as it is."""
+
+    enable_round_robin: Annotated[
+        bool | None, typer.Option(help="Take turns; otherwise first in, first out.")
+    ] = None
+    max_jobs_per_tenant_batch: Annotated[
+        int | None, typer.Option(min=1, help="Jobs of one turn at most.")
+    ] = None
+    round_robin_base_priority: Annotated[
+        int | None,
+        typer.Option(min=1, help="Priority shown right after a turn; 1 is the most urgent."),
+    ] = None
+    priority_increment_per_round: Annotated[
+        int | None,
+        typer.Option(min=0, help="Rise of the shown priority for each round without a turn."),
+    ] = None
+    max_round_robin_priority: Annotated[
+        int | None, typer.Option(min=1, help="Most urgent priority that waiting leads to.")
+    ] = None
+
+    def given(self) -> dict[str, Any]:
+        """The fields that were named."""
+        return {name: each for name, each in asdict(self).items() if each is not None}
+
+
+@app.command()
+@at_a_desk
+async def show(desk: Desk) -> None:
+    """Show how tenants take turns, and whether that was changed at run time."""
+    fairness, is_override = await desk.backend.tenants.fairness()
+    facts = asdict(fairness) | {_IN_FORCE: _RUN_TIME if is_override else _SETTINGS}
+    desk.out.thing(_document(fairness, is_override=is_override), facts)
+
+
+@app.command("set")
+@at_a_desk
+async def set_(
+    desk: Desk,
+    *,
+    reset: Annotated[
+        bool, typer.Option("--reset", help="Back to what each worker's settings say.")
+    ] = False,
+    fields: Fields,
+) -> None:
+    """Change how tenants take turns, for all workers at once and until it is reset; what is not named stays."""
+    tenants, given = desk.backend.tenants, fields.given()
+    if reset == bool(given):
+        raise WrongUse("name what is to change, or --reset: carteiro fairness set --help")
+    before, _ = await tenants.fairness()
+    changed = None if reset else replace(before, **given)
+    await tenants.tune(changed)
+    fairness, is_override = await tenants.fairness()
+    sentence = f"Tenants take turns {_SETTINGS if reset else 'as set here, in all workers'}."
+    desk.out.answer(_document(fairness, is_override=is_override), sentence)
+
+
+def _document(fairness: Fairness, *, is_override: bool) -> dict[str, object]:
+    return document_of(fairness, isOverride=is_override)

@@ -1,0 +1,3 @@
+-- Drops the claims of a tenant. :tenant
+DELETE FROM sender_domains
+WHERE tenant = :tenant;
