@@ -31,12 +31,12 @@ from support.builders import retry
 from support.http import a_client_of, let_in
 from support.library import row_of
 from support.pages import blocks_of
+from support.postgres_server import OWNERS
 from support.shared_servers import shared_postgres
 from support.steps import claimed, claimed_and_declared, settled
 from support.table_queue import (
     TEMPLATE,
     Application,
-    a_shared_database,
     a_template,
     an_application,
     an_office,
@@ -52,10 +52,10 @@ DEFAULT = TenantId("default")
 MINUTE = timedelta(minutes=1)
 
 
-@pytest.fixture
-def url() -> Iterator[str]:
-    """A database with the schema and nothing in it."""
-    with a_shared_database() as made:
+@pytest.fixture(params=OWNERS)
+def url(request: pytest.FixtureRequest) -> Iterator[str]:
+    """A database with the schema and nothing in it, whoever owns it."""
+    with shared_postgres().a_database(migrate, owner=request.param) as made:
         yield made
 
 
@@ -633,7 +633,8 @@ async def test_every_statement_of_the_page_runs(url: str, app: Application) -> N
                 app.rows(re.sub(r"\bshop\b", role, each))
             put_in = app.value("SELECT count(*) FROM email_queue")
         finally:
-            app.rows(f"DROP OWNED BY {role}; DROP ROLE {role}")
+            superuser = shared_postgres()
+            superuser.psql(f"DROP OWNED BY {role}; DROP ROLE {role}", url.rpartition("/")[2])
 
     assert put_in == 3
 

@@ -1,6 +1,6 @@
 """Upkeep and dead letters of several processes at once on Postgres, and what a server does by itself."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import psycopg
@@ -9,10 +9,19 @@ import pytest
 from carteiro.errors import CannotBackUp
 from carteiro.model import ZERO, MessageId, RedriveAnswer
 from carteiro.ports import Backend
-from carteiro.stores.postgres import PostgresOptions, open_postgres
+from carteiro.stores.postgres import PostgresOptions, migrate, open_postgres
 from support.builders import ACME, BRASA, tenants_named
 from support.burying import buried, found
 from support.clock import StoreClock
+from support.postgres_server import OWNERS
+from support.shared_servers import shared_postgres
+
+
+@pytest.fixture(params=OWNERS)
+def url(request: pytest.FixtureRequest) -> Iterator[str]:
+    """A database with the schema and nothing in it, whoever owns it."""
+    with shared_postgres().a_database(migrate, owner=request.param) as made:
+        yield made
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from uuid import uuid4
 
 import psycopg
 import pytest
@@ -17,6 +16,7 @@ from carteiro.stores.sqlite import open_sqlite
 from support.builders import ACME, a_failure, tenants_named
 from support.clock import StoreClock
 from support.pages import blocks_of
+from support.postgres_server import OWNERS
 from support.shared_servers import shared_postgres
 from support.steps import accepted_recipient, attempted
 
@@ -24,13 +24,11 @@ PAGE = "docs/reference/sql.md"
 VIEWS = ("email_outbox", "email_logs", "email_events", "recipients", "dlq")
 
 
-@pytest.fixture
-def url() -> Iterator[str]:
-    """A database with the schema and nothing in it."""
-    server, name = shared_postgres(), f"views_{uuid4().hex}"
-    server.create_database(name, template=server.template(migrate))
-    yield server.url(name)
-    server.drop_database(name)
+@pytest.fixture(params=OWNERS)
+def url(request: pytest.FixtureRequest) -> Iterator[str]:
+    """A database with the schema and nothing in it, whoever owns it."""
+    with shared_postgres().a_database(migrate, owner=request.param) as made:
+        yield made
 
 
 def _rows(url: str, view: str) -> tuple[list[str], list[tuple[object, ...]]]:

@@ -60,6 +60,8 @@ async def _migrate(connection: Any, name: str) -> int:  # noqa: ANN401 - asyncpg
     if await _found(connection) == newest_version():
         return newest_version()
     async with connection.transaction():
+        # An owner named like the schema has it first on its search path: a bare name must fail.
+        await connection.execute("SET LOCAL search_path = pg_catalog")
         await connection.execute(f"SELECT pg_advisory_xact_lock({_LOCK})")
         await connection.execute(_SCHEMA)
         found = await _found(connection)  # again, now that nobody else migrates

@@ -132,14 +132,20 @@ CREATE TABLE carteiro.contents (
     content text NOT NULL
 );
 
+-- Events lie in parts, each of a range of messages: see 0008_pre_event_parts.sql. Events outside all parts lie in
+-- `events_rest`: an insert never fails.
+CREATE SEQUENCE carteiro.event_id;
 CREATE TABLE carteiro.events (
-    id bigint GENERATED ALWAYS AS IDENTITY,
+    id bigint NOT NULL DEFAULT nextval('carteiro.event_id'),
     message_no bigint NOT NULL,
     type text NOT NULL,
     metadata json NOT NULL,
     created_at bigint NOT NULL
-);
+) PARTITION BY RANGE (message_no);
+ALTER SEQUENCE carteiro.event_id OWNED BY carteiro.events.id;
 CREATE INDEX events_of_message ON carteiro.events (message_no, id);
+CREATE TABLE carteiro.events_0 PARTITION OF carteiro.events FOR VALUES FROM (MINVALUE) TO (500000);
+CREATE TABLE carteiro.events_rest PARTITION OF carteiro.events DEFAULT;
 
 -- The same tags, to find messages by: newest first is this key read backwards.
 CREATE TABLE carteiro.message_tags (

@@ -302,7 +302,7 @@ BEGIN
                 v_done := carteiro.change_row(OLD.id, 'redrive');
             ELSE
                 RAISE EXCEPTION 'status can be set to cancelled or pending alone: what is sent or failed, workers say'
-                    USING ERRCODE = 'check_violation', HINT = 'mark_email_failed(id, reason) counts a failure.';
+                    USING ERRCODE = 'check_violation', HINT = 'mark_email_failed counts a failure.';
         END CASE;
     END IF;
     IF NEW.max_retries IS DISTINCT FROM OLD.max_retries THEN
