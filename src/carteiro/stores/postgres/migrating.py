@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from importlib import resources
 from typing import Any
 
@@ -12,16 +13,17 @@ from carteiro.stores.postgres.database import FAILURES, described, translated
 
 _PACKAGE = "carteiro.stores.postgres"
 _MIGRATION_NAME = re.compile(r"(\d{4})_(pre|post)_\w+\.sql")
-_LOCK = 0x6361_7274_6569_726F  # "carteiro": held while migrating
 _OLDEST_SERVER = 150_000
-_SCHEMA = """
-CREATE SCHEMA IF NOT EXISTS carteiro;
-CREATE TABLE IF NOT EXISTS carteiro.migrations (
-    number integer PRIMARY KEY,
-    name text NOT NULL,
-    applied_at timestamptz NOT NULL DEFAULT clock_timestamp()
-);
-"""
+_SCHEMA = (
+    "CREATE SCHEMA IF NOT EXISTS carteiro",
+    """
+    CREATE TABLE IF NOT EXISTS carteiro.migrations (
+        number integer PRIMARY KEY,
+        name text NOT NULL,
+        applied_at timestamptz NOT NULL DEFAULT clock_timestamp()
+    )
+    """,
+)
 
 
 async def migrate(url: str) -> int:
@@ -59,11 +61,12 @@ async def _migrate(connection: Any, name: str) -> int:  # noqa: ANN401 - asyncpg
         raise StoreError(f"{name} is PostgreSQL {server // 10_000}: version 15 or newer is needed")
     if await _found(connection) == newest_version():
         return newest_version()
+    await _make_schema(connection)
     async with connection.transaction():
         # An owner named like the schema has it first on its search path: a bare name must fail.
         await connection.execute("SET LOCAL search_path = pg_catalog")
-        await connection.execute(f"SELECT pg_advisory_xact_lock({_LOCK})")
-        await connection.execute(_SCHEMA)
+        # An advisory lock could be taken by any role that connects.
+        await connection.execute("LOCK TABLE carteiro.migrations IN SHARE ROW EXCLUSIVE MODE")
         found = await _found(connection)  # again, now that nobody else migrates
         if found > newest_version():
             text = (
@@ -77,6 +80,15 @@ async def _migrate(connection: Any, name: str) -> int:  # noqa: ANN401 - asyncpg
                 insert = "INSERT INTO carteiro.migrations (number, name) VALUES ($1, $2)"
                 await connection.execute(insert, number, title)
     return newest_version()
+
+
+async def _make_schema(connection: Any) -> None:  # noqa: ANN401 - asyncpg's connection
+    """Make schema and table of migrations; another process that does the same at this moment has made them."""
+    for statement in _SCHEMA:
+        with suppress(
+            asyncpg.UniqueViolationError, asyncpg.DuplicateSchemaError, asyncpg.DuplicateTableError
+        ):
+            await connection.execute(statement)
 
 
 async def _found(connection: Any) -> int:  # noqa: ANN401 - asyncpg's connection

@@ -991,6 +991,11 @@ $$;
 
 -- --- the ledger --------------------------------------------------------------------------------
 
+-- Whether an application requested something that comes before the next attempt, and nobody has applied it yet.
+CREATE FUNCTION carteiro.has_request(p_no bigint) RETURNS boolean
+LANGUAGE sql STABLE
+AS $$ SELECT EXISTS (SELECT FROM carteiro.queue_changes AS c WHERE c.message_no = p_no AND c.what <> 'limit') $$;
+
 -- Stores what the rules made of entries, each only if it is still the version that was judged, and its job is leased to
 -- the claim that it was leased to then (NULL: to none). Jobs follow: p_job 0 leaves it, 1 drops it, 2 has it wait until
 -- p_until with no claim on it. Events and dead letters name the item (1, 2, …) that they belong to. With p_lock_ring jobs may
@@ -1018,10 +1023,22 @@ DECLARE
     v_moved bigint[];
     v_gone bigint[];
     v_waiting bigint[];
+    v_ready tid[];
 BEGIN
     has_work := false;
     IF p_lock_ring THEN
         PERFORM carteiro.lock_ring();
+        v_ready := ARRAY( -- before their due times change: a ready job lies where that says
+            SELECT r.ctid
+            FROM (
+                SELECT m.tenant, m.kind, carteiro.rank(m.priority, e.due_at) AS rank, m.id
+                FROM carteiro.messages AS m JOIN carteiro.entries AS e ON e.message_no = m.no
+                WHERE m.no = ANY (p_no)
+                OFFSET 0 -- known first: else all ready jobs of the tenant are looked through
+            ) AS k
+            JOIN carteiro.ready AS r
+                ON r.tenant = k.tenant AND r.kind = k.kind AND r.rank = k.rank AND r.id = k.id
+        );
     END IF;
     WITH changed AS (
         UPDATE carteiro.entries AS e
@@ -1042,6 +1059,7 @@ BEGIN
         WHERE
             e.message_no = a.no AND e.version = a.version
             AND a.claim IS NOT DISTINCT FROM (SELECT l.claim_id FROM carteiro.leased AS l WHERE l.message_no = a.no)
+            AND NOT (a.state = 'SENT_ATTEMPT' AND a.attempts > e.attempts AND carteiro.has_request(a.no))
         RETURNING a.item
     )
     SELECT coalesce(array_agg(c.item::integer), '{}') INTO stored FROM changed AS c;
@@ -1071,13 +1089,7 @@ BEGIN
             ),
             from_ready AS (
                 DELETE FROM carteiro.ready AS r
-                USING (
-                    SELECT m.tenant, m.kind, carteiro.rank(m.priority, e.due_at) AS rank, m.id
-                    FROM carteiro.messages AS m JOIN carteiro.entries AS e ON e.message_no = m.no
-                    WHERE m.no = ANY (v_moved)
-                    OFFSET 0 -- known first: else all ready jobs of the tenant are looked through
-                ) AS k
-                WHERE r.tenant = k.tenant AND r.kind = k.kind AND r.rank = k.rank AND r.id = k.id
+                WHERE r.ctid = ANY (v_ready) AND r.message_no = ANY (v_moved)
                 RETURNING r.message_no
             )
             SELECT array_agg(g.message_no) INTO v_waiting
@@ -1154,7 +1166,7 @@ BEGIN
             carteiro.entries AS e, carteiro.leased AS before
         WHERE
             l.message_no = a.no AND l.claim_id = a.claim AND e.message_no = a.no AND e.version = a.version
-            AND before.message_no = a.no
+            AND before.message_no = a.no AND NOT carteiro.has_request(a.no)
         RETURNING a.item, l.kind, l.tenant, l.parked_until, l.parked_until < before.parked_until AS is_sooner
     ),
     noted AS (

@@ -77,9 +77,11 @@ DECLARE
     v_part carteiro.event_parts;
     v_left bigint[];
 BEGIN
-    IF NOT pg_try_advisory_xact_lock(hashtextextended('carteiro.tend_events', 0)) THEN
+    BEGIN
+        LOCK TABLE carteiro.event_parts IN SHARE ROW EXCLUSIVE MODE NOWAIT; -- one process at a time
+    EXCEPTION WHEN lock_not_available THEN
         RETURN false;
-    END IF;
+    END;
     UPDATE carteiro.event_parts AS p
     SET opened_at = (SELECT m.created_at FROM carteiro.messages AS m WHERE m.no >= p.from_no ORDER BY m.no LIMIT 1)
     WHERE p.opened_at IS NULL AND p.from_no <= v_last;
