@@ -4,6 +4,7 @@ import asyncio
 import re
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from uuid import UUID, uuid4
 import psycopg
 import pytest
 
+from carteiro.errors import StoreUnavailable
 from carteiro.intake.http.api import create_api
 from carteiro.model import (
     ZERO,
@@ -753,6 +755,32 @@ async def test_two_processes_apply_a_change_once(url: str, app: Application) -> 
     assert all(each.count(EventType.RETRY_SCHEDULED) == 1 for each in told[:10])
     assert all(each.count(EventType.CANCELLED) == 1 for each in told[10:])
     assert _jobs(app) == 10
+
+
+async def test_a_process_that_is_cut_off_loses_no_change(url: str, app: Application) -> None:
+    """Whenever its connections end, each change is applied once in the end."""
+    superuser, database = shared_postgres(), url.rpartition("/")[2]
+    ours = f"datname = '{database}' AND pid <> {app.value('SELECT pg_backend_pid()')}"
+    cut = f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {ours}"
+    async with an_office(url) as post:
+        rows = [app.enqueue() for _ in range(60)]
+        for place, each in enumerate(rows):
+            if place % 2:
+                app.update(each, "status = 'cancelled'")
+            else:
+                assert app.value("SELECT mark_email_failed(%s, 'no')", each)
+        for _ in range(5):
+            applying = asyncio.create_task(_apply(post))
+            await asyncio.to_thread(superuser.psql, cut)
+            with suppress(StoreUnavailable):
+                await applying
+        await _apply(post)
+
+        told = [await _events(post, each) for each in rows]
+    ends = [EventType.RETRY_SCHEDULED, EventType.CANCELLED] * 30
+    assert [each.count(end) for each, end in zip(told, ends, strict=True)] == [1] * 60
+    assert app.value("SELECT count(*) FROM carteiro.queue_changes") == 0
+    assert _jobs(app) == 30
 
 
 async def test_a_running_worker_applies_what_is_requested(url: str, app: Application) -> None:

@@ -991,11 +991,6 @@ $$;
 
 -- --- the ledger --------------------------------------------------------------------------------
 
--- Whether an application requested something that comes before the next attempt, and nobody has applied it yet.
-CREATE FUNCTION carteiro.has_request(p_no bigint) RETURNS boolean
-LANGUAGE sql STABLE
-AS $$ SELECT EXISTS (SELECT FROM carteiro.queue_changes AS c WHERE c.message_no = p_no AND c.what <> 'limit') $$;
-
 -- Stores what the rules made of entries, each only if it is still the version that was judged, and its job is leased to
 -- the claim that it was leased to then (NULL: to none). Jobs follow: p_job 0 leaves it, 1 drops it, 2 has it wait until
 -- p_until with no claim on it. Events and dead letters name the item (1, 2, …) that they belong to. With p_lock_ring jobs may
@@ -1059,7 +1054,10 @@ BEGIN
         WHERE
             e.message_no = a.no AND e.version = a.version
             AND a.claim IS NOT DISTINCT FROM (SELECT l.claim_id FROM carteiro.leased AS l WHERE l.message_no = a.no)
-            AND NOT (a.state = 'SENT_ATTEMPT' AND a.attempts > e.attempts AND carteiro.has_request(a.no))
+            AND NOT ( -- what an application requested comes before the next attempt: see `begin_attempts`
+                a.state = 'SENT_ATTEMPT' AND a.attempts > e.attempts
+                AND EXISTS (SELECT FROM carteiro.queue_changes AS c WHERE c.message_no = a.no AND c.what <> 'limit')
+            )
         RETURNING a.item
     )
     SELECT coalesce(array_agg(c.item::integer), '{}') INTO stored FROM changed AS c;
@@ -1166,7 +1164,9 @@ BEGIN
             carteiro.entries AS e, carteiro.leased AS before
         WHERE
             l.message_no = a.no AND l.claim_id = a.claim AND e.message_no = a.no AND e.version = a.version
-            AND before.message_no = a.no AND NOT carteiro.has_request(a.no)
+            AND before.message_no = a.no
+            -- What an application requested by SQL comes before the next attempt.
+            AND NOT EXISTS (SELECT FROM carteiro.queue_changes AS c WHERE c.message_no = a.no AND c.what <> 'limit')
         RETURNING a.item, l.kind, l.tenant, l.parked_until, l.parked_until < before.parked_until AS is_sooner
     ),
     noted AS (
