@@ -166,6 +166,15 @@ def test_a_client_cannot_lock_a_view(place: Place, view: str, mode: str) -> None
 
 
 @pytest.mark.parametrize("view", VIEWS)
+def test_a_client_cannot_lock_through_a_view_of_its_own(place: Place, view: str) -> None:
+    """What it may not do itself, what it owns may not do for it."""
+    with place.client() as client:
+        client.rows(f"CREATE TEMP VIEW mine AS SELECT * FROM {view}")
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            client.rows("LOCK TABLE mine NOWAIT")
+
+
+@pytest.mark.parametrize("view", VIEWS)
 @pytest.mark.parametrize("strength", ["UPDATE", "NO KEY UPDATE", "SHARE", "KEY SHARE"])
 def test_a_client_cannot_lock_rows(place: Place, view: str, strength: str) -> None:
     """They are the ledger's."""

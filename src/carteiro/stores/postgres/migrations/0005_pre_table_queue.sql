@@ -5,7 +5,7 @@
 -- once, and applied by a process of Carteiro's by the rules of policy/lifecycle.py. So a role of the database, whatever it
 -- does, locks no row and no table that workers write (docs/explanation/decisions/0035-changes-by-sql-are-requests.md).
 
--- What the ledger does not know of a row: whose it is to people, and how often it may fail. The worker reads the second
+-- What the ledger does not know of a row: whose it is to people, and how often it is tried again. The worker reads the second
 -- in the content, which begins with it.
 CREATE TABLE carteiro.queue_rows (
     id uuid PRIMARY KEY,
