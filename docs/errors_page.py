@@ -37,6 +37,7 @@ OWN_CODES: Mapping[str, str] = {
     "INVALID_EMAIL": "an address is none",
     "INVALID_PAYLOAD": "the stored content cannot be read",
     "INVALID_TEMPLATE": "subject or HTML must not be sent: see [HTML that is sent](html.md)",
+    "MARKED_FAILED": "an application said by SQL that its own attempt failed",
     "NETWORK_ERROR": "the provider could not be reached, or broke off",
     "NOT_MADE": "the attempt was not made",
     "OUTBOX_NOT_FOUND": "the ledger has no such message of this tenant",

@@ -458,11 +458,11 @@ TABLE_QUEUE: Mapping[str, str] = {
     "recipient_email": "the address it goes to",
     "payload": "the words for the template, as JSON; NULL after its [retention](retention.md)",
     "status": "`pending`, `sent`, `failed` (also if it expired) or `cancelled`",
-    "retries": "charged failures",
-    "max_retries": "how many it may have",
+    "retries": "retries that were scheduled so far",
+    "max_retries": "how many retries it may have",
     "last_attempt_at": "when it was tried last",
-    "next_retry_at": "from when on it is tried; NULL once it is finished",
-    "error_message": "reason of the last failure",
+    "next_retry_at": "from when on it is tried; NULL once it is finished, or until a marked failure is applied",
+    "error_message": "reason of the last failure, also of an e-mail that was sent after it",
     "resend_id": "the provider's id of it, whichever provider",
     "created_at": "when it was put in",
 }
@@ -470,8 +470,8 @@ _FUNCTIONS: Mapping[str, str] = {
     "enqueue_email": "puts an e-mail in, and answers its id",
     "mark_email_failed": "counts a failure of the application itself; false if it is finished or a worker has it",
     "process_pending_emails_for_retry": "tells the workers to come, and answers the first `n` rows that are due",
-    "client_role": "lets a role of the database use the table queue, as this tenant",
-    "show_table_queue": "moves the table queue into the schema `public`, once the way is free",
+    "client_role": "lets a role of the database use the table queue and read the views, as this tenant",
+    "show_table_queue": "moves views and table queue into the schema `public`, once their names are free there",
 }
 _SIGNATURE = re.compile(
     r"^CREATE FUNCTION carteiro\.(\w+)\(\s*(.*?)\s*\) RETURNS (.+?)$", re.DOTALL | re.MULTILINE
@@ -487,15 +487,15 @@ def sql_page() -> str:
         "not. They have the same names and columns on SQLite and on Postgres. Views take no writes: write\n"
         "through the library or the API; on Postgres also by [the table queue](#email_queue).\n\n"
         "| | SQLite | Postgres |\n| --- | --- | --- |\n"
-        "| where they are | in the file | in the schema `carteiro` |\n"
-        "| how columns are written | in any case | in double quotes, for their capital letters |\n"
+        "| where they are | in the file | in the schema `public` |\n"
+        "| how columns are written | in any case | in any case, without quotes; they are in lower case |\n"
         "| times | texts, ISO 8601 in UTC with milliseconds | `timestamptz` |\n"
         "| a body or reason with U+0000 in it | is cut off there | has U+FFFD in its place |\n"
-        "| who may ask | whoever may read the file | Carteiro's own role, and whom it lets |\n\n"
+        "| who may ask | whoever may read the file | Carteiro's own role; a "
+        "[client role](../how-to/enqueue-from-sql.md#who-may-do-it) sees its own tenant's rows |\n\n"
         "```sql\nSELECT status, count(*) FROM email_logs WHERE companyId = 'acme' GROUP BY status;\n```\n\n"
-        "```postgresql\n"
-        "SELECT status, count(*) FROM carteiro.email_logs WHERE \"companyId\" = 'acme' GROUP BY status;\n"
-        "```\n\n"
+        '`to` is a word of SQL: write `"to"`. Where the schema `public` has a relation with one of these names, or\n'
+        "Carteiro may not create there, that view is in the schema `carteiro`.\n\n"
         "With a [queue in Redis](../how-to/run-beside-redis.md) they are the same: they show the ledger.\n"
         f"{sections}{_table_queue()}"
     )
@@ -510,9 +510,8 @@ def _table_queue() -> str:
         "\n## email_queue\n\n"
         "On Postgres alone: the e-mails that came in by SQL or over `/rest/v1/rpc/enqueue_email`, and a way in\n"
         "for more. It takes INSERT and some UPDATEs; [enqueue from SQL](../how-to/enqueue-from-sql.md) says which,\n"
-        "and who may. It stands in the schema `public` with its first three functions, or in `carteiro` where\n"
-        "Carteiro may not create there or the name was taken. The other functions are in the schema `carteiro`,\n"
-        "for Carteiro's own role.\n\n"
+        "and who may. It stands in the schema `public` as the views do, with its first three functions. The other\n"
+        "functions are in the schema `carteiro`, for Carteiro's own role.\n\n"
         f"| column | what it is |\n| --- | --- |\n{rows}\n"
         f"| function | what it does |\n| --- | --- |\n{functions}"
     )
@@ -523,7 +522,7 @@ def signatures() -> dict[str, str]:
     folder = REPOSITORY / "src/carteiro/stores/postgres/migrations"
     [migration] = folder.glob("*_table_queue.sql")
     declared = {
-        name: f"{name}({taken}) → {given.replace('SETOF carteiro.', 'rows of ')}"
+        name: f"{name}({taken}) → {given.replace('SETOF carteiro.table_queue', 'rows of email_queue')}"
         for name, taken, given in _SIGNATURE.findall(migration.read_text("utf-8"))
     }
     return {name: declared[name] for name in _FUNCTIONS}

@@ -167,8 +167,8 @@ def _subject_unless_template(given: object, info: ValidationInfo) -> object:
 class Email(_Document):
     """One e-mail as a tenant asks for it: a subject of 1 to 150 characters and html or text or both, or a template."""
 
-    # How often one of the table queue may fail: we write it, no request may. It stands first, see `max_retries_of`.
-    max_retries: SkipJsonSchema[int | None] = Field(default=None, ge=1, strict=True)
+    # How often one of the table queue is tried again: no request may say so. It stands first, see `max_retries_of`.
+    max_retries: SkipJsonSchema[int | None] = Field(default=None, ge=0, strict=True)
     to: Address = Field(description="An address alone, without a display name.")
     template: EmailTemplate | None = Field(
         default=None, description="Says subject and body; none of them is given beside it."
@@ -344,7 +344,7 @@ def restore_email(content: str) -> Email:
 
 
 def max_retries_of(content: str | None) -> int | None:
-    """How often an e-mail of the table queue may fail, without reading the rest of it; None: it is not one."""
+    """How often an e-mail of the table queue is tried again, without reading the rest of it; None: it is not one."""
     if content is None or not content.startswith(_MAX_RETRIES):
         return None
     return int(content[len(_MAX_RETRIES) : content.index(",")])

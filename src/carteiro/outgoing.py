@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from datetime import timedelta
 from functools import partial
 
 from carteiro.carriers import limits_of, make_provider
@@ -17,7 +18,7 @@ from carteiro.pacer import Pacer
 from carteiro.path.confirm import confirm
 from carteiro.path.track import learn_refusals
 from carteiro.policy.own_rules import overruled_outcome
-from carteiro.policy.retry import RetryPolicy
+from carteiro.policy.retry import PRESETS, RetryPolicy
 from carteiro.policy.routing import Routes
 from carteiro.policy.tenancy import CLAIMED_BY_ANOTHER
 from carteiro.ports import Backend
@@ -159,7 +160,7 @@ def _all_closed(kinds: dict[str, Kind], pacers: dict[str, Pacer]) -> Callable[[]
 def email_policy(settings: Settings) -> Callable[[LeasedJob], RetryPolicy]:
     """The retry policy of a job: of the preset that its template or tenant names, else the configured one.
 
-    What came through the table queue has its own: `transactional`, with as many failures as its row allows.
+    What came through the table queue has its own: `transactional`, with as many retries as its row allows.
     """
     configured = retry_policy(settings)
     named: dict[str | None, RetryPolicy] = {
@@ -169,10 +170,15 @@ def email_policy(settings: Settings) -> Callable[[LeasedJob], RetryPolicy]:
     def policy(job: LeasedJob) -> RetryPolicy:
         most = max_retries_of(job.content)
         if most is not None:
-            return replace(named["transactional"], max_attempts=most)
+            return replace(named["transactional"], max_attempts=1 + most)
         return named.get(job.retry_preset, configured)
 
     return policy
+
+
+def table_queue_wait(failed: int, max_retries: int) -> timedelta | None:
+    """The wait after failure number ``failed`` of a row of the table queue; None: it was the last."""
+    return None if failed > max_retries else PRESETS["transactional"].delay(failed, 0.5)
 
 
 def retry_policy(settings: Settings) -> RetryPolicy:

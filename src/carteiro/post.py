@@ -29,7 +29,7 @@ from carteiro.model import (
     State,
     Tenant,
 )
-from carteiro.outgoing import email_kind, retry_policy
+from carteiro.outgoing import email_kind, retry_policy, table_queue_wait
 from carteiro.path.accept import Posting
 from carteiro.policy.retry import RetryPolicy
 from carteiro.ports import Backend, Store
@@ -39,6 +39,7 @@ from carteiro.telemetry.metrics import MeasuredDeadLetters, MeasuredStore, Metri
 from carteiro.upkeep.expire import expire, expire_once
 from carteiro.upkeep.prune import prune
 from carteiro.upkeep.reap import reap
+from carteiro.upkeep.requests import apply_all, apply_requests
 from carteiro.upkeep.tidy import tidy
 from carteiro.worker import Lengths, Worker
 
@@ -209,6 +210,8 @@ class Carteiro:
         await provider_choice.check(self.settings, self.backend.marks)
         if self.backend.queue is not None:
             await self.backend.queue.complete()
+        if self.backend.table_queue is not None:
+            await apply_all(self.backend.table_queue, table_queue_wait)
         await expire_once(self.backend.upkeep, self.tally)
         errand = Errand(self.backend.store, limit=limit)
         worker = self._worker(errand)
@@ -276,7 +279,9 @@ class Carteiro:
 
     def _upkeep(self) -> list[Any]:
         ports, retention = self.backend, self.settings.retention
+        requests = ports.table_queue
         return [
+            *([apply_requests(requests, ports.upkeep, table_queue_wait)] if requests else []),
             reap(ports.store, every=self.settings.delivery.lease / 6),
             expire(ports.upkeep, self.tally),
             prune(ports.upkeep, bodies=retention.bodies, histories=retention.history),

@@ -44,8 +44,10 @@ from carteiro.policy.lifecycle import (
     expire,
     finish,
     is_live,
+    mark_failed,
     note,
     redrive,
+    reschedule,
     restored_ttl,
 )
 from support.builders import a_failure, dead, retry, sent
@@ -869,3 +871,102 @@ def test_where_there_is_no_doubt_the_reason_is_what_ended_it() -> None:
 
     assert change is not None
     assert "endedBy" not in change.events[-1].metadata
+
+
+# --- what an application asks for -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("state", [*FINISHED, State.SENT_ATTEMPT])
+def test_what_is_finished_or_being_sent_is_neither_rescheduled_nor_marked(state: State) -> None:
+    """The attempt that is under way decides; what has ended stays as it is."""
+    entry = an_entry(state)
+    before = deepcopy(entry)
+
+    assert reschedule(entry, at=NOW + 1) is None
+    assert mark_failed(entry, "no", wait=timedelta(minutes=1), now=NOW) is None
+    assert entry == before
+
+
+@pytest.mark.parametrize("state", [State.ENQUEUED, State.RETRY_SCHEDULED])
+def test_what_is_rescheduled_has_its_whole_life_before_it(state: State) -> None:
+    """It does not expire while it is to wait, nor sooner than it would have."""
+    later, sooner = an_entry(state), an_entry(state)
+    expiry = later.expires_at
+
+    change = reschedule(later, at=NOW + 2 * TTL_MS)
+    assert reschedule(sooner, at=NOW - 2000) == Change(park_until=NOW - 2000)
+
+    assert change == Change(park_until=NOW + 2 * TTL_MS)
+    assert (later.due_at, later.expires_at) == (NOW + 2 * TTL_MS, NOW + 3 * TTL_MS)
+    assert (sooner.due_at, sooner.expires_at, sooner.state) == (NOW - 2000, expiry, state)
+
+
+def _marked(entry: Entry, wait: timedelta | None, reason: str | None = "no") -> Change:
+    change = mark_failed(entry, reason, wait=wait, now=NOW)
+    assert change is not None
+    return change
+
+
+def test_a_failure_that_was_marked_is_charged_and_waited_for() -> None:
+    """As one of a worker's: the attempt was the application's own."""
+    entry = an_entry(attempts=1, charged=1)
+
+    change = _marked(entry, timedelta(seconds=5))
+
+    assert (entry.state, entry.attempts, entry.charged) == (State.RETRY_SCHEDULED, 2, 2)
+    assert (entry.due_at, change.park_until) == (NOW + 5000, NOW + 5000)
+    assert [each.type for each in change.events] == [
+        EventType.RECEIVED,
+        EventType.SENT_ATTEMPT,
+        EventType.RETRY_SCHEDULED,
+    ]
+    assert change.events[1].metadata == {"attempt": 2, "provider": "application"}
+
+
+@pytest.mark.parametrize(
+    ("wait", "state", "reason"),
+    [
+        (None, State.FAILED, DeadReason.MAX_ATTEMPTS_EXCEEDED),
+        (timedelta(milliseconds=TTL_MS), State.EXPIRED, DeadReason.EXPIRED),
+    ],
+)
+def test_the_last_failure_that_was_marked_is_final(
+    wait: timedelta | None, state: State, reason: DeadReason
+) -> None:
+    """And so is one whose wait would outlast it."""
+    entry = an_entry()
+
+    change = _marked(entry, wait)
+
+    assert (entry.state, entry.charged, entry.finished_at) == (state, 1, NOW)
+    assert change.drop_job
+    assert change.buried is not None
+    assert change.buried.reason is reason
+
+
+def test_a_late_success_beats_a_failure_that_was_marked() -> None:
+    """The mail is out, whatever the application saw."""
+    entry = an_entry(State.RETRY_SCHEDULED, attempts=1, evidence='["other", "sandbox", "id", 1]')
+
+    _marked(entry, None)
+
+    assert (entry.state, entry.provider_id, entry.attempts) == (State.SENT, "id", 1)
+
+
+@pytest.mark.parametrize(
+    ("told", "kept"),
+    [
+        ("no", "no"),
+        ("", "No reason was given"),
+        (None, "No reason was given"),
+        ("x" * 600, "x" * 500),
+    ],
+)
+def test_the_reason_that_was_given_is_kept(told: str | None, kept: str) -> None:
+    """As much of it as a reason may have."""
+    entry = an_entry()
+
+    _marked(entry, timedelta(seconds=1), told)
+
+    assert entry.failure is not None
+    assert (entry.failure.code, entry.failure.reason) == ("MARKED_FAILED", kept)

@@ -4,6 +4,7 @@ import asyncio
 import re
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from uuid import UUID, uuid4
 import psycopg
 import pytest
 
+from carteiro.errors import StoreUnavailable
 from carteiro.intake.http.api import create_api
 from carteiro.model import (
     ZERO,
@@ -19,24 +21,28 @@ from carteiro.model import (
     EventType,
     MessageId,
     RedriveAnswer,
+    Refused,
+    RefusedWhy,
     State,
     TenantId,
     made_at,
 )
+from carteiro.outgoing import table_queue_wait
 from carteiro.policy.retry import PRESETS
 from carteiro.post import Carteiro
 from carteiro.redriving import revise
 from carteiro.stores.postgres import migrate
+from carteiro.upkeep.requests import apply_all
 from support.builders import retry
 from support.http import a_client_of, let_in
 from support.library import row_of
 from support.pages import blocks_of
+from support.postgres_server import OWNERS
 from support.shared_servers import shared_postgres
-from support.steps import claimed, claimed_and_declared, settled
+from support.steps import claimed, claimed_and_declared, declare, settled
 from support.table_queue import (
     TEMPLATE,
     Application,
-    a_shared_database,
     a_template,
     an_application,
     an_office,
@@ -52,10 +58,10 @@ DEFAULT = TenantId("default")
 MINUTE = timedelta(minutes=1)
 
 
-@pytest.fixture
-def url() -> Iterator[str]:
-    """A database with the schema and nothing in it."""
-    with a_shared_database() as made:
+@pytest.fixture(params=OWNERS)
+def url(request: pytest.FixtureRequest) -> Iterator[str]:
+    """A database with the schema and nothing in it, whoever owns it."""
+    with shared_postgres().a_database(migrate, owner=request.param) as made:
         yield made
 
 
@@ -68,6 +74,12 @@ def app(url: str) -> Iterator[Application]:
 
 async def _events(post: Carteiro, identity: UUID) -> list[EventType]:
     return [each.type for each in await post.backend.reading.events(MessageId(str(identity)))]
+
+
+async def _apply(post: Carteiro) -> None:
+    """As a worker does as soon as it hears of a request."""
+    assert post.backend.table_queue is not None
+    await apply_all(post.backend.table_queue, table_queue_wait)
 
 
 async def _try_now(post: Carteiro, app: Application, identity: UUID) -> None:
@@ -97,7 +109,7 @@ async def test_what_people_have_in_their_scripts_runs_as_it_stands(
         sent, failed, cancelled, pending = (app.enqueue() for _ in range(4))
         app.update(cancelled, "status = 'cancelled'")
         app.update(pending, "next_retry_at = now() + interval '1 hour'")
-        for _ in range(3):
+        for _ in range(4):
             assert app.value("SELECT mark_email_failed(%s, 'no')", failed)
         await post.work_off()
 
@@ -202,7 +214,8 @@ async def test_an_insert_is_what_the_function_does(url: str, app: Application) -
         ("template_type", "'a', NULL"),
         ("template_type", "'a', 'nobody'"),
         ("payload, template_type", "'[1]', 'a', 'b@c.de'"),
-        ("max_retries, template_type", "0, 'a', 'b@c.de'"),
+        ("max_retries, template_type", "-1, 'a', 'b@c.de'"),
+        ("max_retries, template_type", "101, 'a', 'b@c.de'"),
         ("status, template_type", "'sent', 'a', 'b@c.de'"),
         ("retries, template_type", "1, 'a', 'b@c.de'"),
         ("resend_id, template_type", "'x', 'a', 'b@c.de'"),
@@ -218,6 +231,28 @@ async def test_what_makes_no_sense_is_not_put_in(
             app.rows(f"INSERT INTO email_queue ({columns}, recipient_email) VALUES ({values})")
 
     assert app.value("SELECT count(*) FROM carteiro.messages") == 0
+
+
+@pytest.mark.parametrize(
+    ("column", "inserted"),
+    [
+        ("status", "'sent'"),
+        ("retries", "1"),
+        ("last_attempt_at", "now()"),
+        ("error_message", "'x'"),
+        ("resend_id", "'x'"),
+        ("created_at", "now()"),
+    ],
+)
+async def test_a_column_that_cannot_be_inserted_is_named(
+    app: Application, column: str, inserted: str
+) -> None:
+    """The error says which one it is, also where another could be."""
+    with pytest.raises(psycopg.errors.CheckViolation, match=f"email_queue: {column} cannot be"):
+        app.rows(
+            f"INSERT INTO email_queue (template_type, recipient_email, max_retries, {column})"
+            f" VALUES ('a', 'b@c.de', 5, {inserted})"
+        )
 
 
 async def test_an_id_is_taken_once(url: str, app: Application) -> None:
@@ -266,36 +301,64 @@ async def test_the_tenant_s_own_from_is_used(url: str, app: Application) -> None
 # --- retries ------------------------------------------------------------------------------------
 
 
-async def test_a_row_is_tried_again_as_transactional_says_until_its_limit(
+async def test_a_row_is_tried_at_once_and_after_1_5_and_15_minutes(
     url: str, app: Application
 ) -> None:
-    """Whatever the tenant's own preset is."""
-    waits = []
+    """Whatever the tenant's own preset is: three retries, and the fourth failure is final."""
+    waits, retries = [], []
     async with an_office(url) as post:
         identity = app.enqueue("full-552@sandbox.test")
-        for _ in range(3):
+        for _ in range(4):
             await _try_now(post, app, identity)
             row = app.row(identity)
+            retries.append(row["retries"])
             if row["next_retry_at"] is not None:
                 waits.append(row["next_retry_at"] - row["last_attempt_at"])
 
         [letter] = (await post.backend.dead_letters.find()).rows
-    assert (row["status"], row["retries"]) == ("failed", 3)
+    assert retries == [1, 2, 3, 3]
+    assert row["status"] == "failed"
     assert row["error_message"]
-    assert letter.reason is DeadReason.MAX_ATTEMPTS_EXCEEDED
-    assert [round(wait / MINUTE) for wait in waits] == [1, 5]
+    assert (letter.reason, letter.failed_attempts) == (DeadReason.MAX_ATTEMPTS_EXCEEDED, 4)
+    assert [round(wait / MINUTE) for wait in waits] == [1, 5, 15]
+
+
+async def test_a_failure_that_waiting_cannot_cure_schedules_no_retry(
+    url: str, app: Application
+) -> None:
+    """It failed once, and was never to be tried again."""
+    async with an_office(url) as post:
+        identity = app.enqueue("bounce-550@sandbox.test")
+        await post.work_off()
+
+    assert (app.row(identity)["status"], app.row(identity)["retries"]) == ("failed", 0)
 
 
 async def test_the_limit_can_be_changed_while_it_waits(url: str, app: Application) -> None:
-    """The worker reads it with the e-mail."""
+    """The worker reads it with the e-mail; without any retry the first failure is final."""
     async with an_office(url) as post:
         identity = app.enqueue("full-552@sandbox.test")
 
-        assert app.update(identity, "max_retries = 1") == 1
+        assert app.update(identity, "max_retries = 0") == 1
         await post.work_off()
 
-    assert app.row(identity)["max_retries"] == 1
-    assert (app.row(identity)["status"], app.row(identity)["retries"]) == ("failed", 1)
+    assert app.row(identity)["max_retries"] == 0
+    assert (app.row(identity)["status"], app.row(identity)["retries"]) == ("failed", 0)
+
+
+async def test_the_error_of_a_mail_that_was_sent_after_a_retry_is_kept(
+    url: str, app: Application
+) -> None:
+    """The last one; a mail that had none shows none."""
+    async with an_office(url) as post:
+        retried, plain = app.enqueue(), app.enqueue()
+        for reason in ("first", "second"):
+            assert app.value("SELECT mark_email_failed(%s, %s)", retried, reason)
+        await _try_now(post, app, retried)
+
+    rows = [app.row(each) for each in (retried, plain)]
+    assert [each["status"] for each in rows] == ["sent", "sent"]
+    assert [(each["retries"], each["error_message"]) for each in rows] == [(2, "second"), (0, None)]
 
 
 async def test_a_failure_that_the_application_saw_is_charged(url: str, app: Application) -> None:
@@ -303,22 +366,28 @@ async def test_a_failure_that_the_application_saw_is_charged(url: str, app: Appl
     waits = []
     async with an_office(url) as post:
         identity = app.enqueue()
-        app.update(identity, "max_retries = 4")
-        for _ in range(3):
+        for count in range(1, 4):
             assert app.value("SELECT mark_email_failed(%s, 'Teste')", identity)
+            requested = app.row(identity)
+            await _apply(post)
             row = app.row(identity)
             waits.append(row["next_retry_at"] - row["last_attempt_at"])
-            assert (row["status"], row["error_message"]) == ("pending", "Teste")
+            for shown in (requested, row):
+                assert (shown["status"], shown["error_message"]) == ("pending", "Teste")
+                assert shown["retries"] == count
 
         assert app.value("SELECT mark_email_failed(%s, NULL)", identity)
         again = app.value("SELECT mark_email_failed(%s, NULL)", identity)
+        requested = app.row(identity)
+        await _apply(post)
 
         [letter] = (await post.backend.dead_letters.find()).rows
         message = await row_of(post, MessageId(str(identity)))
         events = await _events(post, identity)
     assert not again
     assert tuple(waits) == PRESETS["transactional"].table
-    assert (app.row(identity)["status"], app.row(identity)["retries"]) == ("failed", 4)
+    for row in (requested, app.row(identity)):
+        assert (row["status"], row["retries"]) == ("failed", 3)
     assert (letter.failed_attempts, message.state, message.attempts) == (4, State.FAILED, 4)
     assert events[-1] is EventType.FAILED
     assert _jobs(app) == 0
@@ -336,7 +405,7 @@ def _jobs(app: Application) -> int:
 
 @pytest.mark.parametrize(
     ("most", "wait", "ended_by"),
-    [(1, ZERO, "max_attempts_exceeded"), (3, timedelta(days=1), "expired")],
+    [(0, ZERO, "max_attempts_exceeded"), (3, timedelta(days=1), "expired")],
 )
 async def test_a_failure_that_the_application_saw_does_not_hide_a_doubt(
     url: str, app: Application, most: int, wait: timedelta, ended_by: str
@@ -353,6 +422,7 @@ async def test_a_failure_that_the_application_saw_does_not_hide_a_doubt(
         )
 
         assert app.value("SELECT mark_email_failed(%s, 'Teste')", identity)
+        await _apply(post)
 
         [letter] = (await post.backend.dead_letters.find()).rows
         [*_, last] = await post.backend.reading.events(MessageId(str(identity)))
@@ -403,7 +473,10 @@ async def test_what_waits_is_cancelled(url: str, app: Application) -> None:
         app.update(delayed, "next_retry_at = now() + interval '1 hour'")
 
         cancelled = app.connection.execute("UPDATE email_queue SET status = 'cancelled'")
+        requested = [app.row(each)["status"] for each in (ready, delayed)]
+        await _apply(post)
 
+        assert requested == ["cancelled", "cancelled"]
         for identity in (ready, delayed):
             assert app.row(identity)["status"] == "cancelled"
             assert await _events(post, identity) == [EventType.ENQUEUED, EventType.CANCELLED]
@@ -426,6 +499,28 @@ async def test_what_was_claimed_just_now_is_cancelled_too(url: str, app: Applica
     assert _jobs(app) == 0
 
 
+async def test_a_cancel_that_was_committed_before_the_attempt_wins(
+    url: str, app: Application
+) -> None:
+    """Nobody has applied it yet, and the worker that has claimed the e-mail knows nothing of it."""
+    async with an_office(url) as post:
+        store = post.backend.store
+        identity = app.enqueue()
+        [job] = await claimed(store)
+        app.update(identity, "status = 'cancelled'")
+
+        first = await declare(store, job)
+        await _apply(post)
+        second = await declare(store, job)
+
+    assert isinstance(first, Refused)
+    assert first.why is RefusedWhy.NOT_DUE
+    assert first.wait > ZERO
+    assert isinstance(second, Refused)
+    assert app.row(identity)["status"] == "cancelled"
+    assert _jobs(app) == 0
+
+
 async def test_what_is_being_sent_is_not_sent_again(url: str, app: Application) -> None:
     """It stays pending until its worker knows more."""
     async with an_office(url) as post:
@@ -433,10 +528,12 @@ async def test_what_is_being_sent_is_not_sent_again(url: str, app: Application) 
         await claimed_and_declared(post.backend.store)
 
         app.update(identity, "status = 'cancelled'")
+        requested = app.row(identity)["status"]
+        await _apply(post)
 
         message = await row_of(post, MessageId(str(identity)))
         events = await _events(post, identity)
-    assert app.row(identity)["status"] == "pending"
+    assert (requested, app.row(identity)["status"]) == ("pending", "pending")
     assert message.cancel_requested_at is not None
     assert events[-1] is EventType.CANCEL_REQUESTED
 
@@ -445,7 +542,7 @@ async def test_a_failed_row_is_sent_round_again(url: str, app: Application) -> N
     """And is no dead letter any more once it is sent."""
     async with an_office(url) as post:
         identity = app.enqueue()
-        app.update(identity, "max_retries = 1")
+        app.update(identity, "max_retries = 0")
         app.value("SELECT mark_email_failed(%s, 'no')", identity)
 
         assert app.update(identity, "status = 'pending'") == 1
@@ -472,7 +569,7 @@ async def test_a_failed_row_is_sent_round_again(url: str, app: Application) -> N
         "status = 'failed'",
         "status = 'nonsense'",
         "status = NULL",
-        "max_retries = 0",
+        "max_retries = -1",
         "max_retries = NULL",
         "next_retry_at = NULL",
         "next_retry_at = '2300-01-01'",
@@ -480,9 +577,10 @@ async def test_a_failed_row_is_sent_round_again(url: str, app: Application) -> N
 )
 async def test_nothing_else_can_be_changed(url: str, app: Application, assignment: str) -> None:
     """And the application is told so."""
-    async with an_office(url):
+    async with an_office(url) as post:
         identity = app.enqueue()
         app.value("SELECT mark_email_failed(%s, 'no')", identity)
+        await _apply(post)
         before = app.row(identity)
 
         with pytest.raises(psycopg.errors.CheckViolation):
@@ -519,21 +617,22 @@ async def test_rows_cannot_be_locked_away_from_workers(url: str, app: Applicatio
             app.rows("DELETE FROM email_queue")
 
 
-async def test_a_frozen_view_of_the_world_can_put_in_but_not_change(
+async def test_a_transaction_of_any_isolation_can_put_in_and_change(
     url: str, app: Application
 ) -> None:
-    """A change looks at what the row is by now, which a repeatable read does not show."""
-    async with an_office(url):
+    """What it requests is applied to what the row is by then."""
+    async with an_office(url) as post:
         identity = app.enqueue()
         with an_application(url, autocommit=False) as frozen:
             frozen.connection.isolation_level = psycopg.IsolationLevel.SERIALIZABLE
-            frozen.enqueue()
+            other = frozen.enqueue()
+            frozen.update(identity, "status = 'cancelled'")
             frozen.connection.commit()
 
-            with pytest.raises(psycopg.errors.FeatureNotSupported, match="READ COMMITTED"):
-                frozen.update(identity, "status = 'cancelled'")
+        await post.work_off()
 
-    assert app.value("SELECT count(*) FROM email_queue WHERE status = 'pending'") == 2
+    assert app.row(identity)["status"] == "cancelled"
+    assert app.row(other)["status"] == "sent"
 
 
 # --- transactions of the application ------------------------------------------------------------
@@ -601,22 +700,110 @@ async def test_a_transaction_that_is_held_open_blocks_nobody(url: str, app: Appl
     assert _jobs(app) == 0
 
 
-async def test_changes_of_one_transaction_are_done_together_at_its_commit(
+async def test_changes_of_one_transaction_are_applied_in_their_order(
     url: str, app: Application
 ) -> None:
-    """In the order in which they were asked for."""
-    async with an_office(url):
+    """It sees them itself at once, others from its commit on, and so it stays when they are applied."""
+    shown = ("status", "retries", "max_retries", "error_message")
+    async with an_office(url) as post:
         with an_application(url, autocommit=False) as other:
             identity = other.enqueue()
             other.value("SELECT mark_email_failed(%s, 'one')", identity)
             other.value("SELECT mark_email_failed(%s, 'two')", identity)
             other.update(identity, "max_retries = 5")
-            before = other.row(identity)
+            inside = other.row(identity)
             other.connection.commit()
+        outside = app.row(identity)
 
-    after = app.row(identity)
-    assert (before["retries"], before["max_retries"]) == (0, 3)
-    assert (after["retries"], after["max_retries"], after["error_message"]) == (2, 5, "two")
+        await _apply(post)
+
+    for row in (inside, outside, app.row(identity)):
+        assert [row[each] for each in shown] == ["pending", 2, 5, "two"]
+    assert app.value("SELECT count(*) FROM carteiro.queue_changes") == 0
+
+
+async def test_a_change_that_came_too_late_is_dropped(url: str, app: Application) -> None:
+    """The e-mail was sent before the transaction committed: so it is shown, and so it stays."""
+    async with an_office(url) as post:
+        identity = app.enqueue()
+        with an_application(url, autocommit=False) as other:
+            other.update(identity, "status = 'cancelled'")
+            await post.work_off()
+            other.connection.commit()
+        committed = app.row(identity)["status"]
+
+        await _apply(post)
+
+    assert committed == "sent"
+    assert app.row(identity)["status"] == "sent"
+    assert app.value("SELECT count(*) FROM carteiro.queue_changes") == 0
+
+
+async def test_two_processes_apply_a_change_once(url: str, app: Application) -> None:
+    """Whoever finds it applied, or changed meanwhile, stores nothing."""
+    async with an_office(url) as post, an_office(url) as beside:
+        rows = [app.enqueue() for _ in range(20)]
+        for each in rows[:10]:
+            assert app.value("SELECT mark_email_failed(%s, 'no')", each)
+        for each in rows[10:]:
+            app.update(each, "status = 'cancelled'")
+
+        await asyncio.gather(*(_apply(each) for each in (post, beside) * 3))
+
+        told = [await _events(post, each) for each in rows]
+    assert [app.row(each)["retries"] for each in rows[:10]] == [1] * 10
+    assert all(each.count(EventType.RETRY_SCHEDULED) == 1 for each in told[:10])
+    assert all(each.count(EventType.CANCELLED) == 1 for each in told[10:])
+    assert _jobs(app) == 10
+
+
+async def test_a_process_that_is_cut_off_loses_no_change(url: str, app: Application) -> None:
+    """Whenever its connections end, each change is applied once in the end."""
+    superuser, database = shared_postgres(), url.rpartition("/")[2]
+    ours = f"datname = '{database}' AND pid <> {app.value('SELECT pg_backend_pid()')}"
+    cut = f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {ours}"
+    async with an_office(url) as post:
+        rows = [app.enqueue() for _ in range(60)]
+        for place, each in enumerate(rows):
+            if place % 2:
+                app.update(each, "status = 'cancelled'")
+            else:
+                assert app.value("SELECT mark_email_failed(%s, 'no')", each)
+        for _ in range(5):
+            applying = asyncio.create_task(_apply(post))
+            await asyncio.to_thread(superuser.psql, cut)
+            with suppress(StoreUnavailable):
+                await applying
+        await _apply(post)
+
+        told = [await _events(post, each) for each in rows]
+    ends = [EventType.RETRY_SCHEDULED, EventType.CANCELLED] * 30
+    assert [each.count(end) for each, end in zip(told, ends, strict=True)] == [1] * 60
+    assert app.value("SELECT count(*) FROM carteiro.queue_changes") == 0
+    assert _jobs(app) == 30
+
+
+async def test_a_running_worker_applies_what_is_requested(url: str, app: Application) -> None:
+    """It hears of the commit: nobody has to call it."""
+    async with an_office(url) as post:
+        identity = app.enqueue("full-552@sandbox.test")
+        app.update(identity, "next_retry_at = now() + interval '1 day'")
+        working = asyncio.create_task(post.run_worker())
+        try:
+            async with asyncio.timeout(TOO_LONG):
+                app.update(identity, "next_retry_at = now()")
+                while app.row(identity)["retries"] == 0:
+                    await asyncio.sleep(0.02)
+                app.update(identity, "status = 'cancelled'")
+                while await _events(post, identity) and (
+                    (await _events(post, identity))[-1] is not EventType.CANCELLED
+                ):
+                    await asyncio.sleep(0.02)
+        finally:
+            post.stop()
+            await working
+
+    assert app.row(identity)["status"] == "cancelled"
     assert app.value("SELECT count(*) FROM carteiro.queue_changes") == 0
 
 
@@ -633,7 +820,8 @@ async def test_every_statement_of_the_page_runs(url: str, app: Application) -> N
                 app.rows(re.sub(r"\bshop\b", role, each))
             put_in = app.value("SELECT count(*) FROM email_queue")
         finally:
-            app.rows(f"DROP OWNED BY {role}; DROP ROLE {role}")
+            superuser = shared_postgres()
+            superuser.psql(f"DROP OWNED BY {role}; DROP ROLE {role}", url.rpartition("/")[2])
 
     assert put_in == 3
 
@@ -756,51 +944,3 @@ async def test_what_came_over_http_is_a_row_too(url: str, app: Application) -> N
 
     assert (row["user_id"], row["payload"], row["max_retries"]) == (user, asked["p_payload"], 3)
     assert app.row(row["id"])["status"] == "sent"
-
-
-# --- applications that hold on ------------------------------------------------------------------
-
-
-async def test_a_change_that_is_done_at_once_holds_up_nobody_for_long(
-    url: str, app: Application
-) -> None:
-    """Whoever has constraints checked at once, and then idles with the turn of all tenants, is thrown out."""
-    pause = "SELECT current_setting('idle_in_transaction_session_timeout')"
-    async with an_office(url):
-        identity = app.enqueue()
-        with app.connection.transaction():
-            app.rows("SET CONSTRAINTS ALL IMMEDIATE")
-            app.update(identity, "next_retry_at = now()")
-            longest = app.value(pause)
-
-    assert longest == "10s"
-    assert app.value(pause) != "10s"
-
-
-async def test_another_number_of_failures_takes_no_turn(url: str, app: Application) -> None:
-    """It changes no job: while its transaction is open, all others are worked on."""
-    async with an_office(url) as post:
-        limited, other = app.enqueue(), app.enqueue()
-        app.update(limited, "next_retry_at = now() + interval '1 hour'")
-        with app.connection.transaction():
-            app.rows("SET CONSTRAINTS ALL IMMEDIATE")
-            app.update(limited, "max_retries = 2")
-            async with asyncio.timeout(TOO_LONG):
-                await post.work_off()
-        status = app.row(other)["status"]
-
-    assert status == "sent"
-
-
-async def test_a_transaction_that_changed_a_row_cannot_be_prepared(
-    url: str, app: Application
-) -> None:
-    """It would hold the turn of all tenants with nobody behind it."""
-    async with an_office(url):
-        identity = app.enqueue()
-        app.rows("BEGIN")
-        app.update(identity, "status = 'cancelled'")
-        with pytest.raises(psycopg.Error, match="NOTIFY"):
-            app.rows("PREPARE TRANSACTION 'later'")
-
-    assert app.row(identity)["status"] == "pending"

@@ -1,18 +1,28 @@
 """Upkeep and dead letters of several processes at once on Postgres, and what a server does by itself."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import psycopg
 import pytest
 
 from carteiro.errors import CannotBackUp
-from carteiro.model import ZERO, MessageId, RedriveAnswer
+from carteiro.model import ZERO, ApiLimits, IdempotencyKey, MessageId, RedriveAnswer
 from carteiro.ports import Backend
-from carteiro.stores.postgres import PostgresOptions, open_postgres
-from support.builders import ACME, BRASA, tenants_named
+from carteiro.stores.postgres import PostgresOptions, migrate, open_postgres
+from support.builders import ACME, BRASA, a_message, tenants_named
 from support.burying import buried, found
 from support.clock import StoreClock
+from support.postgres_server import OWNERS
+from support.shared_servers import shared_postgres
+from support.steps import accepted
+
+
+@pytest.fixture(params=OWNERS)
+def url(request: pytest.FixtureRequest) -> Iterator[str]:
+    """A database with the schema and nothing in it, whoever owns it."""
+    with shared_postgres().a_database(migrate, owner=request.param) as made:
+        yield made
 
 
 @pytest.fixture
@@ -68,3 +78,15 @@ async def test_a_server_is_backed_up_by_its_own_tools(backend: Backend, tmp_path
         await backend.upkeep.backup(tmp_path / "copy", lambda _: None)
 
     assert _names_in(tmp_path) == []
+
+
+async def test_locks_of_accepts_do_not_pile_up(backend: Backend, url: str) -> None:
+    """Upkeep deletes those that nobody holds, and waits for none."""
+    key = IdempotencyKey("key", "digest")
+    await accepted(backend.store, a_message(key=key), a_message(limits=ApiLimits()))
+    with psycopg.connect(url) as other:
+        other.execute("SELECT FROM carteiro.door_locks ORDER BY name LIMIT 1 FOR UPDATE")
+        await backend.upkeep.prune(bodies=None, histories=None)
+        left = other.execute("SELECT count(*) FROM carteiro.door_locks").fetchone()
+
+    assert left == (1,)

@@ -4,7 +4,6 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from uuid import uuid4
 
 import psycopg
 import pytest
@@ -15,8 +14,10 @@ from carteiro.model import Dead, DeadReason, NewRecipient
 from carteiro.stores.postgres import PostgresOptions, migrate, open_postgres
 from carteiro.stores.sqlite import open_sqlite
 from support.builders import ACME, a_failure, tenants_named
+from support.burying import buried
 from support.clock import StoreClock
 from support.pages import blocks_of
+from support.postgres_server import OWNERS
 from support.shared_servers import shared_postgres
 from support.steps import accepted_recipient, attempted
 
@@ -24,18 +25,16 @@ PAGE = "docs/reference/sql.md"
 VIEWS = ("email_outbox", "email_logs", "email_events", "recipients", "dlq")
 
 
-@pytest.fixture
-def url() -> Iterator[str]:
-    """A database with the schema and nothing in it."""
-    server, name = shared_postgres(), f"views_{uuid4().hex}"
-    server.create_database(name, template=server.template(migrate))
-    yield server.url(name)
-    server.drop_database(name)
+@pytest.fixture(params=OWNERS)
+def url(request: pytest.FixtureRequest) -> Iterator[str]:
+    """A database with the schema and nothing in it, whoever owns it."""
+    with shared_postgres().a_database(migrate, owner=request.param) as made:
+        yield made
 
 
 def _rows(url: str, view: str) -> tuple[list[str], list[tuple[object, ...]]]:
     with psycopg.connect(url) as db:
-        cursor = db.execute(SQL("SELECT * FROM carteiro.{}").format(Identifier(view)))
+        cursor = db.execute(SQL("SELECT * FROM {}").format(Identifier(view)))
         return [column.name for column in cursor.description or ()], cursor.fetchall()
 
 
@@ -43,11 +42,12 @@ def _rows(url: str, view: str) -> tuple[list[str], list[tuple[object, ...]]]:
 async def test_a_query_finds_the_same_columns_as_on_sqlite(
     url: str, tmp_path: Path, view: str
 ) -> None:
-    """In the same order, in the same case."""
+    """In the same order; in lower case, as an unquoted name reads."""
     async with open_sqlite(tmp_path / "post.db"):
         pass
     with closing(sqlite3.connect(tmp_path / "post.db")) as db:
-        wanted = [column[0] for column in db.execute(f'SELECT * FROM "{view}"').description]
+        found = db.execute(f'SELECT * FROM "{view}"').description
+        wanted = [column[0].lower() for column in found]
 
     columns, _ = _rows(url, view)
 
@@ -65,8 +65,8 @@ def test_the_page_has_every_column_of_the_table_queue(url: str) -> None:
 
 
 def test_the_queries_of_the_page_are_answered(url: str) -> None:
-    """Whoever pastes one gets an answer."""
-    [query] = [each.code for each in blocks_of(PAGE) if each.language == "postgresql"]
+    """Whoever pastes one gets an answer, the same on either store."""
+    [query] = [each.code for each in blocks_of(PAGE) if each.language == "sql"]
 
     with psycopg.connect(url) as db:
         assert db.execute(query.encode()).fetchall() == []
@@ -91,16 +91,56 @@ async def test_a_failed_mail_is_in_every_view(url: str) -> None:
     [outbox], [log], [recipient], [letter] = (
         found[view] for view in ("email_outbox", "email_logs", "recipients", "dlq")
     )
-    assert (outbox["id"], outbox["html"], outbox["lastError"]) == (
+    assert (outbox["id"], outbox["html"], outbox["lasterror"]) == (
         job.lease.job,
         "<p>a\ufffd</p>",
         "full",
     )
-    assert (log["recipientId"], log["errorCode"], log["failedAt"]) == (
+    assert (log["recipientid"], log["errorcode"], log["failedat"]) == (
         person,
         "MAILBOX_FULL",
         clock.at(),
     )
-    assert (recipient["id"], recipient["nome"], recipient["deletedAt"]) == (person, "Ana", None)
-    assert (letter["jobId"], letter["originalCode"]) == (job.lease.job, "452")
-    assert {event["emailLogId"] for event in found["email_events"]} == {job.lease.job}
+    assert (recipient["id"], recipient["nome"], recipient["deletedat"]) == (person, "Ana", None)
+    assert (letter["jobid"], letter["originalcode"]) == (job.lease.job, "452")
+    assert {event["emaillogid"] for event in found["email_events"]} == {job.lease.job}
+
+
+QUERIES = (
+    "SELECT lastFailureCode, COUNT(*) FROM dlq GROUP BY lastFailureCode ORDER BY COUNT(*) DESC;",
+    "SELECT companyId, COUNT(*) FROM dlq GROUP BY companyId ORDER BY COUNT(*) DESC LIMIT 10;",
+)
+
+
+async def test_queries_of_scripts_run_as_they_stand_on_either_store(
+    url: str, tmp_path: Path
+) -> None:
+    """Without a search path, and without quotes around their names."""
+    answers = []
+    for opened in (open_postgres(url), open_sqlite(tmp_path / "post.db")):
+        async with opened as backend:
+            await backend.tenants.define(tenants_named([ACME]))
+            await buried(backend, failure={"code": "MAILBOX_FULL"})
+    with psycopg.connect(url) as db:
+        answers.append([db.execute(query.encode()).fetchall() for query in QUERIES])
+    with closing(sqlite3.connect(tmp_path / "post.db")) as file:
+        answers.append([file.execute(query).fetchall() for query in QUERIES])
+
+    assert answers[0] == answers[1] == [[("MAILBOX_FULL", 1)], [(ACME, 1)]]
+
+
+async def test_a_relation_of_the_application_s_own_is_left_alone() -> None:
+    """The others are shown, and the one whose name was taken is, once the way is free."""
+    with shared_postgres().a_database() as url, psycopg.connect(url, autocommit=True) as db:
+        db.execute("CREATE TABLE public.recipients (mine text)")
+        await migrate(url)
+        mine = db.execute("SELECT * FROM public.recipients").description or ()
+        ours = db.execute("SELECT * FROM carteiro.recipients").description or ()
+
+        db.execute("DROP TABLE public.recipients")
+        db.execute("SELECT carteiro.show_table_queue()")
+
+        shown = db.execute("SELECT * FROM recipients").description or ()
+        db.execute("SELECT * FROM dlq, email_logs")
+    assert [each.name for each in mine] == ["mine"]
+    assert [each.name for each in shown] == [each.name for each in ours]

@@ -23,6 +23,7 @@ from support.services import HOST, PATIENCE, Service, a_folder, as_owner, missin
 
 SUPERUSER = "postgres"
 OLDEST = 15
+OWNERS = (SUPERUSER, "carteiro")  # the schema of the second is the first that its search path names
 
 Migrate: TypeAlias = Callable[[str], Coroutine[Any, Any, Any]]
 
@@ -53,7 +54,7 @@ class PostgresServer(Service):
         super().__init__(folder)
         self._password = password
         self._settings = _SETTINGS | dict(settings or {})
-        self._templates: dict[Migrate, str] = {}
+        self._templates: dict[tuple[Migrate, str], str] = {}
         self._kept: psycopg.Connection[tuple[Any, ...]] | None = None
 
     def url(self, database: str = SUPERUSER, *, user: str = SUPERUSER) -> str:
@@ -99,12 +100,14 @@ class PostgresServer(Service):
 
     # --- its databases
 
-    def create_database(self, name: str, *, template: str = "template1") -> None:
+    def create_database(
+        self, name: str, *, template: str = "template1", owner: str = SUPERUSER
+    ) -> None:
         """Make a database, as a copy of another.
 
         By way of the log, as is usual: a copy of files takes as long in memory, twice as long on disk.
         """
-        self._execute("CREATE DATABASE {} TEMPLATE {}", name, template)
+        self._execute("CREATE DATABASE {} TEMPLATE {} OWNER {}", name, template, owner)
 
     def drop_database(self, name: str) -> None:
         """Remove a database, whoever is connected to it; if there is none, nothing happens."""
@@ -115,27 +118,35 @@ class PostgresServer(Service):
             time.sleep(0.002)
         self._execute("DROP DATABASE IF EXISTS {} WITH (FORCE)", name)
 
-    def template(self, migrate: Migrate) -> str:
+    def template(self, migrate: Migrate, *, owner: str = SUPERUSER) -> str:
         """The database that this has migrated, to make others from; it is made when it is first asked for."""
-        if migrate not in self._templates:
+        if (migrate, owner) not in self._templates:
             name = f"template_{uuid4().hex}"
-            self.create_database(name)
+            self._make_role(owner)
+            self.create_database(name, owner=owner)
             # In a thread, because the caller may be on a loop already.
             with ThreadPoolExecutor(1) as thread:
-                thread.submit(asyncio.run, migrate(self.url(name))).result()
-            self._templates[migrate] = name
-        return self._templates[migrate]
+                thread.submit(asyncio.run, migrate(self.url(name, user=owner))).result()
+            self._templates[migrate, owner] = name
+        return self._templates[migrate, owner]
 
     @contextmanager
-    def a_database(self, migrate: Migrate | None = None) -> Iterator[str]:
-        """The URL of an empty database of its own, migrated by this; it is dropped afterwards."""
+    def a_database(
+        self, migrate: Migrate | None = None, *, owner: str = SUPERUSER
+    ) -> Iterator[str]:
+        """The URL of an empty database of its own, for its owner, migrated by this; it is dropped afterwards."""
         name = f"test_{uuid4().hex}"
-        template = self.template(migrate) if migrate else "template1"
-        self.create_database(name, template=template)
+        template = self.template(migrate, owner=owner) if migrate else "template1"
+        self.create_database(name, template=template, owner=owner)
         try:
-            yield self.url(name)
+            yield self.url(name, user=owner)
         finally:
             self.drop_database(name)
+
+    def _make_role(self, name: str) -> None:
+        found = self._superuser().execute("SELECT FROM pg_roles WHERE rolname = %s", (name,))
+        if not found.rowcount:
+            self._execute("CREATE ROLE {} LOGIN CREATEROLE", name)
 
     def psql(self, sql: str, database: str = SUPERUSER, *, user: str = SUPERUSER) -> str:
         """What psql prints, without decoration; what is refused ends it and raises `SqlRefused`."""

@@ -106,7 +106,8 @@ def postgres_url(folder: Path) -> str:
     if name not in _made:
         server.create_database(name, template=server.template(migrate))
         _made.add(name)
-    return server.url(name)
+    # No schema is searched: a store's statement that leaves one out fails.
+    return f"{server.url(name)}?options=-csearch_path%3D"
 
 
 def _postgres_options(clock: StoreClock, fairness: Fairness) -> PostgresOptions:

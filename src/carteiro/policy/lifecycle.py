@@ -7,7 +7,7 @@ Without a change the entry is as it was and nothing is to be written.
 
 import json
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import NamedTuple, assert_never
 
@@ -66,6 +66,18 @@ EXPIRED_UNSENT = Failure(
     reason="Not sent within its time to live",
     rule="lifecycle.expired",
 )
+
+
+_MARKED_FAILED = Failure(
+    code="MARKED_FAILED",
+    category=Category.TRANSIENT_ERROR,
+    retryable=True,
+    scope=Scope.MESSAGE,
+    reason="",
+    rule="sql.mark_email_failed",
+)
+_NO_REASON = "No reason was given"
+_LONGEST_REASON = 500
 
 
 @dataclass(slots=True)
@@ -242,6 +254,50 @@ def note(  # noqa: PLR0913 - what is told of whom, and what is known
     if change is None:
         return NoteAnswer.KNOWN, None
     return NoteAnswer.NOTED if entry.state is was else NoteAnswer.RESOLVED, change
+
+
+def reschedule(entry: Entry, *, at: int) -> Change | None:
+    """Have it tried at another time, and give it its whole ttl from then on; None: it is finished or being sent."""
+    if entry.state in FINISHED or is_open(entry):
+        return None
+    entry.due_at = at
+    entry.expires_at = max(entry.expires_at, entry.due_at + entry.ttl_ms)
+    return Change(park_until=entry.due_at)
+
+
+def mark_failed(
+    entry: Entry, reason: str | None, *, wait: timedelta | None, now: int
+) -> Change | None:
+    """Charge a failed attempt that the application made itself; None: it is finished or being sent.
+
+    ``wait``: until the next attempt; None: this failure was the last that it may have.
+    """
+    if entry.state in FINISHED or is_open(entry):
+        return None
+    failure = replace(_MARKED_FAILED, reason=reason[:_LONGEST_REASON] if reason else _NO_REASON)
+    verdict: Verdict
+    if wait is None:
+        verdict = Dead(DeadReason.MAX_ATTEMPTS_EXCEEDED, failure, charged=True)
+    else:
+        verdict = Retry(wait, charged=True, failure=failure)
+    verdict = _as_things_stand(entry, verdict, now)
+    entry.attempts += not isinstance(verdict, Sent)
+    attempt = {"attempt": entry.attempts, "provider": "application"}
+    made = (
+        Stamped(EventType.RECEIVED, {}, now),
+        Stamped(EventType.SENT_ATTEMPT, attempt, now),
+    )
+    match verdict:
+        case Dead():
+            change = _buried(entry, verdict, now)
+        case Retry():
+            change = _retried(entry, verdict, now)
+        case Sent():
+            return _sent(entry, verdict, now, late=True)
+        case _:
+            assert_never(verdict)
+    change.events = (*made, *change.events)
+    return change
 
 
 def is_redriven(entry: Entry) -> bool:

@@ -13,6 +13,7 @@ from carteiro.ports.reading import Reading
 from carteiro.ports.recipients import Recipients
 from carteiro.ports.store import Store
 from carteiro.ports.suppressions import Suppressions
+from carteiro.ports.table_queue import TableQueue
 from carteiro.ports.templates import Templates
 from carteiro.ports.tenants import Tenants
 from carteiro.ports.tracking import Tracking
@@ -61,4 +62,5 @@ class Backend:
     marks: Marks
     wake: Wake
     joining: Joining | None = None  # None: the store shares no database with its callers
+    table_queue: TableQueue | None = None  # None: applications do not reach the store by SQL
     queue: KeptQueue | None = None  # None: the store keeps its jobs itself

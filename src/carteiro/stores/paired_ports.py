@@ -43,6 +43,7 @@ from carteiro.ports import Backend
 from carteiro.ports.dead_letters import GroupBy
 from carteiro.ports.ledger import LedgerHalf
 from carteiro.ports.queue import QueueHalf
+from carteiro.ports.table_queue import AppliedChanges, RetryWait, TableQueue
 from carteiro.ports.upkeep import Pruned
 from carteiro.stores.paired import Paired, if_it_is_there
 
@@ -354,6 +355,46 @@ class PairedUpkeep:
         return await self._upkeep.compact()
 
 
+class PairedTableQueue:
+    """See `carteiro.ports.table_queue.TableQueue` for what it promises."""
+
+    def __init__(
+        self, requests: TableQueue, ledger: LedgerHalf, queue: QueueHalf, store: Paired
+    ) -> None:
+        self._requests = requests
+        self._desk = ledger.desk
+        self._queue = queue.queue
+        self._store = store
+
+    def rings(self) -> int:
+        """How often a request was heard of."""
+        return self._requests.rings()
+
+    async def wait(self, timeout: timedelta, *, since: int) -> bool:
+        """Return True once more requests were heard of than ``since``, False after ``timeout``."""
+        return await self._requests.wait(timeout, since=since)
+
+    async def has_requests(self) -> bool:
+        """Whether any change is requested and not applied."""
+        return await self._requests.has_requests()
+
+    async def apply(self, wait_after: RetryWait, *, limit: int) -> AppliedChanges:
+        """Apply the oldest requested changes; then their jobs are put anew, as the ledger has them."""
+        applied = await self._requests.apply(wait_after, limit=limit)
+        if applied.moved:
+            await if_it_is_there(self._queue.drop(applied.moved))
+            await if_it_is_there(self._queue.put(await self._desk.entries(applied.moved)))
+            await self._store.show_dead(applied.moved)
+        return applied
+
+
+def _paired_table_queue(
+    ledger: LedgerHalf, queue: QueueHalf, store: Paired
+) -> PairedTableQueue | None:
+    requests = ledger.backend.table_queue
+    return None if requests is None else PairedTableQueue(requests, ledger, queue, store)
+
+
 @value
 class Pair:
     """A pair as the path sees it, and what its relay needs; who relays says how the queue is kept."""
@@ -381,5 +422,6 @@ async def open_paired(
             tracking=PairedTracking(truth, store),
             upkeep=PairedUpkeep(truth, store),
             wake=turns.wake,
+            table_queue=_paired_table_queue(truth, turns, store),
         )
         yield Pair(backend, truth, turns, store.found)

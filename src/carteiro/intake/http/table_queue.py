@@ -150,8 +150,8 @@ class TableQueue:
     async def enqueue(self, request: Request) -> Response:
         """Answered with the id, a JSON string, after the e-mail is durably committed.
 
-        It is rendered here, tried at once and then as the preset ``transactional`` has it. On Postgres it is a row of
-        ``email_queue``.
+        It is rendered here, tried at once and, as the preset ``transactional`` has it, again after 1, 5
+        and 15 minutes: the fourth failure is final. On Postgres it is a row of ``email_queue``.
         """
         tenant = await self._tenant_of(request)
         asked = await read_question(request, EnqueueQuestion)

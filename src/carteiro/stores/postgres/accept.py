@@ -49,7 +49,7 @@ async def accept_within(
     """The same inside a transaction, ours or the caller's own."""
     if not any(map(_needs_door, new)):
         return await _put(session, new, [None] * len(new), now)
-    await _lock(session, {name for each in new for name in _names(each)})
+    await lock(session, (name for each in new for name in _names(each)))
     door = await _door(session, new, now)
     answers: list[AcceptAnswer | None] = []
     fresh: list[NewMessage] = []
@@ -96,9 +96,9 @@ def _names_of(tenant: TenantId, told: NewRecipient) -> Iterator[str]:
         yield f"document {tenant} {told.cpf_cnpj_hash}"
 
 
-async def _lock(session: Session, names: Iterable[str]) -> None:
+async def lock(session: Session, names: Iterable[str]) -> None:
     """Keep others away until the transaction ends; in one order, so that nobody waits in a circle."""
-    await session.fetch("accept_lock", sorted(map(_number, names)))
+    await session.fetch("accept_lock", sorted(set(map(_number, names))))
 
 
 def _number(name: str) -> int:
@@ -145,7 +145,7 @@ async def charge(
     session: Session, tenant: TenantId, refused: int, limits: ApiLimits, now: int
 ) -> Charged:
     """Count messages that were refused as those that are accepted; the counts alone are written."""
-    await _lock(session, [_limits_of(tenant)])
+    await lock(session, [_limits_of(tenant)])
     if not await session.fetch("accept_tenants", [tenant]):
         return Charged(0)
     rows = await session.fetch("accept_counts", [tenant])
@@ -174,7 +174,7 @@ async def _show(session: Session, new: Sequence[NewMessage]) -> None:
 
 async def meet(session: Session, tenant: TenantId, told: NewRecipient, now: int) -> RecipientId:
     """The id of the recipient that the tenant means: as given, else of one it knows, else of a new one."""
-    await _lock(session, _names_of(tenant, told))
+    await lock(session, _names_of(tenant, told))
     return await _met(session, tenant, told, now)
 
 

@@ -31,6 +31,10 @@ class Held(NamedTuple):
     parked_until: int | None = None
     is_leased: bool = False
     is_remembered: bool = False  # as it was when it was claimed or last stored, not as it is
+    is_requested: bool = (
+        False  # an application requested a change that comes before the next attempt
+    )
+    request: int | None = None  # the requested change that this is about to apply
 
 
 class _Item(NamedTuple):
@@ -96,9 +100,12 @@ class Changes:
             stored |= _places(self._sent, items)
             has_work |= may_work
         if self._others:
-            items, may_work = await session.first(
-                "save", *_general(self._others), self._needs_ring, dead_letter_ttl_ms, self.now
-            )
+            rest: list[object] = [self._needs_ring, dead_letter_ttl_ms, self.now]
+            requests = [each.held.request for each in self._others]
+            is_requested = any(requests)
+            rest += [requests] * is_requested
+            operation = "requests_apply" if is_requested else "save"
+            items, may_work = await session.first(operation, *_general(self._others), *rest)
             stored |= _places(self._others, items)
             has_work |= may_work
         return stored, has_work

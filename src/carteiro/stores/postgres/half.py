@@ -2,7 +2,6 @@
 
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -32,7 +31,7 @@ from carteiro.model import (
     TenantId,
 )
 from carteiro.policy import lifecycle
-from carteiro.policy.lifecycle import LONGEST_HOLD_MS, MILLISECOND, Change
+from carteiro.policy.lifecycle import LONGEST_HOLD_MS, MILLISECOND
 from carteiro.policy.pairing import owns_end, owns_start
 from carteiro.ports.ledger import Closed
 from carteiro.ports.queue import Delay, QueueEntry, Share, Ticket
@@ -42,7 +41,7 @@ from carteiro.stores.postgres.accept import accept
 from carteiro.stores.postgres.changes import Held
 from carteiro.stores.postgres.claim import with_suppressed
 from carteiro.stores.postgres.database import Database
-from carteiro.stores.postgres.ledger import Asked, Judged, Ledger
+from carteiro.stores.postgres.ledger import TO_BE_APPLIED, Asked, Judged, Ledger, without_jobs
 from carteiro.stores.postgres.options import PostgresOptions
 from carteiro.stores.postgres.recipients import PostgresRecipients
 from carteiro.stores.postgres.tenants import PostgresTenants
@@ -255,17 +254,14 @@ def _pairs(leases: Sequence[Lease]) -> tuple[list[str], list[str]]:
     return [each.job for each in leases], [each.claim for each in leases]
 
 
-def _without_jobs(change: Change | None) -> Change | None:
-    """The job is moved elsewhere, by others."""
-    return None if change is None else replace(change, drop_job=False, park_until=None)
-
-
 def _begin(start: Start, told: bool | None, held: Held | None, now: int) -> Judged:  # noqa: FBT001
     if held is None or held.entry is None:
         return Judged(Refused(RefusedWhy.LOST))
     owner = owns_start(held.entry, start.lease.claim, told=told, now=now)
     answer, change = lifecycle.begin(held.entry, start, owner=owner, now=now)
-    return Judged(answer, _without_jobs(change))
+    if held.is_requested and change is not None:
+        return Judged(TO_BE_APPLIED)
+    return Judged(answer, without_jobs(change))
 
 
 def _finish(end: End, told: bool | None, held: Held | None, now: int) -> Judged:  # noqa: FBT001
@@ -274,18 +270,18 @@ def _finish(end: End, told: bool | None, held: Held | None, now: int) -> Judged:
     owner = owns_end(held.entry, end, told=told, now=now)
     answer, change = lifecycle.finish(held.entry, end, owner=owner, now=now)
     again = held.entry.due_at if answer == _TO_BE_TRIED_AGAIN else None
-    return Judged(Closed(answer, again), _without_jobs(change), owner)
+    return Judged(Closed(answer, again), without_jobs(change), owner)
 
 
 def _cancel(tenant: TenantId, told: bool | None, held: Held | None, now: int) -> Judged:  # noqa: FBT001
     if held is None or held.entry is None or held.entry.tenant != tenant:
         return Judged(CancelAnswer.NOT_FOUND)
     answer, change = lifecycle.cancel(held.entry, leased=told is not False, now=now)
-    return Judged(answer, _without_jobs(change))
+    return Judged(answer, without_jobs(change))
 
 
 def _expire(told: bool | None, held: Held | None, now: int) -> Judged:  # noqa: FBT001
     if held is None or held.entry is None:
         return Judged(answer=False)
     change = lifecycle.expire(held.entry, leased=told is not False, now=now)
-    return Judged(change is not None, _without_jobs(change))
+    return Judged(change is not None, without_jobs(change))

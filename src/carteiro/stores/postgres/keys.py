@@ -8,6 +8,7 @@ from uuid_utils import uuid7
 
 from carteiro.model import MOST_LIVE_KEYS, Key, KeyId, TenantId, TenantUnknown, TooManyKeys
 from carteiro.policy.lifecycle import MILLISECOND
+from carteiro.stores.postgres.accept import lock
 from carteiro.stores.postgres.database import Database, Session
 from carteiro.stores.tenant_columns import access_key_of
 
@@ -70,5 +71,5 @@ async def _holds(session: Session, tenant: TenantId | None) -> bool:
     """Whether there is such a tenant; nobody else adds a key to it until the transaction ends."""
     if tenant is not None:
         return await session.value("tenant_lock", tenant) is not None
-    await session.fetch("keys_lock_administrators")
+    await lock(session, ["administrators"])
     return True

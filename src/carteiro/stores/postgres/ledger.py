@@ -7,6 +7,8 @@ keeps nobody waiting.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import timedelta
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -32,20 +34,33 @@ from carteiro.stores.postgres.changes import Changes, Held
 from carteiro.stores.postgres.database import Database, Session
 
 _MOST_REMEMBERED = 10_000  # far more than slots: what was never settled nor given back is forgotten
+# An application requested a change by SQL, and it was committed before this attempt: it comes first.
+TO_BE_APPLIED = Refused(RefusedWhy.NOT_DUE, timedelta(seconds=1))
 _MOST_ROUNDS = 20  # somebody changes them as fast as we judge: let the caller try again
 
 
 async def load(session: Session | Database, ids: Iterable[MessageId]) -> dict[MessageId, Held]:
     """The entries of those of the ids that there are, with their jobs."""
     wanted = list(dict.fromkeys(ids))
-    return {row[5]: _held(row) for row in await session.fetch("load_entries", wanted)}
+    rows = await session.fetch("load_entries", wanted)
+    return {held.id: held for held in map(held_of, rows)}
 
 
-def _held(row: Any) -> Held:  # noqa: ANN401 - a row
-    number, version, claim, parked_until, is_leased, *columns = row
+def held_of(row: Any) -> Held:  # noqa: ANN401 - a row
+    """An entry with its job, out of the columns of `load_entries`."""
+    number, version, claim, parked_until, is_leased, is_requested, *columns = row
     entry = entry_of(columns)
     return Held(
-        entry.id, number, version, entry.kind, entry.tenant, entry, claim, parked_until, is_leased
+        entry.id,
+        number,
+        version,
+        entry.kind,
+        entry.tenant,
+        entry,
+        claim,
+        parked_until,
+        is_leased,
+        is_requested=is_requested,
     )
 
 
@@ -195,6 +210,8 @@ def _begin(start: Start, held: Held | None, now: int) -> Judged:
         return Judged(Refused(RefusedWhy.LOST))
     owner = held.claim == start.lease.claim
     answer, change = lifecycle.begin(held.entry, start, owner=owner, now=now)
+    if held.is_requested and change is not None:
+        return Judged(TO_BE_APPLIED)
     return Judged(answer, change, owner, held.entry.held_until)
 
 
@@ -212,6 +229,11 @@ def _cancel(tenant: TenantId, held: Held | None, now: int) -> Judged:
     if held is None or held.entry is None or held.entry.tenant != tenant:
         return Judged(CancelAnswer.NOT_FOUND)
     return Judged(*lifecycle.cancel(held.entry, leased=is_leased(held, now), now=now))
+
+
+def without_jobs(change: Change | None) -> Change | None:
+    """The change where jobs are kept elsewhere, and are moved by others."""
+    return None if change is None else replace(change, drop_job=False, park_until=None)
 
 
 def is_leased(held: Held, now: int) -> bool:

@@ -1,5 +1,6 @@
 """The schema and its migrations: each file once, in order, however many processes start at once."""
 
+from contextlib import suppress
 from typing import Any
 
 import asyncpg
@@ -12,17 +13,18 @@ from carteiro.stores.tenant_columns import fairness_of
 
 PACKAGE = "carteiro.stores.postgres"
 _PATIENCE_S = 5.0
-_LOCK = 0x6361_7274_6569_726F  # "carteiro": held while migrating
 _OLDEST_SERVER = 150_000
-_SCHEMA = """
-CREATE SCHEMA IF NOT EXISTS carteiro;
-CREATE TABLE IF NOT EXISTS carteiro.migrations (
-    number integer PRIMARY KEY,
-    name text NOT NULL,
-    digest integer NOT NULL,
-    applied_at timestamptz NOT NULL DEFAULT clock_timestamp()
-);
-"""
+_SCHEMA = (
+    "CREATE SCHEMA IF NOT EXISTS carteiro",
+    """
+    CREATE TABLE IF NOT EXISTS carteiro.migrations (
+        number integer PRIMARY KEY,
+        name text NOT NULL,
+        digest integer NOT NULL,
+        applied_at timestamptz NOT NULL DEFAULT clock_timestamp()
+    )
+    """,
+)
 # By way of JSON: the table of an unreleased version may have no such column.
 _NEWEST = """
 SELECT number, to_jsonb(m) ->> 'digest' AS digest FROM carteiro.migrations AS m ORDER BY number DESC LIMIT 1
@@ -88,14 +90,26 @@ async def _migrate(connection: Any, name: str) -> int:  # noqa: ANN401 - asyncpg
         raise StoreError(f"{name} is PostgreSQL {server // 10_000}: version 15 or newer is needed")
     if not await _pending(connection, name):
         return newest_version()
+    await _make_schema(connection)
     async with connection.transaction():
-        await connection.execute(f"SELECT pg_advisory_xact_lock({_LOCK})")
-        await connection.execute(_SCHEMA)
+        # An owner named like the schema has it first on its search path: a bare name must fail.
+        await connection.execute("SET LOCAL search_path = pg_catalog")
+        # An advisory lock could be taken by any role that connects.
+        await connection.execute("LOCK TABLE carteiro.migrations IN SHARE ROW EXCLUSIVE MODE")
         for each in await _pending(connection, name):  # again, now that nobody else migrates
             await connection.execute(each.script)
             insert = "INSERT INTO carteiro.migrations (number, name, digest) VALUES ($1, $2, $3)"
             await connection.execute(insert, each.number, each.name, each.digest)
     return newest_version()
+
+
+async def _make_schema(connection: Any) -> None:  # noqa: ANN401 - asyncpg's connection
+    """Make schema and table of migrations; another process that does the same at this moment has made them."""
+    for statement in _SCHEMA:
+        with suppress(
+            asyncpg.UniqueViolationError, asyncpg.DuplicateSchemaError, asyncpg.DuplicateTableError
+        ):
+            await connection.execute(statement)
 
 
 async def _pending(connection: Any, name: str) -> list[Migration]:  # noqa: ANN401 - asyncpg's connection

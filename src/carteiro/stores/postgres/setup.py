@@ -21,6 +21,7 @@ from carteiro.stores.postgres.reading import PostgresReading
 from carteiro.stores.postgres.recipients import PostgresRecipients
 from carteiro.stores.postgres.store import PostgresStore
 from carteiro.stores.postgres.suppressions import PostgresSuppressions
+from carteiro.stores.postgres.table_queue import PostgresTableQueue
 from carteiro.stores.postgres.templates import PostgresTemplates
 from carteiro.stores.postgres.tenants import PostgresTenants
 from carteiro.stores.postgres.tracking import PostgresTracking
@@ -73,6 +74,7 @@ async def _opened(url: str, options: PostgresOptions) -> AsyncIterator[LedgerHal
             marks=PostgresMarks(db),
             wake=wake,
             joining=PostgresJoining(db),
+            table_queue=PostgresTableQueue(db, wake, options),
         )
         desk = PostgresLedgerDesk(db, tenants, recipients)
         yield LedgerHalf(PostgresLedger(db, options), desk, backend)

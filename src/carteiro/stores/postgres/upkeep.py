@@ -17,6 +17,7 @@ from carteiro.stores.postgres.erasing import Messages, forget_messages
 from carteiro.stores.postgres.options import PostgresOptions
 from carteiro.stores.postgres.wake import PostgresWake
 
+_LOCKS = 10_000  # a page
 _UNHURRIED_S = 24 * 3600.0  # compacting takes as long as there is to write
 
 
@@ -47,12 +48,13 @@ class PostgresUpkeep:
         """Look at the next ``limit`` messages and drop what is older than its retention."""
         now = await self._db.now()
         keys: int = await self._db.value("prune_keys", now - KEY_LIFE_MS, limit)
+        locks: int = await self._db.value("prune_locks", _LOCKS)
         await self._db.fetch("prune_counts", now)
         await self._db.fetch("prune_suppressions", now, limit)
         if after is None:
             await self._tend_events(_before(now, histories), now)
         if bodies is None and histories is None:
-            return Pruned(0, 0, None, keys, has_more=keys == limit)
+            return Pruned(0, 0, None, keys, has_more=keys == limit or locks == _LOCKS)
         until = _before(now, bodies), _before(now, histories)
         async with self._db.transaction() as session:
             await session.fetch("by_index")
@@ -61,7 +63,7 @@ class PostgresUpkeep:
         end = page[-1][0] if len(page) == limit else None
         if end is None:  # what was kept by these alone
             await self._tend_events(until[1], now)
-        return Pruned(dropped, forgotten, end, keys, has_more=keys == limit)
+        return Pruned(dropped, forgotten, end, keys, has_more=keys == limit or locks == _LOCKS)
 
     async def _tend_events(self, until: int | None, now: int) -> None:
         """Make parts ahead and drop those that are over, each in a transaction of its own."""

@@ -16,6 +16,7 @@ from carteiro.stores.bell import Bell
 from carteiro.stores.postgres.database import FAILURES, Database
 
 _CHANNEL = "carteiro"
+_CHANGE = "change"
 _TRY_AGAIN_S = 1.0
 _DEAF_POLL_S = 0.1
 _HEARS_WITHIN_S = 2.0
@@ -29,6 +30,7 @@ class PostgresWake:
         self._url = url
         self._db = db
         self._bell = Bell()
+        self.changes = Bell()  # rung when applications request changes by SQL
         self._listening: asyncio.Task[None] | None = None
         self._waiting = 0
 
@@ -47,13 +49,17 @@ class PostgresWake:
 
     async def wait(self, timeout: timedelta, *, since: int) -> bool:
         """Return True once it has rung more often than ``since``, False after ``timeout``."""
-        if self._listening is None:  # whoever never waits needs no connection for it
-            self._listening = asyncio.create_task(self._listen())
+        self.listen()
         self._waiting += 1
         try:
             return await self._bell.wait(timeout, since=since)
         finally:
             self._waiting -= 1
+
+    def listen(self) -> None:
+        """Listen from now on: whoever never waits needs no connection for it."""
+        if self._listening is None:
+            self._listening = asyncio.create_task(self._listen())
 
     async def close(self) -> None:
         """Stop listening."""
@@ -68,15 +74,20 @@ class PostgresWake:
             except (*FAILURES, StoreError):
                 await asyncio.sleep(_TRY_AGAIN_S)
             self._bell.ring()  # what was told meanwhile was not heard
+            self.changes.ring()
 
     async def _listen_on_one_connection(self) -> None:
         connection = await asyncpg.connect(self._url, timeout=10, statement_cache_size=0)
         try:
             heard = asyncio.Event()
 
-            def hear(_: object, pid: int, *__: object) -> None:
+            def hear(_: object, pid: int, __: str, told: object) -> None:
                 heard.set()
-                if not self._db.is_ours(pid):  # else it has rung: looking twice takes twice as long
+                if told == _CHANGE:
+                    self.changes.ring()
+                elif not self._db.is_ours(
+                    pid
+                ):  # else it has rung: looking twice takes twice as long
                     self._bell.ring()
 
             await connection.add_listener(_CHANNEL, hear)

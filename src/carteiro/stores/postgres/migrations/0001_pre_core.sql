@@ -137,20 +137,51 @@ CREATE INDEX entries_by_provider_id ON carteiro.entries (provider_message_id, te
 CREATE INDEX entries_unlucky ON carteiro.entries (tenant, created_at, message_no)
     WHERE provider_message_id IS NULL AND (finished_at IS NOT NULL OR failure IS NOT NULL);
 
+-- Changes that applications requested by SQL (0005_pre_table_queue.sql) and that no process has applied yet: usually
+-- none. Applications add rows here and lock nothing else that workers write.
+CREATE TABLE carteiro.queue_changes (
+    no bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    message_no bigint NOT NULL,
+    what text NOT NULL,                   -- cancel, redrive, fail, reschedule, limit
+    number bigint,                        -- of reschedule: when; of limit: how many
+    reason text,                          -- of fail
+    role name NOT NULL,                   -- who requested it
+    -- What email_queue shows until it is applied; is_revival: also of a failed e-mail.
+    status text NOT NULL,
+    retries integer NOT NULL,
+    max_retries integer NOT NULL,
+    next_retry_at timestamptz,
+    error_message text,
+    is_revival boolean NOT NULL
+);
+CREATE INDEX queue_changes_of_message ON carteiro.queue_changes (message_no, no);
+
+-- Locks of accepts (keys, limits, recipients), a row each: advisory locks could be taken by any role that connects. A row
+-- says nothing: upkeep deletes those that nobody holds.
+CREATE UNLOGGED TABLE carteiro.door_locks (
+    name bigint PRIMARY KEY
+);
+
 -- Immutable, and never in a row that is updated: a settle must not rewrite a megabyte.
 CREATE TABLE carteiro.contents (
     message_no bigint PRIMARY KEY,
     content text NOT NULL
 );
 
+-- Events lie in parts, each of a range of messages: see 0008_pre_event_parts.sql. Events outside all parts lie in
+-- `events_rest`: an insert never fails.
+CREATE SEQUENCE carteiro.event_id;
 CREATE TABLE carteiro.events (
-    id bigint GENERATED ALWAYS AS IDENTITY,
+    id bigint NOT NULL DEFAULT nextval('carteiro.event_id'),
     message_no bigint NOT NULL,
     type text NOT NULL,
     metadata json NOT NULL,
     created_at bigint NOT NULL
-);
+) PARTITION BY RANGE (message_no);
+ALTER SEQUENCE carteiro.event_id OWNED BY carteiro.events.id;
 CREATE INDEX events_of_message ON carteiro.events (message_no, id);
+CREATE TABLE carteiro.events_0 PARTITION OF carteiro.events FOR VALUES FROM (MINVALUE) TO (500000);
+CREATE TABLE carteiro.events_rest PARTITION OF carteiro.events DEFAULT;
 
 -- The same tags, to find messages by: newest first is this key read backwards.
 CREATE TABLE carteiro.message_tags (

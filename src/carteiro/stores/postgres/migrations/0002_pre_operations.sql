@@ -1099,10 +1099,22 @@ DECLARE
     v_moved bigint[];
     v_gone bigint[];
     v_waiting bigint[];
+    v_ready tid[];
 BEGIN
     has_work := false;
     IF p_lock_ring THEN
         PERFORM carteiro.lock_ring();
+        v_ready := ARRAY( -- before their due times change: a ready job lies where that says
+            SELECT r.ctid
+            FROM (
+                SELECT m.tenant, m.kind, carteiro.rank(m.priority, e.due_at) AS rank, m.id
+                FROM carteiro.messages AS m JOIN carteiro.entries AS e ON e.message_no = m.no
+                WHERE m.no = ANY (p_no)
+                OFFSET 0 -- known first: else all ready jobs of the tenant are looked through
+            ) AS k
+            JOIN carteiro.ready AS r
+                ON r.tenant = k.tenant AND r.kind = k.kind AND r.rank = k.rank AND r.id = k.id
+        );
     END IF;
     WITH changed AS (
         UPDATE carteiro.entries AS e
@@ -1123,6 +1135,10 @@ BEGIN
         WHERE
             e.message_no = a.no AND e.version = a.version
             AND a.claim IS NOT DISTINCT FROM (SELECT l.claim_id FROM carteiro.leased AS l WHERE l.message_no = a.no)
+            AND NOT ( -- what an application requested comes before the next attempt: see `begin_attempts`
+                a.state = 'SENT_ATTEMPT' AND a.attempts > e.attempts
+                AND EXISTS (SELECT FROM carteiro.queue_changes AS c WHERE c.message_no = a.no AND c.what <> 'limit')
+            )
         RETURNING a.item
     )
     SELECT coalesce(array_agg(c.item::integer), '{}') INTO stored FROM changed AS c;
@@ -1152,13 +1168,7 @@ BEGIN
             ),
             from_ready AS (
                 DELETE FROM carteiro.ready AS r
-                USING (
-                    SELECT m.tenant, m.kind, carteiro.rank(m.priority, e.due_at) AS rank, m.id
-                    FROM carteiro.messages AS m JOIN carteiro.entries AS e ON e.message_no = m.no
-                    WHERE m.no = ANY (v_moved)
-                    OFFSET 0 -- known first: else all ready jobs of the tenant are looked through
-                ) AS k
-                WHERE r.tenant = k.tenant AND r.kind = k.kind AND r.rank = k.rank AND r.id = k.id
+                WHERE r.ctid = ANY (v_ready) AND r.message_no = ANY (v_moved)
                 RETURNING r.message_no
             )
             SELECT array_agg(g.message_no) INTO v_waiting
@@ -1236,6 +1246,8 @@ BEGIN
         WHERE
             l.message_no = a.no AND l.claim_id = a.claim AND e.message_no = a.no AND e.version = a.version
             AND before.message_no = a.no
+            -- What an application requested by SQL comes before the next attempt.
+            AND NOT EXISTS (SELECT FROM carteiro.queue_changes AS c WHERE c.message_no = a.no AND c.what <> 'limit')
         RETURNING a.item, l.kind, l.tenant, l.parked_until, l.parked_until < before.parked_until AS is_sooner
     ),
     noted AS (

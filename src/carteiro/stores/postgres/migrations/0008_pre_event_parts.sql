@@ -1,5 +1,5 @@
 -- Events lie in parts, each of a range of messages, so that those of messages that are all gone are dropped as one table:
--- no dead rows, nothing to vacuum. What no part is for lies in `events_rest`: an insert never fails.
+-- no dead rows, nothing to vacuum.
 
 CREATE TABLE carteiro.event_parts (
     from_no bigint PRIMARY KEY,           -- its table is events_{from_no}
@@ -7,53 +7,13 @@ CREATE TABLE carteiro.event_parts (
     opened_at bigint,                     -- when its first message was accepted
     filled_at bigint                      -- when its last one was
 );
+INSERT INTO carteiro.event_parts (from_no, to_no) VALUES (0, 500000);
 
 -- Whether events are left for their part to be dropped with: of parts that were filled soon, so that nothing is kept much
 -- longer than it should be.
 CREATE FUNCTION carteiro.is_dropped_whole(part carteiro.event_parts) RETURNS boolean
 LANGUAGE sql IMMUTABLE
 AS $$ SELECT coalesce(part.filled_at - part.opened_at <= 172800000, false) $$; -- two days
-
--- The table as it was becomes the first part; views are made anew, for they know it by more than its name.
-DO $$
-DECLARE
-    v_end bigint := (SELECT last_value FROM carteiro.message_no) + 500000;
-    v_next bigint := nextval(pg_get_serial_sequence('carteiro.events', 'id'));
-    v_views text[] := ARRAY(
-        SELECT DISTINCT format(
-            'CREATE OR REPLACE VIEW %s %s AS %s', c.oid::regclass,
-            'WITH (' || array_to_string(c.reloptions, ', ') || ')', pg_get_viewdef(c.oid)
-        )
-        FROM pg_depend AS d
-        JOIN pg_rewrite AS r ON r.oid = d.objid AND d.classid = 'pg_rewrite'::regclass
-        JOIN pg_class AS c ON c.oid = r.ev_class
-        WHERE d.refobjid = 'carteiro.events'::regclass AND c.relkind = 'v'
-    );
-    v_view text;
-BEGIN
-    ALTER TABLE carteiro.events RENAME TO events_0;
-    ALTER TABLE carteiro.events_0 ALTER COLUMN id DROP IDENTITY;
-    ALTER INDEX carteiro.events_of_message RENAME TO events_0_of_message;
-    EXECUTE format('CREATE SEQUENCE carteiro.event_id START %s', v_next);
-    CREATE TABLE carteiro.events (
-        id bigint NOT NULL DEFAULT nextval('carteiro.event_id'),
-        message_no bigint NOT NULL,
-        type text NOT NULL,
-        metadata json NOT NULL,
-        created_at bigint NOT NULL
-    ) PARTITION BY RANGE (message_no);
-    ALTER SEQUENCE carteiro.event_id OWNED BY carteiro.events.id;
-    CREATE INDEX events_of_message ON carteiro.events (message_no, id);
-    EXECUTE format(
-        'ALTER TABLE carteiro.events ATTACH PARTITION carteiro.events_0 FOR VALUES FROM (MINVALUE) TO (%s)', v_end
-    );
-    INSERT INTO carteiro.event_parts (from_no, to_no) VALUES (0, v_end);
-    CREATE TABLE carteiro.events_rest PARTITION OF carteiro.events DEFAULT;
-    FOREACH v_view IN ARRAY v_views LOOP
-        EXECUTE v_view;
-    END LOOP;
-END
-$$;
 
 -- Makes parts for the messages up to a number. Numbers that were given out already have their events in the rest: a part
 -- begins well behind them. Only what is in the rest is locked, and looked through: `lock_not_available` or
@@ -117,9 +77,11 @@ DECLARE
     v_part carteiro.event_parts;
     v_left bigint[];
 BEGIN
-    IF NOT pg_try_advisory_xact_lock(hashtextextended('carteiro.tend_events', 0)) THEN
+    BEGIN
+        LOCK TABLE carteiro.event_parts IN SHARE ROW EXCLUSIVE MODE NOWAIT; -- one process at a time
+    EXCEPTION WHEN lock_not_available THEN
         RETURN false;
-    END IF;
+    END;
     UPDATE carteiro.event_parts AS p
     SET opened_at = (SELECT m.created_at FROM carteiro.messages AS m WHERE m.no >= p.from_no ORDER BY m.no LIMIT 1)
     WHERE p.opened_at IS NULL AND p.from_no <= v_last;

@@ -1,0 +1,2 @@
+-- Whether any change is requested.
+SELECT EXISTS (SELECT FROM carteiro.queue_changes);

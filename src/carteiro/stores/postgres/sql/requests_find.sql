@@ -1,0 +1,17 @@
+-- Requested changes, oldest first, each with its message as it is now, in one snapshot: whoever applied it meanwhile changed
+-- the version. $1 limit
+SELECT
+    c.no, c.what, c.number, c.reason, c.role, q.max_retries,
+    m.no, e.version, l.claim_id, coalesce(l.parked_until, d.parked_until), l.message_no IS NOT NULL, true,
+    m.id, m.tenant, m.kind, m.declares, m.ttl_ms, e.state, e.due_at, e.expires_at, e.attempts, e.charged, e.in_doubt,
+    e.round, e.revision, e.holder, e.held_until, e.cancel_requested_at, e.evidence, e.provider, e.provider_message_id,
+    e.failure, e.duration_ms, e.finished_at
+FROM (
+    SELECT r.no, r.message_no, r.what, r.number, r.reason, r.role FROM carteiro.queue_changes AS r ORDER BY r.no LIMIT $1
+) AS c
+LEFT JOIN LATERAL (SELECT * FROM carteiro.messages AS m WHERE m.no = c.message_no OFFSET 0) AS m ON true
+LEFT JOIN LATERAL (SELECT * FROM carteiro.entries AS e WHERE e.message_no = c.message_no OFFSET 0) AS e ON true
+LEFT JOIN LATERAL (SELECT * FROM carteiro.queue_rows AS q WHERE q.message_no = c.message_no OFFSET 0) AS q ON true
+LEFT JOIN LATERAL (SELECT * FROM carteiro.leased AS l WHERE l.message_no = c.message_no OFFSET 0) AS l ON true
+LEFT JOIN LATERAL (SELECT * FROM carteiro.delayed AS d WHERE d.message_no = c.message_no OFFSET 0) AS d ON true
+ORDER BY c.no;

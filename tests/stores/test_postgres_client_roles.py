@@ -1,0 +1,326 @@
+"""A client role of the database, whatever it does in an open transaction, holds up nobody else's mail.
+
+Each attack is left open while another tenant's mail is accepted, claimed, sent, cancelled and pruned.
+"""
+
+import asyncio
+import json
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from uuid import UUID, uuid4
+
+import asyncpg
+import psycopg
+import pytest
+from psycopg.sql import SQL, Identifier
+
+from carteiro.model import ZERO, ApiLimits, IdempotencyKey, NewRecipient, RedriveAnswer, TenantId
+from carteiro.ports import Backend
+from carteiro.stores.postgres import migrate
+from support.builders import a_message, sent
+from support.burying import buried
+from support.postgres_server import OWNERS
+from support.shared_servers import shared_postgres
+from support.steps import accepted, claimed_and_declared, settled
+from support.table_queue import TEMPLATE, Application, an_application, an_office
+from support.working import TOO_LONG
+
+MINE, THEIRS = TenantId("acme"), TenantId("brasa")
+VIEWS = ("email_queue", "email_outbox", "email_logs", "email_events", "recipients", "dlq")
+
+
+@dataclass(frozen=True)
+class Place:
+    """A database of Carteiro's, and where a client role of one tenant finds it."""
+
+    url: str
+    client_url: str
+    role: str
+
+    @contextmanager
+    def client(self, *, autocommit: bool = False) -> Iterator[Application]:
+        """The client, in a transaction that stays open unless it commits it."""
+        with an_application(self.client_url, autocommit=autocommit) as client:
+            yield client
+
+
+@pytest.fixture(params=OWNERS)
+def place(request: pytest.FixtureRequest) -> Iterator[Place]:
+    """Both tenants are there; the client has a pending row, and so has the other tenant."""
+    server, role = shared_postgres(), f"client_{uuid4().hex}"
+    with server.a_database(migrate, owner=request.param) as url:
+        database = url.rpartition("/")[2]
+        server.psql(f"CREATE ROLE {role} LOGIN")
+        try:
+            with ThreadPoolExecutor(1) as thread:
+                thread.submit(asyncio.run, _prepare(url)).result()
+            with an_application(url) as owner:
+                owner.rows(f"SELECT carteiro.client_role('{role}', '{MINE}')")
+                for tenant in (MINE, THEIRS):
+                    owner.rows(f"SET carteiro.tenant = '{tenant}'")
+                    owner.enqueue(f"{tenant}@example.com")
+            yield Place(url, server.url(database, user=role), role)
+        finally:
+            server.psql(f"DROP OWNED BY {role}", database)
+            server.psql(f"DROP ROLE {role}")
+
+
+async def _prepare(url: str) -> None:
+    async with an_office(url, "default", MINE, THEIRS):
+        pass
+
+
+async def _everything_goes_on(url: str) -> None:
+    """All that others do, from accepting to pruning, within a time that no lock would leave."""
+    async with an_office(url, MINE, THEIRS) as post, asyncio.timeout(TOO_LONG):
+        backend = post.backend
+        with an_application(url) as owner:
+            owner.rows(f"SET carteiro.tenant = '{THEIRS}'; SET statement_timeout = '20s'")
+            row = owner.enqueue()
+            cancelled = owner.enqueue()
+            owner.update(cancelled, "status = 'cancelled'")
+            await post.work_off()
+            assert owner.row(row)["status"] == "sent"
+            assert owner.row(cancelled)["status"] == "cancelled"
+        await _path(backend)
+        await backend.upkeep.expire(limit=100)
+        await backend.upkeep.prune(bodies=ZERO, histories=timedelta(days=1))
+        await post.send(tenant=MINE, to="b@example.com", subject="a", text="b")
+        await post.work_off()
+
+
+async def _path(backend: Backend) -> None:
+    store = backend.store
+    new = a_message(
+        THEIRS,
+        key=IdempotencyKey(uuid4().hex, "digest"),
+        limits=ApiLimits(100, 1000, 10000),
+        recipient=NewRecipient("ana@example.com", external_id="ana"),
+    )
+    [message] = await accepted(store, new)
+    job = await claimed_and_declared(store)
+    assert job.lease.job == message
+    await settled(store, job, sent())
+    waiting, dead = a_message(THEIRS), await buried(backend, THEIRS)
+    await accepted(store, waiting)
+    await store.cancel([waiting.id], tenant=THEIRS)
+    assert await backend.dead_letters.redrive([dead], by="ana") == [RedriveAnswer.REDRIVEN]
+
+
+ATTACKS = {
+    "updates with constraints checked at once": (
+        "SET CONSTRAINTS ALL IMMEDIATE",
+        "UPDATE email_queue SET status = 'cancelled'",
+    ),
+    "reschedules, and marks as failed": (
+        "UPDATE email_queue SET next_retry_at = now(), max_retries = 5",
+        "SELECT mark_email_failed(id, 'no') FROM email_queue",
+    ),
+    "inserts": (
+        f"SELECT enqueue_email(NULL, '{TEMPLATE}', 'a@b.cd', '{{}}')",
+        f"INSERT INTO email_queue (template_type, recipient_email) VALUES ('{TEMPLATE}', 'a@b.cd')",
+    ),
+    "reads everything, and asks for what is due": (
+        *(f"SELECT count(*) FROM {view}" for view in VIEWS),
+        "SELECT * FROM process_pending_emails_for_retry(100)",
+    ),
+    "locks what it may read": tuple(f"LOCK TABLE {view} IN ACCESS SHARE MODE" for view in VIEWS),
+    "takes every advisory lock that anybody holds": (
+        "SELECT pg_advisory_lock(n) FROM generate_series(1, 100) AS n",
+        "SELECT pg_advisory_lock(hashtextextended('carteiro.access_keys', 0))",
+        "SELECT pg_advisory_lock(hashtextextended('carteiro.tend_events', 0))",
+        f"SELECT pg_advisory_lock({0x6361_7274_6569_726F})",
+    ),
+}
+
+
+@pytest.mark.parametrize("attack", ATTACKS.values(), ids=ATTACKS.keys())
+async def test_an_open_transaction_of_a_client_holds_up_nobody(
+    place: Place, attack: tuple[str, ...]
+) -> None:
+    """And what it asked for is done, or refused, once it commits."""
+    with place.client() as client:
+        client.rows("SET LOCAL statement_timeout = 0")
+        client.rows("SET LOCAL idle_in_transaction_session_timeout = 0")
+        for statement in attack:
+            client.rows(statement)
+
+        await _everything_goes_on(place.url)
+
+        client.connection.commit()
+    async with an_office(place.url) as post:
+        await post.work_off()
+
+
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize(
+    "mode", ["ROW SHARE", "ROW EXCLUSIVE", "SHARE", "EXCLUSIVE", "ACCESS EXCLUSIVE"]
+)
+def test_a_client_cannot_lock_a_view(place: Place, view: str, mode: str) -> None:
+    """With it all tables behind it would be locked, for everybody."""
+    with place.client() as client, pytest.raises(psycopg.errors.InsufficientPrivilege):
+        client.rows(f"LOCK TABLE {view} IN {mode} MODE NOWAIT")
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_a_client_cannot_lock_through_a_view_of_its_own(place: Place, view: str) -> None:
+    """What it may not do itself, what it owns may not do for it."""
+    with place.client() as client:
+        client.rows(f"CREATE TEMP VIEW mine AS SELECT * FROM {view}")
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            client.rows("LOCK TABLE mine NOWAIT")
+
+
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("strength", ["UPDATE", "NO KEY UPDATE", "SHARE", "KEY SHARE"])
+def test_a_client_cannot_lock_rows(place: Place, view: str, strength: str) -> None:
+    """They are the ledger's."""
+    with (
+        place.client() as client,
+        pytest.raises((psycopg.errors.FeatureNotSupported, psycopg.errors.InsufficientPrivilege)),
+    ):
+        client.rows(f"SELECT * FROM {view} FOR {strength}")
+
+
+async def test_no_advisory_lock_is_taken(place: Place) -> None:
+    """Anybody who connects can see them all, and take the same."""
+    seen: list[object] = []
+    locks = "SELECT * FROM pg_locks WHERE locktype = 'advisory'"
+    async with an_office(place.url, THEIRS) as post:
+        with an_application(place.client_url) as client:
+            connection = await asyncpg.connect(place.url)
+            transaction = connection.transaction()
+            await transaction.start()
+            await post.send(
+                tenant=THEIRS,
+                to="ana@example.com",
+                subject="a",
+                text="b",
+                idempotency_key="key",
+                recipient={"email": "ana@example.com", "externalId": "ana"},
+                connection=connection,
+            )
+            seen += client.rows(locks)
+            held = client.value("SELECT count(*) FROM pg_locks WHERE granted")
+            await transaction.rollback()
+            await connection.close()
+
+    assert seen == []
+    assert held > 1
+
+
+@pytest.mark.parametrize("view", VIEWS)
+async def test_a_client_sees_its_own_tenant_in_every_view(place: Place, view: str) -> None:
+    """Nothing of the other's, whatever it says it is; the owner sees both, or the one it has chosen."""
+    column = {"email_queue": "recipient_email", "email_events": "emailLogId"}.get(view, "companyId")
+    query = SQL("SELECT DISTINCT {}::text AS found FROM {}").format(SQL(column), Identifier(view))
+    with an_application(place.url) as owner:
+        for tenant in (MINE, THEIRS):
+            await _told(place.url, tenant)
+        everything = {each["found"] for each in owner.connection.execute(query)}
+        owner.rows(f"SET carteiro.tenant = '{MINE}'")
+        mine = {each["found"] for each in owner.connection.execute(query)}
+    with place.client() as client:
+        client.rows(f"SET carteiro.tenant = '{THEIRS}'")
+        found = {each["found"] for each in client.connection.execute(query)}
+
+    assert found == mine
+    assert found
+    assert found < everything
+
+
+async def _told(url: str, tenant: TenantId) -> None:
+    async with an_office(url, tenant) as post:
+        await post.work_off()
+        await buried(post.backend, tenant)
+        person = NewRecipient(f"{tenant}@example.com", external_id=f"{tenant}-ana")
+        await accepted(post.backend.store, a_message(tenant, recipient=person))
+
+
+def test_a_client_s_statements_and_pauses_are_bounded(place: Place) -> None:
+    """It may lift the bounds: then it still locks nothing that others need."""
+    with place.client(autocommit=True) as client:
+        bounds = [
+            client.value(f"SHOW {each}")
+            for each in ("statement_timeout", "idle_in_transaction_session_timeout")
+        ]
+
+    assert bounds == ["30s", "30s"]
+
+
+def test_what_was_granted_by_hand_is_taken_back(place: Place) -> None:
+    """Who is made a client role again has what a client role has."""
+    with an_application(place.url) as owner, place.client() as client:
+        owner.rows(f"GRANT ALL ON email_queue TO {place.role}")
+        client.rows("LOCK TABLE email_queue")
+        client.connection.rollback()
+
+        owner.rows(f"SELECT carteiro.client_role('{place.role}', '{MINE}')")
+
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            client.rows("LOCK TABLE email_queue")
+
+
+# --- how much it reads --------------------------------------------------------------------------
+
+_MANY = 100_000
+_BULK = f"""
+WITH new AS (
+    SELECT nextval('carteiro.message_no') AS no, gen_random_uuid() AS id,
+        CASE WHEN n % 10 = 0 THEN '{MINE}' ELSE '{THEIRS}' END AS tenant, carteiro.now_ms() - n AS at
+    FROM generate_series(1, {_MANY}) AS n
+),
+messages AS (
+    INSERT INTO carteiro.messages (
+        no, id, tenant, kind, declares, delivery, priority, ttl_ms, request_id, to_address, created_at
+    )
+    SELECT no, id::text, tenant, 'email:send', true, 'at_least_once', 5, 86400000, 'r', 'a@b.cd', at FROM new
+),
+entries AS (
+    INSERT INTO carteiro.entries (message_no, state, due_at, expires_at, tenant, is_email, created_at, finished_at)
+    SELECT no, 'SENT', at, at + 86400000, tenant, true, at, at FROM new
+),
+contents AS (
+    INSERT INTO carteiro.contents (message_no, content) SELECT no, '{{}}' FROM new
+),
+events AS (
+    INSERT INTO carteiro.events (message_no, type, metadata, created_at)
+    SELECT no, 'SENT_ATTEMPT', '{{}}', at FROM new
+)
+INSERT INTO carteiro.queue_rows (id, message_no, tenant, max_retries) SELECT id, no, tenant, 3 FROM new
+"""
+
+
+def _blocks(client: Application, query: str, *parameters: object) -> int:
+    explain = f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {query}"
+    [plan] = client.value(explain, *parameters)
+    return int(plan["Plan"]["Shared Hit Blocks"] + plan["Plan"]["Shared Read Blocks"])
+
+
+def test_a_row_is_found_without_going_through_others(place: Place) -> None:
+    """Of 100,000 rows, 10,000 of them the client's own, each look-up touches a few pages."""
+    with an_application(place.url) as owner:
+        owner.rows(_BULK)
+        shared_postgres().psql("ANALYZE", place.url.rpartition("/")[2])
+    with place.client(autocommit=True) as client:
+        some: UUID = client.value("SELECT id FROM email_queue OFFSET 5000 LIMIT 1")
+        found = {
+            "email_queue": _blocks(client, "SELECT * FROM email_queue WHERE id = %s", some),
+            "email_logs": _blocks(
+                client, "SELECT * FROM email_logs WHERE outboxId = %s", str(some)
+            ),
+            "email_outbox": _blocks(client, "SELECT * FROM email_outbox WHERE id = %s", str(some)),
+            "email_events": _blocks(
+                client, "SELECT * FROM email_events WHERE emailLogId = %s", str(some)
+            ),
+            "an update": _blocks(
+                client, "UPDATE email_queue SET max_retries = 4 WHERE id = %s", some
+            ),
+            "mark_email_failed": _blocks(client, "SELECT mark_email_failed(%s, 'no')", some),
+        }
+    few = 300  # pages, most of them of the catalog
+
+    assert {name: blocks for name, blocks in found.items() if blocks > few} == {}, json.dumps(found)
