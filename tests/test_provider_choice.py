@@ -84,7 +84,16 @@ async def test_the_sandbox_is_used_where_it_is_set(store: str) -> None:
 
 @pytest.mark.parametrize("routes", ["tenant_routes", "type_routes"])
 async def test_routes_to_others_need_a_provider_for_the_rest(store: str, routes: str) -> None:
-    """Whose mail no route names would go to the sandbox by accident."""
-    async with opened(store, **{routes: {"brasa": "smtp"}}) as post:
+    """Mail that no route names would go to the sandbox by accident."""
+    async with opened(store, **{routes: {"demo": "sandbox", "brasa": "smtp"}}) as post:
+        with pytest.raises(ConfigError, match=_ELSEWHERE):
+            await post.work_off()
+
+
+async def test_a_route_to_the_sandbox_says_nothing_of_the_rest(store: str) -> None:
+    """One tenant tries things out; the mail of the others still goes through the provider that was set."""
+    async with opened(store, provider="smtp"):
+        pass
+    async with opened(store, tenant_routes={"demo": "sandbox"}) as post:
         with pytest.raises(ConfigError, match=_ELSEWHERE):
             await post.work_off()

@@ -5,7 +5,6 @@ its own; Lexbor releases the interpreter while it parses. `judge_outcome` comes 
 unexpected error in either is logged, and is a verdict on that message.
 """
 
-import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -16,7 +15,7 @@ from carteiro.kinds import Kind
 from carteiro.model import Dead, DeadReason, LeasedJob, Outcome, Taken, Unknown, Verdict
 from carteiro.path.confirm import (
     Confirmed,
-    Suspect,
+    NeedsCloserLook,
     Unfit,
     Unrendered,
     judge_closely,
@@ -25,16 +24,17 @@ from carteiro.path.confirm import (
     unrenderable,
 )
 from carteiro.telemetry import log
+from carteiro.turns import Turns
 
-# One thread: the bounds of `policy.html` make each judgement short, and they take turns.
-_JUDGE = ThreadPoolExecutor(max_workers=1, thread_name_prefix="carteiro-judge")
+# One thread: the bounds of `policy.html` make each judgement short, and tenants take turns.
+_JUDGE = Turns(ThreadPoolExecutor(max_workers=1, thread_name_prefix="carteiro-judge"))
 
 
 async def confirm_job(kind: Kind, job: LeasedJob) -> Confirmed | Unfit | None:
-    """Judge the message of a job; raises only `StoreError`, if its template could not be read."""
+    """Judge the message of a job; raises only errors that are not about it, such as `StoreError`."""
     try:
         return await _confirmed(kind, job)
-    except StoreError:
+    except (StoreError, MemoryError):  # about the process, not about this message
         raise
     except Exception as error:  # noqa: BLE001 - whatever it is, it is about this message alone
         log.unexpected("confirm", error)
@@ -60,13 +60,14 @@ async def _confirmed(kind: Kind, job: LeasedJob) -> Confirmed | Unfit | None:
     found = kind.confirm(job)
     if isinstance(found, Unrendered):
         found = await _rendered(kind, job, found.email)
-    if isinstance(found, Suspect):
-        closely = partial(judge_closely, job, found.email)
-        return await asyncio.get_running_loop().run_in_executor(_JUDGE, closely)
+    if isinstance(found, NeedsCloserLook):
+        return await _JUDGE.take(job.tenant, partial(judge_closely, job, found.email))
     return found
 
 
-async def _rendered(kind: Kind, job: LeasedJob, email: Email) -> Confirmed | Unfit | Suspect:
+async def _rendered(
+    kind: Kind, job: LeasedJob, email: Email
+) -> Confirmed | Unfit | NeedsCloserLook:
     """Judge an e-mail that was put in by SQL, which cannot render: the template is as it is now."""
     if kind.render is None:
         raise TypeError(f"{kind.name} cannot render")

@@ -31,13 +31,14 @@ async def check(settings: Settings, marks: Marks) -> None:
     """Raise `ConfigError` if a worker with these settings would send to the sandbox what others send elsewhere."""
     if is_chosen(settings):
         return
-    route = next(iter({**settings.tenant_routes, **settings.type_routes}.values()), None)
-    others = route or await marks.find(_MARK)
-    if others is None or others == settings.provider:
+    routes = {*settings.tenant_routes.values(), *settings.type_routes.values()}
+    others = sorted({*routes, await marks.find(_MARK) or settings.provider} - {settings.provider})
+    if not others:
         return
     text = (
-        f"provider is not set here, but this installation sends through {others}: the mail would end in the sandbox's "
-        f'inbox. Set provider as the other processes have it, or to "{settings.provider}" if that is what you want'
+        f"provider is not set here, but this installation sends through {others[0]}: the mail would end in "
+        f"the sandbox's inbox. "
+        f'Set provider as the other processes have it, or to "{settings.provider}" if that is what you want'
     )
     raise ConfigError(text)
 

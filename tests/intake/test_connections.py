@@ -18,7 +18,13 @@ from carteiro.cli.tickets.page import page_part
 from carteiro.config import load
 from carteiro.intake.http import connection
 from carteiro.intake.http.api import create_api
-from carteiro.intake.http.connection import MOST_FRAMING_BYTES, MOST_PIPELINED
+from carteiro.intake.http.connection import (
+    MOST_FRAMING_BYTES,
+    MOST_PIPELINED,
+    ConnectionLimits,
+    Crowd,
+)
+from carteiro.intake.http.networks import Networks
 from carteiro.post import Carteiro
 from carteiro.readiness import Role
 from carteiro.telemetry import log
@@ -267,7 +273,7 @@ async def test_a_body_that_is_complete_leaves_the_connection_open() -> None:
 
 
 async def test_connections_are_bounded_in_total(lines: io.BytesIO) -> None:
-    """Whoever comes when it is full is told; the log has one line until there was room again."""
+    """Whoever comes when it is full is told; the log has one line a minute."""
     async with an_api(max_connections=2) as port:
         for _ in range(2):
             async with a_wire(port), a_wire(port, "127.0.0.2"):
@@ -277,7 +283,7 @@ async def test_connections_are_bounded_in_total(lines: io.BytesIO) -> None:
     log.flush()
 
     told = [each for each in lines.getvalue().splitlines() if b"bound.reached" in each]
-    assert len(told) == 2
+    assert len(told) == 1
     assert b'"most":2' in told[0]
 
 
@@ -431,3 +437,15 @@ async def test_a_stop_closes_what_is_idle_at_once(post: Carteiro) -> None:
 
     assert said == (b"", b"")
     assert await stored(post) == 0
+
+
+def test_a_bound_is_logged_once_whoever_else_comes(lines: io.BytesIO) -> None:
+    """Others below it come in between: they are no reason to say it again."""
+    crowd = Crowd(
+        ConnectionLimits(timedelta(seconds=1), most=100, most_per_address=1, proxies=Networks([]))
+    )
+    let_in = [crowd.let_in(address) for n in range(5) for address in ("10.0.0.1", f"10.0.1.{n}")]
+
+    log.flush()
+    told = [each for each in lines.getvalue().splitlines() if b"bound.reached" in each]
+    assert (let_in.count(False), len(told)) == (4, 1)

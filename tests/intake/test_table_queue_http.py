@@ -175,6 +175,22 @@ async def test_what_is_not_due_is_not_waited_for(impatient: Carteiro) -> None:
         assert set(answer_in(await client.post(PROCESS)).values()) == {0}
 
 
+async def test_few_calls_of_a_tenant_wait_at_once(post: Carteiro) -> None:
+    """Each looks at the ledger again and again: the sixth is refused, and leaves nothing behind."""
+    async with a_client(post) as client:
+        calls = [asyncio.create_task(client.post(SEND, json=a_row())) for _ in range(5)]
+        while await stored(post) < 5:
+            await asyncio.sleep(0.001)
+        error_in(await client.post(SEND, json=a_row()), 429, "TOO_MANY_REQUESTS")
+        error_in(await client.post(PROCESS), 429, "TOO_MANY_REQUESTS")
+        assert await stored(post) == 5
+        async with at_work(post):
+            answers = [answer_in(each)["status"] for each in await asyncio.gather(*calls)]
+            answer_in(await client.post(PROCESS))
+
+    assert answers == ["sent"] * 5
+
+
 # --- send-custom-emails -------------------------------------------------------------------------
 
 

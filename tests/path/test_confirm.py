@@ -23,7 +23,7 @@ from carteiro.path.confirm import (
     VALIDATIONS,
     Confirmation,
     Confirmed,
-    Suspect,
+    NeedsCloserLook,
     Unfit,
     judge_closely,
 )
@@ -79,7 +79,7 @@ def a_job(content: str | None, **changes: Any) -> LeasedJob:
 def confirm(job: LeasedJob) -> Confirmation:
     """What becomes of this job; a suspect is judged at once."""
     answer = stage.confirm(job)
-    return judge_closely(job, answer.email) if isinstance(answer, Suspect) else answer
+    return judge_closely(job, answer.email) if isinstance(answer, NeedsCloserLook) else answer
 
 
 def unfit(job: LeasedJob) -> Unfit:
@@ -257,7 +257,7 @@ def test_only_a_short_look_is_taken_at_once(html: str, is_suspect: bool) -> None
     """The closer look takes longer than the event loop can wait."""
     job = a_job(a_content(html=html))
 
-    assert isinstance(stage.confirm(job), Suspect) is is_suspect
+    assert isinstance(stage.confirm(job), NeedsCloserLook) is is_suspect
     assert isinstance(confirm(job), Confirmed)
 
 

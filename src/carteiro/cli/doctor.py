@@ -43,9 +43,9 @@ def doctor(
     queue: QueueUrl = None,
     as_json: AsJson = False,
 ) -> None:
-    """Look whether store, disk, clock, providers, feedback, routes and templates are sound; fails if one is not.
+    """Check store, disk, clock, providers, feedback, routes and templates; exits non-zero on a failure.
 
-    With settings for tickets, their servers and topics, too; in a folder without anything else, these alone.
+    With ticket settings, also check Kafka, Redis, MongoDB and the topics; without any other settings, only these.
     """
     settings = load(file=config, overrides={"store": store, "queue": queue})
     refuse_memory(settings)

@@ -1,6 +1,5 @@
 """The HTTP server as a part of a process: listening before anything else starts, deaf to signals."""
 
-import resource
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -92,6 +91,10 @@ def http_server(
 
 def _within_files(most: int) -> int:
     """As many connections as the process may have files open, less those that it needs itself."""
+    try:
+        import resource  # noqa: PLC0415 - not on Windows
+    except ImportError:
+        return most
     allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if allowed == resource.RLIM_INFINITY:
         return most

@@ -2,7 +2,7 @@
 
 In: a leased job. Out: `Confirmed`, or `Unfit` with the first validation that failed (no failure here
 is cured by waiting), or `Unrendered`, if it was put in where nobody could render it: then it is judged
-on once its words are in, or cannot be; or `Suspect`, if its HTML needs more time than the event loop has.
+on once its words are in, or cannot be; or `NeedsCloserLook`, if its HTML needs more time than the event loop has.
 Pure: a crash here leaves nothing behind, the job is merely claimed and comes back as if nothing had happened.
 """
 
@@ -12,7 +12,7 @@ from carteiro.email import Email, is_blank, restore_email, subject_fault
 from carteiro.errors import InvalidMessage, SenderRefused
 from carteiro.model import Category, Failure, LeasedJob, Scope, value
 from carteiro.policy.addresses import judge_address
-from carteiro.policy.html import SCREENED_AT_ONCE, find_danger, spells_danger
+from carteiro.policy.html import SCREENED_AT_ONCE, find_danger, look_closely, spells_danger
 from carteiro.policy.suppression import SUPPRESSED
 
 INTEGRITY = "INTEGRITY"
@@ -50,13 +50,13 @@ class Unrendered:
 
 
 @value
-class Suspect:
+class NeedsCloserLook:
     """The e-mail passes but for its HTML, which is long or spells out something active: see `judge_closely`."""
 
     email: Email
 
 
-Confirmation: TypeAlias = Confirmed | Unfit | Unrendered | Suspect
+Confirmation: TypeAlias = Confirmed | Unfit | Unrendered | NeedsCloserLook
 
 
 def confirm(job: LeasedJob) -> Confirmation:
@@ -74,19 +74,20 @@ def confirm(job: LeasedJob) -> Confirmation:
     return judge_rendered(job, email)
 
 
-def judge_rendered(job: LeasedJob, email: Email) -> Confirmed | Unfit | Suspect:
+def judge_rendered(job: LeasedJob, email: Email) -> Confirmed | Unfit | NeedsCloserLook:
     """Judge an e-mail that has its words, as far as that takes a moment."""
     unfit = _judge_recipient(job, email) or _judge_template(email)
     if unfit is not None:
         return unfit
     if email.html and (len(email.html) > SCREENED_AT_ONCE or spells_danger(email.html)):
-        return Suspect(email)
+        return NeedsCloserLook(email)
     return _without_copies(job, email)
 
 
 def judge_closely(job: LeasedJob, email: Email) -> Confirmed | Unfit:
     """Judge the HTML of a suspect: not on the event loop, it takes up to tenths of a second."""
-    danger = find_danger(email.html or "")
+    html = email.html or ""
+    danger = find_danger(html) if len(html) > SCREENED_AT_ONCE else look_closely(html)
     if danger is not None:
         return _unfit(TEMPLATE, "INVALID_TEMPLATE", f"html: {danger}")
     return _without_copies(job, email)
@@ -101,7 +102,11 @@ def unrenderable(error: InvalidMessage) -> Unfit:
 
 def unjudgeable() -> Unfit:
     """The judgement itself failed: an error of ours, which this message met."""
-    return _unfit(TEMPLATE, "INVALID_TEMPLATE", "could not be judged: see the log, and report it")
+    return _unfit(
+        TEMPLATE,
+        "INVALID_TEMPLATE",
+        "internal error while checking this message: see the log line `unexpected`",
+    )
 
 
 def _judge_recipient(job: LeasedJob, email: Email) -> Unfit | None:

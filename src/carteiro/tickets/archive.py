@@ -27,9 +27,6 @@ from carteiro.tickets.trouble import Kind, Trouble
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.25, 30.0
 _MOST_DOUBLINGS = 10
 _JITTER = 0.25  # archives that lost a database together do not come back together
-_GONE = Trouble(
-    "", "", "", "", ""
-)  # between two questions somebody did something about the last one
 _STEP_S = 0.5  # of waiting, so that a stop is soon heard
 
 
@@ -126,16 +123,18 @@ class Archivist:
                 if each.state in WAITING:
                     counts[each.type, each.error_type] += each.count
             self._metrics.holds(kept)
-            self._waiting = [await self._alert(*each) for each in bounded(counts).items()]
+            alerts = [await self._alert(*each) for each in bounded(counts).items()]
+            self._waiting = [each for each in alerts if each is not None]
         except ArchiveAway:
             pass  # the loop that archives says so
         return self._waiting
 
-    async def _alert(self, kind: Kind, count: int) -> Alert:
+    async def _alert(self, kind: Kind, count: int) -> Alert | None:
+        """None: since they were counted, somebody has acted on the last one."""
         type_, error_type = (None, None) if kind == (OTHER, OTHER) else kind
         wanted = Wanted(type=type_, error_type=error_type, states=WAITING)
         page = await self._archive.find(wanted, cursor=None, limit=1)
-        return dead_alert(kind, count, _trouble(page.rows[0]) if page.rows else _GONE)
+        return dead_alert(kind, count, _trouble(page.rows[0])) if page.rows else None
 
     async def _wait(self, why: str, records: list[Record]) -> None:
         """Stay a member of the group, and look again after a while that doubles each time."""

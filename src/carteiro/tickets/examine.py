@@ -13,7 +13,9 @@ from redis.exceptions import RedisError
 from carteiro.checkup import Finding, Level
 from carteiro.config import TicketSettings
 from carteiro.errors import ConfigError
+from carteiro.policy.masking import masked_servers
 from carteiro.stores.redis.server import client_of, close, shown
+from carteiro.stores.redis.server import said_by as redis_said
 from carteiro.tickets.archived import ArchiveAway, Wanted
 from carteiro.tickets.counter import TIME_TO_LIVE_S
 from carteiro.tickets.kafka_client import client_options, differences, said_by, topic_settings
@@ -51,7 +53,8 @@ async def _kafka(settings: TicketSettings) -> list[Finding]:
 
 
 def _of_kafka(settings: TicketSettings) -> Iterator[Finding]:
-    admin, servers = AdminClient({**client_options(settings)}), settings.bootstrap_servers
+    admin = AdminClient({**client_options(settings)})
+    servers = masked_servers(settings.bootstrap_servers)
     try:
         # All topics are asked for: to ask for one by name makes it, at brokers that allow that.
         cluster = admin.list_topics(timeout=_PATIENCE_S)
@@ -75,7 +78,7 @@ def _of_topic(settings: TicketSettings, admin: AdminClient, cluster: Any) -> Fin
     topic = settings.topic
     if topic not in cluster.topics:
         advice = (
-            f"make it, kafka-topics.sh --bootstrap-server {settings.bootstrap_servers} --create "
+            f"make it, kafka-topics.sh --bootstrap-server {masked_servers(settings.bootstrap_servers)} --create "
             f"--topic {topic} --partitions 12, or correct tickets.topic"
         )
         return Finding("tickets: topic", Level.WARN, f"there is no topic {topic}", advice)
@@ -113,7 +116,7 @@ async def _redis(settings: TicketSettings) -> list[Finding]:
         async with asyncio.timeout(_PATIENCE_S):
             await client.ping()
     except (RedisError, OSError) as error:
-        told = f"Redis at {where} does not answer: {str(error) or 'not in time'}"
+        told = f"Redis at {where} does not answer: {redis_said(error)}"
         advice = "start it, or correct tickets.redis; until then dead tickets cannot be republished"
         return [Finding("tickets: Redis", Level.WARN, told, advice)]
     finally:

@@ -30,7 +30,7 @@ from carteiro.intake.http.metrics import MetricsDesk
 from carteiro.intake.http.networks import Networks
 from carteiro.intake.http.recipients import RecipientDesk
 from carteiro.intake.http.suppressions import SuppressionDesk
-from carteiro.intake.http.table_queue import TableQueue
+from carteiro.intake.http.table_queue import TableQueueDesk
 from carteiro.intake.http.templates import TemplateDesk
 from carteiro.intake.http.whose import AnyTenants, TheirOwn
 from carteiro.readiness import Role
@@ -101,7 +101,7 @@ def _add_for_tenants(api: "_Api", office: Office, ring: KeyRing) -> None:
     )
     api.offer("suppressions", Access.TENANT, suppressions.endpoints())
     wait = office.settings.api.attempt_wait
-    table_queue = TableQueue(intake, ports.reading, ring, longest_wait=wait)
+    table_queue = TableQueueDesk(intake, ports.reading, ring, longest_wait=wait)
     api.offer("table queue", Access.TENANT, table_queue.endpoints())
 
 

@@ -1,6 +1,8 @@
 """The server's side of a connection: answers go out in one piece, and nobody holds one longer than needed."""
 
 import asyncio
+import math
+import time
 from collections import Counter
 from collections.abc import Callable
 from datetime import timedelta
@@ -18,6 +20,7 @@ MOST_PIPELINED = 64
 _FRAMING_PER_BYTE = 8  # a chunk of one byte has five around it
 _MOST_HELD_BYTES = 64 * 1024
 _LINGER_S = 2.0
+_LOG_EVERY_S = 60.0
 _MOST_LINGER_BYTES = 1024 * 1024
 _FULL = (
     b"HTTP/1.1 503 Service Unavailable\r\ncontent-type: text/plain; charset=utf-8\r\n"
@@ -36,22 +39,22 @@ class ConnectionLimits:
 
 
 class Bound:
-    """A number that must not be passed; says so once in the log, and again after it was below."""
+    """A number that must not be passed; a passed one is logged once a minute at most, whoever passes it."""
 
-    __slots__ = ("_is_told", "_name", "most")
+    __slots__ = ("_logged_at", "_name", "most")
 
     def __init__(self, name: str, most: int) -> None:
         self.most = most
         self._name = name
-        self._is_told = False
+        self._logged_at = -math.inf
 
     def is_reached(self, count: int) -> bool:
         """Whether one more is too many."""
         if count < self.most:
-            self._is_told = False
             return False
-        if not self._is_told:
-            self._is_told = True
+        now = time.monotonic()
+        if now - self._logged_at >= _LOG_EVERY_S:
+            self._logged_at = now
             log.bound_reached(self._name, most=self.most)
         return True
 

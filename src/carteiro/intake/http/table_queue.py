@@ -4,7 +4,9 @@ import asyncio
 import binascii
 import time
 from base64 import urlsafe_b64decode
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
@@ -20,7 +22,7 @@ from carteiro.intake.http.endpoint import Endpoint
 from carteiro.intake.http.intake import Intake, Item, refused
 from carteiro.intake.http.key_ring import KeyRing, key_in
 from carteiro.intake.http.reading import read_question
-from carteiro.intake.http.refusal import Refusal
+from carteiro.intake.http.refusal import Refusal, too_busy
 from carteiro.model import (
     EMAIL,
     FINISHED,
@@ -33,14 +35,13 @@ from carteiro.model import (
     State,
     StoredMessage,
     Tenant,
+    TenantId,
 )
 from carteiro.ports import Reading
 
 MOST_IN_A_RUN = 10
-_FIRST_LOOK_S, _LAST_LOOK_S = (
-    0.05,
-    0.5,
-)  # between two looks at the ledger: doubled from one to the other
+_FIRST_LOOK_S, _LAST_LOOK_S = 0.05, 1.0  # between two looks at the ledger: doubled each time
+_MOST_WAITING_CALLS = 5  # of a tenant: each looks at the ledger for as long as it waits
 _PAGES, _IN_A_PAGE = 5, 200  # of waiting e-mails that are looked through for due ones
 _WAITING = (State.ENQUEUED, State.RETRY_SCHEDULED)
 _STATUS = {State.SENT: "sent", State.CANCELLED: "cancelled"} | dict.fromkeys(
@@ -101,7 +102,7 @@ class SendResult(Document):
     resend_id: str | None = Field(default=None, description="The provider's id of a sent one.")
 
 
-class TableQueue:
+class TableQueueDesk:
     """Accepts e-mails by a template, and reports the results of their attempts; sending is the workers' part."""
 
     def __init__(
@@ -116,6 +117,7 @@ class TableQueue:
         self._reading = reading
         self._keys = keys
         self._longest_wait = longest_wait
+        self._calls: Counter[TenantId] = Counter()
 
     def endpoints(self) -> Iterable[Endpoint]:
         """All of them."""
@@ -145,6 +147,7 @@ class TableQueue:
             "Wait for the e-mails that are due",
             QueueRun,
             also={202: QueueRun},
+            refuses=(429,),
         )
 
     async def enqueue(self, request: Request) -> Response:
@@ -167,8 +170,9 @@ class TableQueue:
         tenant = await self._tenant_of(request)
         asked = await read_question(request, SendQuestion)
         fields = (asked.recipient_email, asked.template_type, asked.payload)
-        identity = await self._accepted(request, tenant, fields, asked.user_id, _COLUMNS)
-        [tried], _ = await self._tried({identity: 0})
+        with self._waiting_call(tenant):  # a refused call leaves nothing behind
+            identity = await self._accepted(request, tenant, fields, asked.user_id, _COLUMNS)
+            [tried], _ = await self._tried({identity: 0})
         if tried is None:
             return SendResult(id=identity, status="pending").as_response(202)
         status = _STATUS.get(tried.state, "pending")
@@ -186,7 +190,8 @@ class TableQueue:
         202 if some are still pending: they are tried as soon as a worker runs. Nothing is sent by this process.
         """
         tenant = await self._tenant_of(request)
-        rows, pending = await self._tried(await self._due(tenant))
+        with self._waiting_call(tenant):
+            rows, pending = await self._tried(await self._due(tenant))
         states = [row.state for row in rows if row is not None]
         return QueueRun(
             processed=len(states),
@@ -219,8 +224,20 @@ class TableQueue:
             raise refused(answer)
         return answer.id
 
+    @contextmanager
+    def _waiting_call(self, tenant: Tenant) -> Iterator[None]:
+        if self._calls[tenant.id] >= _MOST_WAITING_CALLS:
+            raise too_busy(f"At most {_MOST_WAITING_CALLS} calls may wait for a worker at once")
+        self._calls[tenant.id] += 1
+        try:
+            yield
+        finally:
+            self._calls[tenant.id] -= 1
+            if not self._calls[tenant.id]:
+                del self._calls[tenant.id]
+
     async def _due(self, tenant: Tenant) -> dict[MessageId, int]:
-        """E-mails of the tenant that are due, and how often each was tried."""
+        """E-mails of the tenant that are due, and how often each was tried; found among the newest ones that wait."""
         now = datetime.now(UTC)
         due = [
             row

@@ -20,9 +20,9 @@ from carteiro.model import (
 from carteiro.policy.fairness import priority, rescaled, rounds_without
 from carteiro.policy.quota import Tally
 from carteiro.policy.tenancy import domains_of
-from carteiro.stores.claims import claims_of, refuse_claimed, refuse_unknown, tiers_of
 from carteiro.stores.memory.erasing import erase_tenant
 from carteiro.stores.memory.tables import FAR, KindClock, Seat, Tables, to_datetime_or_none
+from carteiro.stores.tenant_checks import claims_of, refuse_claimed, refuse_unknown, tiers_of
 
 
 class MemoryTenants:

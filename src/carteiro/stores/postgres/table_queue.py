@@ -144,10 +144,14 @@ def _change(request: _Request, wait_after: RetryWait, now: int) -> Change | None
     held = request.held
     if held is None or held.entry is None:
         return None
-    if request.what == "cancel":
-        leased = is_leased(held, now)
-        return lifecycle.cancel(held.entry, leased=leased, now=now)[1]
-    if request.what == "reschedule":
-        return lifecycle.reschedule(held.entry, at=request.number or now)
-    wait = wait_after(held.entry.charged + 1, request.max_retries or 0)
-    return lifecycle.mark_failed(held.entry, request.reason, wait=wait, now=now)
+    match request.what:
+        case "cancel":
+            leased = is_leased(held, now)
+            return lifecycle.cancel(held.entry, leased=leased, now=now)[1]
+        case "reschedule":
+            return lifecycle.reschedule(held.entry, at=request.number or now)
+        case "fail":
+            wait = wait_after(held.entry.charged + 1, request.max_retries or 0)
+            return lifecycle.mark_failed(held.entry, request.reason, wait=wait, now=now)
+        case unknown:
+            raise ValueError(unknown)

@@ -23,13 +23,13 @@ from carteiro.model import (
 )
 from carteiro.policy.fairness import rescaled, stride
 from carteiro.policy.lifecycle import LONGEST_HOLD_MS, MILLISECOND
-from carteiro.stores.claims import claims_of, refuse_claimed, refuse_unknown, tiers_of
 from carteiro.stores.columns import FAR
 from carteiro.stores.postgres.accept import charge
 from carteiro.stores.postgres.database import Database, Session
 from carteiro.stores.postgres.erasing import erase_rows, erase_tenant, take_jobs
 from carteiro.stores.postgres.options import PostgresOptions
 from carteiro.stores.postgres.wake import PostgresWake
+from carteiro.stores.tenant_checks import claims_of, refuse_claimed, refuse_unknown, tiers_of
 from carteiro.stores.tenant_columns import (
     fairness_of,
     fairness_text,

@@ -21,7 +21,6 @@ from carteiro.model import (
 )
 from carteiro.policy.fairness import rescaled, stride
 from carteiro.policy.lifecycle import LONGEST_HOLD_MS, MILLISECOND
-from carteiro.stores.claims import claims_of, refuse_claimed, refuse_unknown, tiers_of
 from carteiro.stores.columns import FAR
 from carteiro.stores.sqlite.accept import charge
 from carteiro.stores.sqlite.erasing import erase_tenant
@@ -31,6 +30,7 @@ from carteiro.stores.sqlite.reading import Reader
 from carteiro.stores.sqlite.rows import as_json, run
 from carteiro.stores.sqlite.wake import SqliteWake
 from carteiro.stores.sqlite.writer import Writer
+from carteiro.stores.tenant_checks import claims_of, refuse_claimed, refuse_unknown, tiers_of
 from carteiro.stores.tenant_columns import (
     fairness_of,
     fairness_text,
