@@ -4,6 +4,7 @@ import difflib
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict
 
+from carteiro import provider_choice
 from carteiro.checkup import Finding, Level
 from carteiro.config import Settings
 from carteiro.domain_book import DomainBook
@@ -12,7 +13,7 @@ from carteiro.intake.http.webhooks import webhooks_of
 from carteiro.model import Tenant
 from carteiro.outgoing import Looked, routes_of
 from carteiro.policy.tenancy import asked_sender
-from carteiro.ports import Backend
+from carteiro.ports import Backend, Marks
 from carteiro.rendering import faults_of
 
 _HOW_TO_HEAR = "see docs/how-to/hear-from-providers.md"
@@ -26,6 +27,15 @@ def of_providers(looked: Iterable[Looked]) -> Iterator[Finding]:
         for fault in each.faults:
             level = Level.FAIL if fault.is_deadly else Level.WARN
             yield Finding("provider", level, f"{each.name}: {fault.told}", fault.advice)
+
+
+async def of_choice(settings: Settings, marks: Marks) -> list[Finding]:
+    """Fail where a worker with these settings would refuse to send: see `provider_choice`."""
+    try:
+        await provider_choice.check(settings, marks)
+    except ConfigError as error:
+        return [Finding("provider", Level.FAIL, str(error), "set provider")]
+    return []
 
 
 def of_feedback(settings: Settings) -> Iterator[Finding]:

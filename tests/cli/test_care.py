@@ -241,6 +241,17 @@ def test_what_is_worth_a_thought_is_a_warning(line: CommandLine) -> None:
     assert line("doctor").code == ExitCode.OK
 
 
+def test_an_unset_provider_fails_where_others_send_elsewhere(line: CommandLine) -> None:
+    """A worker with these settings would refuse to start."""
+    line.sent()
+    changed(line, "INSERT INTO overrides VALUES ('provider', 'smtp')")
+
+    findings = line("doctor", "--json").documents
+
+    [found] = [each for each in findings if (each["check"], each["level"]) == ("provider", "fail")]
+    assert "sends through smtp" in found["told"]
+
+
 def test_a_template_that_does_not_render_is_a_warning(line: CommandLine) -> None:
     """It names the template and its tenant."""
     line.tenant("acme")
@@ -518,6 +529,7 @@ def test_a_route_of_nobody_is_a_warning(line: CommandLine) -> None:
     line.tenant("acme")
     line.done("template", "samples", "--tenant", "acme")
     routes = {
+        "CARTEIRO_PROVIDER": "sandbox",
         "CARTEIRO_TENANT_ROUTES_ACME": "noop",
         "CARTEIRO_TENANT_ROUTES_ACMEE": "noop",
         "CARTEIRO_TYPE_ROUTES_WELCOME_USER": "noop",

@@ -105,6 +105,7 @@ async def _inside(settings: Settings, backend: Backend) -> list[Finding]:
     templates, types = await installation.of_templates(settings, tenants, backend)
     names = [tenant.id for tenant in tenants]
     return [
+        *await installation.of_choice(settings, backend.marks),
         *installation.of_routes(settings, names, types),
         *await installation.of_senders(settings, tenants, backend),
         *installation.of_presets(settings, tenants),
