@@ -206,8 +206,10 @@ def _what_happens(failure: Failure, settings: Settings) -> str:
 def _suppression(failure: Failure) -> str:
     """What it says about writing to the recipient again; where no stage is given, also what it would say at RCPT."""
     said = consequences.suppression(failure)
+    if "@" in failure.rule:
+        return said
     at_rcpt = consequences.suppression(replace(failure, rule=f"{failure.rule}@{Stage.RCPT}"))
-    if "@" in failure.rule or said is at_rcpt:
+    if said is at_rcpt:
         return said
     return f"{said}; {at_rcpt} if it answered RCPT TO (--stage {Stage.RCPT})"
 

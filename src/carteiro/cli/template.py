@@ -128,7 +128,9 @@ async def put(  # noqa: PLR0913 - a parameter per flag
     text: Annotated[Path | None, typer.Option(help="File with the text; - reads stdin.")] = None,
     retry_preset: Annotated[
         str | None,
-        typer.Option(help=f"When to try again: {', '.join(PRESETS)}, or one of [retry.presets]."),
+        typer.Option(
+            help=f"When to try again: {', '.join(PRESETS)}, or one of your own (settings: retry.presets)."
+        ),
     ] = None,
 ) -> None:
     """Write a template: its next version; the 100 newest are kept. What was accepted before keeps its own words."""

@@ -99,7 +99,9 @@ class Fields:
     per_day: Annotated[int | None, typer.Option(help="As --per-minute.")] = None
     retry_preset: Annotated[
         str | None,
-        typer.Option(help=f"When to try again: {', '.join(PRESETS)}, or one of [retry.presets]."),
+        typer.Option(
+            help=f"When to try again: {', '.join(PRESETS)}, or one of your own (settings: retry.presets)."
+        ),
     ] = None
     external_id_is_key: Annotated[
         bool | None,

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from carteiro import provider_choice
 from carteiro.carriers import is_paced
 from carteiro.cli import process
 from carteiro.cli.admin_token import first_admin_token
@@ -68,6 +69,8 @@ async def serve(
     """Serve on the listener until a signal comes, with a worker beside it if it is to work."""
     stop = stop_on_signals()
     async with Carteiro.open(settings=settings) as post:
+        if works:  # before anything is made or shown
+            await provider_choice.check(settings, post.backend.marks)
         pages = metrics_parts(post)
         await add_first_tenant(post.backend)
         secrets = await _secrets_to_show(post.backend, new_key=new_key)

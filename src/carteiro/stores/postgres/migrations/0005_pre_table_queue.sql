@@ -484,7 +484,8 @@ BEGIN
         BEGIN
             EXECUTE format('ALTER ROLE %I IN DATABASE %I SET %I = %L', p_role, current_database(), v_setting, '30s');
         EXCEPTION WHEN insufficient_privilege THEN
-            RAISE WARNING 'a superuser must bound its transactions: ALTER ROLE % SET % = ''30s''', p_role, v_setting;
+            RAISE WARNING 'a superuser must bound its transactions: ALTER ROLE % IN DATABASE % SET % = ''30s''',
+                quote_ident(p_role), quote_ident(current_database()), v_setting;
         END;
     END LOOP;
 END
