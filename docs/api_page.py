@@ -11,8 +11,8 @@ from carteiro.intake.http.schema_words import FieldWords, fields_of, name_of, se
 
 _INTRODUCTION = """\
 JSON in camelCase; durations in whole milliseconds, moments in ISO 8601 with `Z`. A tenant's key opens `/v1`, an
-administrator's token `/admin/v1`, each as `X-API-Key` or as `Authorization: Bearer`. The same in full, with every
-field: `/openapi.json`; for people: `/docs`.
+administrator's token `/admin/v1`, each as `X-API-Key`, as `Authorization: Bearer` or as `apikey`. The same in full,
+with every field: `/openapi.json`; for people: `/docs`.
 
 Every error is `{"error": {"code", "message", "requestId", "timestamp", "details": [{"field", "message"}]}}`; a
 request that is refused leaves nothing behind. `X-Request-Id` is taken over from the request or made, and stands in

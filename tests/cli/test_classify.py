@@ -123,6 +123,19 @@ def test_people_are_told_which_rule_why_and_what_happens(
     assert [each for each in says if each not in told] == []
 
 
+@pytest.mark.parametrize(
+    ("stage", "suppression"),
+    [("mail", "none"), ("rcpt", "hard"), ("data", "soft"), ("dot", "soft")],
+)
+def test_what_it_says_of_the_recipient_depends_on_the_stage(
+    line: CommandLine, stage: str, suppression: str
+) -> None:
+    """A mailbox is given up for good only where the recipient was named."""
+    told = line.done("classify", "550 5.1.1 User unknown", "--stage", stage)
+
+    assert f"suppression: {suppression}" in told
+
+
 @pytest.mark.parametrize("answer", ["250 OK", "250 2.0.0 Ok: queued", "HTTP/1.1 200 OK", "354 go"])
 def test_what_is_no_failure_is_not_judged(line: CommandLine, answer: str) -> None:
     """It would be called a failure that is tried again, which sends twice."""

@@ -65,7 +65,9 @@ async def set_(
     """Change how tenants take turns, for all workers at once and until it is reset; what is not named stays."""
     tenants, given = desk.backend.tenants, fields.given()
     if reset == bool(given):
-        raise WrongUse("name what is to change, or --reset: carteiro fairness set --help")
+        raise WrongUse(
+            "name either what is to change or --reset, not both: carteiro fairness set --help"
+        )
     before, _ = await tenants.fairness()
     changed = None if reset else replace(before, **given)
     await tenants.tune(changed)

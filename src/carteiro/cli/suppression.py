@@ -78,7 +78,7 @@ async def add(
     most = desk.settings.storage.suppressions
     count = await desk.backend.suppressions.put(new, tenant=known.id, most=most)
     if isinstance(count, StorageLimit):
-        text = f"tenant {tenant!r} may keep {most} suppressions: storage.suppressions allows more"
+        text = f"tenant {tenant!r} has {most} suppressions, its limit: remove some, or raise storage.suppressions"
         raise NotNow(text)
     desk.out.answer(plain({"count": count}), f"Suppressed {count} for tenant {tenant!r}.")
 

@@ -107,7 +107,7 @@ def _route(raw: str) -> str:
         )
     if len(names) > 1 and not all(is_real(name) for name in names):
         raise ValueError(
-            "should have sandbox and noop alone: they take what others cannot, and deliver it to nobody"
+            "should not have sandbox or noop in a chain: they would take what others cannot, and deliver it to nobody"
         )
     if len(set(names)) < len(names):
         raise ValueError("should name no provider twice")

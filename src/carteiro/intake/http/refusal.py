@@ -81,7 +81,7 @@ class Refusal(Exception):
 
 def unauthorized() -> Refusal:
     """No key, or one that speaks for nobody: the two are not told apart."""
-    text = "A valid API key is needed, as X-API-Key or as Authorization: Bearer"
+    text = "A valid API key is needed, as X-API-Key, Authorization: Bearer or apikey"
     return Refusal(401, text, headers={"WWW-Authenticate": "Bearer"})
 
 
