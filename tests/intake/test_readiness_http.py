@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Iterator
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import httpx
 import pytest
@@ -167,7 +168,7 @@ async def test_a_ledger_that_can_only_be_read_is_not_enough(
 
 def only_readable(url: str, *, is_so: bool) -> None:
     """Have every session of a database read alone, or no longer; those that there are have to connect again."""
-    name, word = url.rpartition("/")[2], "on" if is_so else "off"
+    name, word = urlsplit(url).path.lstrip("/"), "on" if is_so else "off"
     shared_postgres().psql(
         f"ALTER DATABASE {name} SET default_transaction_read_only = {word};"
         f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'"

@@ -28,6 +28,7 @@ _COUNTS = "counts the ledger, for people; no gauge asks"
 _NO_PLAN = "has no plan: it defines, locks or rewrites tables"
 _ONCE_A_MOVE = "a move reads everything once"
 _ONCE_A_TENANT = "the last step of erasing a tenant, when its messages are gone"
+_OWN = "counts a tenant's own records, as far as storage.suppressions allows, before more are added"
 _REBUILDS = "makes the queue anew from the ledger"
 _SHORT = "asked only when a count that stops early says that these are few"
 EXCEPTIONS = {
@@ -42,6 +43,7 @@ EXCEPTIONS = {
     "rebuild_ring": _REBUILDS,
     "restore_jobs": _REBUILDS,
     "states": _COUNTS,
+    "suppressions_count": _OWN,
     "states_of_tenant": _COUNTS,
     "walk_unfinished": _SHORT,
     "walk_unfinished_messages": _SHORT,
@@ -54,6 +56,7 @@ UNPLANNED = {
     "move_empty": _NO_PLAN,
     "move_fence": _NO_PLAN,
     "move_unfence": _NO_PLAN,
+    "requests_apply": _CALLS,
     "save": _CALLS,
     "settle_sent": _CALLS,
 }

@@ -19,7 +19,12 @@ SOON = timedelta(
 
 def a_mail(to: str = "ana@example.com", **fields: Any) -> Parcel:
     """A small mail; ``fields`` are those of a request."""
-    return a_parcel(make_email({"to": to, "subject": "s", "text": "t"} | fields))
+    return a_parcel(
+        make_email(
+            {"to": to, "subject": "s", "text": "t"} | fields,
+            relay_headers=[name.lower() for name in fields.get("headers", ())],
+        )
+    )
 
 
 async def sent(

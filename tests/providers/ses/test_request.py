@@ -115,7 +115,12 @@ async def test_a_sender_of_its_own_is_used() -> None:
         ({}, {"default_from": ""}, "SENDER_MISSING", Scope.SENDER),
         ({"to": "josé@example.com"}, {}, "SMTPUTF8_MISSING", Scope.RECIPIENT),
         ({"replyTo": "josé@example.com"}, {}, "SMTPUTF8_MISSING", Scope.RECIPIENT),
-        ({"headers": {"X-SES-Source-Arn": "arn"}}, {}, "INVALID_PAYLOAD", Scope.MESSAGE),
+        (
+            {"headers": {"X-SES-Source-Arn": "arn"}},
+            {},
+            "INVALID_PAYLOAD",
+            Scope.MESSAGE,
+        ),  # allowed by a setting
         ({"headers": {"X-Long": "x" * 998}}, {}, "INVALID_PAYLOAD", Scope.MESSAGE),
     ],
 )

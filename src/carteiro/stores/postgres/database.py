@@ -130,11 +130,9 @@ class Database:
             await self._read_clock()
 
     async def _connected(self, connection: Any) -> None:  # noqa: ANN401 - asyncpg's
-        self._pids.add(connection.get_server_pid())
-        connection.add_termination_listener(self._disconnected)
-
-    def _disconnected(self, connection: Any) -> None:  # noqa: ANN401 - asyncpg's
-        self._pids.discard(connection.get_server_pid())
+        pid: int = connection.get_server_pid()  # one that has ended no longer says it
+        self._pids.add(pid)
+        connection.add_termination_listener(lambda _: self._pids.discard(pid))
 
     def is_ours(self, pid: int) -> bool:
         """Whether it is the server's process of a connection of ours; behind a pooler nobody can tell."""
