@@ -147,7 +147,9 @@ async def status_with(address: str, token: str) -> int:
         return (await client.get("/admin/v1/tenants", headers=headers)).status_code
 
 
-@pytest.mark.parametrize("command", [("ls",), ("dead", "ls"), ("tenant", "ls")])
+@pytest.mark.parametrize(
+    "command", [("ls",), ("dead", "ls"), ("recipient", "ls", "--tenant", "default")]
+)
 async def test_an_empty_list_is_nothing_for_programs(
     tmp_path: Path, command: tuple[str, ...]
 ) -> None:

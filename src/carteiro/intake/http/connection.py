@@ -21,7 +21,7 @@ _FRAMING_PER_BYTE = 8  # a chunk of one byte has five around it
 _MOST_HELD_BYTES = 64 * 1024
 _LINGER_S = 2.0
 _LOG_EVERY_S = 60.0
-_MOST_LINGER_BYTES = 1024 * 1024
+_MOST_LINGER_BYTES = 8 * 1024 * 1024  # so that one who sends too much still reads why it is refused
 _FULL = (
     b"HTTP/1.1 503 Service Unavailable\r\ncontent-type: text/plain; charset=utf-8\r\n"
     b"content-length: 21\r\nretry-after: 5\r\nconnection: close\r\n\r\nToo many connections\n"
