@@ -30,7 +30,6 @@ from end_to_end.crash.trouble import (
 from support.cut_proxy import CutProxy, a_cut_proxy
 from support.postgres_server import PostgresServer, a_postgres
 
-
 # A claim whose answer was lost, twice, makes its jobs suspects: they have a twentieth of a worker's time.
 RATIONED_S = 4 * PATIENCE_S
 
