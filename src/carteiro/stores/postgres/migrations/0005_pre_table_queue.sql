@@ -227,23 +227,36 @@ FOR EACH ROW EXECUTE FUNCTION carteiro.insert_into_email_queue();
 
 -- --- changing ----------------------------------------------------------------------------------
 
--- Records a requested change of a row, which is to look like p_shown until it is applied.
+-- Records a requested change of a row, which is to look like p_shown until it is applied. Nothing that is there already is
+-- touched: whoever applies it would wait for this transaction. So a row has no more than a few at a time.
 CREATE FUNCTION carteiro.request_change(
     p_shown carteiro.table_queue, p_what text, p_number bigint DEFAULT NULL, p_reason text DEFAULT NULL
 ) RETURNS void
 LANGUAGE plpgsql
 AS $$
 DECLARE
-    v_no bigint := (SELECT q.message_no FROM carteiro.queue_rows AS q WHERE q.id = p_shown.id);
+    c_most CONSTANT integer := 20;
+    c_longest CONSTANT integer := 500; -- characters of a reason, as policy/lifecycle.py keeps them
+    v_row carteiro.queue_rows;
+    v_open bigint;
+    v_is_revival boolean;
 BEGIN
+    SELECT * INTO v_row FROM carteiro.queue_rows AS q WHERE q.id = p_shown.id;
+    SELECT count(*), coalesce(bool_or(r.is_revival), false) INTO v_open, v_is_revival
+    FROM carteiro.queue_changes AS r WHERE r.message_no = v_row.message_no;
+    IF v_open >= c_most THEN
+        RAISE EXCEPTION 'e-mail % has % changes that are not applied yet', p_shown.id, v_open
+            USING ERRCODE = 'program_limit_exceeded',
+            HINT = 'Commit, wait until a worker or carteiro process has applied them, and ask again.';
+    END IF;
     INSERT INTO carteiro.queue_changes (
-        message_no, what, number, reason, role, status, retries, max_retries, next_retry_at, error_message, is_revival
+        message_no, tenant, what, number, reason, role, status, retries, max_retries, next_retry_at, error_message,
+        is_revival
     )
     VALUES (
-        v_no, p_what, p_number, p_reason, carteiro.asking_role(), p_shown.status, p_shown.retries, p_shown.max_retries,
-        p_shown.next_retry_at, p_shown.error_message,
-        p_what = 'redrive'
-        OR EXISTS (SELECT FROM carteiro.queue_changes AS r WHERE r.message_no = v_no AND r.is_revival)
+        v_row.message_no, v_row.tenant, p_what, p_number, left(p_reason, c_longest), carteiro.asking_role(),
+        p_shown.status, p_shown.retries, p_shown.max_retries, p_shown.next_retry_at,
+        left(p_shown.error_message, c_longest), v_is_revival OR p_what = 'redrive'
     );
     PERFORM pg_notify('carteiro', 'change');
 END
