@@ -253,6 +253,31 @@ def test_a_client_s_statements_and_pauses_are_bounded(place: Place) -> None:
     assert bounds == ["30s", "30s"]
 
 
+def test_a_client_s_connections_are_bounded(place: Place) -> None:
+    """A bound that a superuser has set stays."""
+    limit = "SELECT rolconnlimit FROM pg_roles WHERE rolname = %s"
+    with an_application(place.url) as owner:
+        made = owner.value(limit, place.role)
+        shared_postgres().psql(f"ALTER ROLE {place.role} CONNECTION LIMIT 70")
+        owner.rows(f"SELECT carteiro.client_role('{place.role}', '{MINE}')")
+        again = owner.value(limit, place.role)
+
+    assert (made, again) == (20, 70)
+
+
+def test_who_may_not_bound_connections_is_told_the_command(place: Place) -> None:
+    """As nobody but a superuser may of a superuser; the role is made all the same."""
+    told: list[str] = []
+    shared_postgres().psql(f"ALTER ROLE {place.role} SUPERUSER CONNECTION LIMIT -1")
+    with an_application(place.url) as owner:
+        owner.connection.add_notice_handler(lambda each: told.append(each.message_primary or ""))
+        owner.rows(f"SELECT carteiro.client_role('{place.role}', '{MINE}')")
+        may = owner.value("SELECT rolsuper FROM pg_roles WHERE rolname = current_user")
+
+    commands = [each for each in told if f"ALTER ROLE {place.role} CONNECTION LIMIT 20" in each]
+    assert len(commands) == (0 if may else 1)
+
+
 def test_what_was_granted_by_hand_is_taken_back(place: Place) -> None:
     """Who is made a client role again has what a client role has."""
     with an_application(place.url) as owner, place.client() as client:

@@ -514,6 +514,13 @@ BEGIN
                 quote_ident(p_role), quote_ident(current_database()), v_setting;
         END;
     END LOOP;
+    IF (SELECT r.rolconnlimit FROM pg_catalog.pg_roles AS r WHERE r.rolname = p_role) < 0 THEN
+        BEGIN
+            EXECUTE format('ALTER ROLE %I CONNECTION LIMIT 20', p_role);
+        EXCEPTION WHEN insufficient_privilege THEN
+            RAISE WARNING 'a superuser must bound its connections: ALTER ROLE % CONNECTION LIMIT 20', quote_ident(p_role);
+        END;
+    END IF;
 END
 $$;
 
