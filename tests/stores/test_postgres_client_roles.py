@@ -10,6 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from itertools import chain
+from typing import Any
 from uuid import UUID, uuid4
 
 import asyncpg
@@ -251,6 +253,31 @@ def test_a_client_s_statements_and_pauses_are_bounded(place: Place) -> None:
     assert bounds == ["30s", "30s"]
 
 
+def test_a_client_s_connections_are_bounded(place: Place) -> None:
+    """A bound that a superuser has set stays."""
+    limit = "SELECT rolconnlimit FROM pg_roles WHERE rolname = %s"
+    with an_application(place.url) as owner:
+        made = owner.value(limit, place.role)
+        shared_postgres().psql(f"ALTER ROLE {place.role} CONNECTION LIMIT 70")
+        owner.rows(f"SELECT carteiro.client_role('{place.role}', '{MINE}')")
+        again = owner.value(limit, place.role)
+
+    assert (made, again) == (20, 70)
+
+
+def test_who_may_not_bound_connections_is_told_the_command(place: Place) -> None:
+    """As nobody but a superuser may of a superuser; the role is made all the same."""
+    told: list[str] = []
+    shared_postgres().psql(f"ALTER ROLE {place.role} SUPERUSER CONNECTION LIMIT -1")
+    with an_application(place.url) as owner:
+        owner.connection.add_notice_handler(lambda each: told.append(each.message_primary or ""))
+        owner.rows(f"SELECT carteiro.client_role('{place.role}', '{MINE}')")
+        may = owner.value("SELECT rolsuper FROM pg_roles WHERE rolname = current_user")
+
+    commands = [each for each in told if f"ALTER ROLE {place.role} CONNECTION LIMIT 20" in each]
+    assert len(commands) == (0 if may else 1)
+
+
 def test_what_was_granted_by_hand_is_taken_back(place: Place) -> None:
     """Who is made a client role again has what a client role has."""
     with an_application(place.url) as owner, place.client() as client:
@@ -262,6 +289,149 @@ def test_what_was_granted_by_hand_is_taken_back(place: Place) -> None:
 
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
             client.rows("LOCK TABLE email_queue")
+
+
+# --- what plans tell ----------------------------------------------------------------------------
+
+_SOME = """
+WITH new AS (
+    SELECT nextval('carteiro.message_no') AS no, gen_random_uuid() AS id, '{tenant}' AS who, carteiro.now_ms() AS at
+    FROM generate_series(1, {count}) AS n
+),
+messages AS (
+    INSERT INTO carteiro.messages (
+        no, id, tenant, kind, declares, delivery, priority, ttl_ms, request_id, recipient_id, to_address, subject,
+        template_type, created_at
+    )
+    SELECT no, id::text, who, 'email:send', true, 'at_least_once', 5, 86400000, who, who, who, who, who, at FROM new
+),
+entries AS (
+    INSERT INTO carteiro.entries (
+        message_no, state, due_at, expires_at, tenant, is_email, created_at, finished_at, provider_message_id
+    )
+    SELECT no, 'of ' || who, at, at + 86400000, who, true, at, at, who FROM new
+),
+contents AS (
+    INSERT INTO carteiro.contents (message_no, content) SELECT no, to_json(who) FROM new
+),
+events AS (
+    INSERT INTO carteiro.events (message_no, type, metadata, created_at) SELECT no, who, '{{}}', at FROM new
+),
+letters AS (
+    INSERT INTO carteiro.dead_letters (
+        message_id, message_no, tenant, kind, reason, category, code, failure, failed_attempts, failed_at, enqueued_at,
+        moved_at, ttl_ms
+    )
+    SELECT id::text, no, who, 'email:send', who, who, who, '{{}}', 1, at, at, at, 1000000 FROM new
+),
+people AS (
+    INSERT INTO carteiro.recipient_records (id, tenant, email, nome, created_at)
+    SELECT id::text, who, who, who, at FROM new
+)
+INSERT INTO carteiro.queue_rows (id, message_no, tenant, max_retries) SELECT id, no, who, 3 FROM new
+"""
+_ASKED = {
+    "email_queue": ("recipient_email", "template_type", "resend_id", "status"),
+    "email_outbox": ('"to"', "subject", "requestId", "status", "html", "lastError"),
+    "email_logs": ('"to"', "subject", "requestId", "status", "sesMessageId", "recipientId"),
+    "email_events": ("type",),
+    "recipients": ("email", "externalId", "nome"),
+    "dlq": ("lastFailureCode", "reason", "category", "originalData"),
+}
+_TIMES = {"email_queue": "created_at", "email_outbox": "enqueuedAt", "email_logs": "createdAt"}
+_TIMES |= {"email_events": "createdAt", "recipients": "createdAt", "dlq": "movedToDLQAt"}
+_COUNTED = (
+    "Actual Rows",
+    "Actual Loops",
+    "Rows Removed by Filter",
+    "Rows Removed by Join Filter",
+    "Rows Removed by Index Recheck",
+)
+
+
+def _counted(client: Application, view: str, condition: str) -> list[tuple[object, ...]]:
+    """What a client is told of each step of its query."""
+    explain = "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, FORMAT JSON)"
+    [plan] = client.value(f"{explain} SELECT 1 FROM {view} WHERE {condition}")
+    return [
+        (
+            each["Node Type"],
+            each.get("Relation Name") or each.get("Index Name"),
+            *(each.get(name) for name in _COUNTED),
+        )
+        for each in _steps(plan["Plan"])
+    ]
+
+
+def _steps(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield plan
+    for each in plan.get("Plans", ()):
+        yield from _steps(each)
+
+
+def _conditions(view: str, value: str) -> list[str]:
+    """About a value, in all the ways in which it can be asked for."""
+    state = f"of {value}"
+    return [
+        each
+        for column in _ASKED[view]
+        for said in [state if column == "status" else value]
+        for each in (f"{column} = '{said}'", f"{column} >= '{said}' AND {column} < '{said}~'")
+    ]
+
+
+def _different(one: list[list[Any]], other: list[list[Any]]) -> list[tuple[Any, Any]]:
+    """The steps that are told otherwise; the plans are alike."""
+    steps = zip(chain.from_iterable(one), chain.from_iterable(other), strict=True)
+    return [pair for pair in steps if pair[0] != pair[1]]
+
+
+_WAYS = {
+    "as it likes": (),
+    "by indexes": ("SET enable_seqscan = off",),
+    "by bitmaps": ("SET enable_seqscan = off", "SET enable_indexscan = off"),
+    "without indexes": ("SET enable_indexscan = off", "SET enable_bitmapscan = off"),
+    "joined by hashes": ("SET enable_nestloop = off",),
+}
+
+
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("way", _WAYS.values(), ids=_WAYS.keys())
+def test_a_plan_tells_nothing_of_what_others_have(
+    place: Place, view: str, way: tuple[str, ...]
+) -> None:
+    """Who asks for what another tenant has is told the same as who asks for what nobody has."""
+    with an_application(place.url) as owner:
+        owner.rows(_SOME.format(tenant=MINE, count=20))
+        owner.rows(_SOME.format(tenant=THEIRS, count=200))
+    nobody = "brasx"
+    with place.client(autocommit=True) as client:
+        for each in way:
+            client.rows(each)
+        theirs = [_counted(client, view, each) for each in _conditions(view, THEIRS)]
+        nobodys = [_counted(client, view, each) for each in _conditions(view, nobody)]
+
+    assert _different(theirs, nobodys) == []
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_a_plan_does_not_tell_that_others_got_more(place: Place, view: str) -> None:
+    """By indexes: the size of a whole table is told to everybody by `pg_class`, too."""
+    conditions = [
+        *_conditions(view, MINE),
+        *_conditions(view, THEIRS),
+        f"{_TIMES[view]} > now() - interval '1 hour'",
+    ]
+    with an_application(place.url) as owner, place.client(autocommit=True) as client:
+        owner.rows(_SOME.format(tenant=MINE, count=20))
+        owner.rows(_SOME.format(tenant=THEIRS, count=2000))
+        client.rows("SET enable_seqscan = off")
+        before = [_counted(client, view, each) for each in conditions]
+
+        owner.rows(_SOME.format(tenant=THEIRS, count=50))
+
+        after = [_counted(client, view, each) for each in conditions]
+    assert _different(before, after) == []
 
 
 # --- how much it reads --------------------------------------------------------------------------
@@ -307,6 +477,8 @@ def test_a_row_is_found_without_going_through_others(place: Place) -> None:
         shared_postgres().psql("ANALYZE", place.url.rpartition("/")[2])
     with place.client(autocommit=True) as client:
         some: UUID = client.value("SELECT id FROM email_queue OFFSET 5000 LIMIT 1")
+        another: UUID = client.value("SELECT id FROM email_queue OFFSET 6000 LIMIT 1")
+        client.rows("UPDATE email_queue SET max_retries = 4 WHERE id = %s", another)  # the catalog
         found = {
             "email_queue": _blocks(client, "SELECT * FROM email_queue WHERE id = %s", some),
             "email_logs": _blocks(

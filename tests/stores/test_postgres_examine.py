@@ -3,12 +3,13 @@
 from collections.abc import AsyncIterator
 from datetime import timedelta
 from typing import Any
+from uuid import uuid4
 
 import psycopg
 import pytest
 
 from carteiro.checkup import Finding, Level
-from carteiro.stores.postgres.examine import examine, wall_clock_ms
+from carteiro.stores.postgres.examine import examine, notified, wall_clock_ms
 from support.clock import MILLISECOND
 from support.postgres_server import a_postgres
 from support.services import HOST
@@ -129,3 +130,39 @@ async def test_a_transaction_that_stays_open_is_told(url: str) -> None:
 
     assert found["transactions"].level is Level.WARN
     assert "night report" in found["transactions"].told
+
+
+def test_a_queue_of_notifications_that_fills_up_is_told() -> None:
+    """A connection that listens in an open transaction keeps it from being emptied."""
+    assert notified(0.5).level is Level.OK
+    assert notified(0.51).level is Level.WARN
+    assert "51%" in notified(0.51).told
+
+
+async def test_client_roles_that_nothing_bounds_are_named(url: str) -> None:
+    """Until both their statements and their connections are bounded."""
+    role = f"client_{uuid4().hex}"
+    _do(
+        url,
+        "INSERT INTO carteiro.tenants (id, name, stride, paused, created_at) VALUES ('acme', 'a', 1, false, 0)",
+        f"CREATE ROLE {role} LOGIN",
+        f"SELECT carteiro.client_role('{role}', 'acme')",
+    )
+    try:
+        bounded = (await _found(url))["client roles"]
+        _do(url, f"ALTER ROLE {role} CONNECTION LIMIT -1")
+        connections = (await _found(url))["client roles"]
+        database = url.rpartition("/")[2]
+        _do(
+            url,
+            f"ALTER ROLE {role} CONNECTION LIMIT 5",
+            f'ALTER ROLE {role} IN DATABASE "{database}" RESET statement_timeout',
+        )
+        statements = (await _found(url))["client roles"]
+    finally:
+        _do(url, f"DROP OWNED BY {role}", f"DROP ROLE {role}")
+
+    assert bounded.level is Level.OK
+    assert connections.level is statements.level is Level.WARN
+    assert role in connections.told
+    assert role in statements.told

@@ -32,6 +32,7 @@ from carteiro.policy.retry import PRESETS
 from carteiro.post import Carteiro
 from carteiro.redriving import revise
 from carteiro.stores.postgres import migrate
+from carteiro.stores.postgres.database import sql
 from carteiro.upkeep.requests import apply_all
 from support.builders import retry
 from support.http import a_client_of, let_in
@@ -813,6 +814,95 @@ async def test_a_running_worker_applies_what_is_requested(url: str, app: Applica
 
     assert app.row(identity)["status"] == "cancelled"
     assert app.value("SELECT count(*) FROM carteiro.queue_changes") == 0
+
+
+async def test_a_reason_is_kept_as_long_as_it_is_read(url: str, app: Application) -> None:
+    """What an application says of a failure is read by workers: it is cut before it is recorded."""
+    async with an_office(url) as post:
+        identity = app.enqueue()
+        assert app.value("SELECT mark_email_failed(%s, repeat('x', 100000))", identity)
+        app.update(identity, "max_retries = 5")
+        [recorded] = app.rows(
+            "SELECT max(length(reason)) AS reason, max(length(error_message)) AS shown FROM carteiro.queue_changes"
+        )
+        before = app.row(identity)["error_message"]
+
+        await _apply(post)
+
+    assert recorded == {"reason": 500, "shown": 500}
+    assert before == app.row(identity)["error_message"] == "x" * 500
+
+
+async def test_a_row_has_few_changes_that_wait(url: str, app: Application) -> None:
+    """One more is refused, until those before it are applied; other rows are not concerned."""
+    async with an_office(url) as post:
+        identity, another = app.enqueue(), app.enqueue()
+        for n in range(20):
+            app.update(identity, f"max_retries = {n + 10}")
+        with pytest.raises(psycopg.errors.ProgramLimitExceeded, match="20 changes") as refused:
+            app.update(identity, "max_retries = 50")
+        app.update(another, "max_retries = 50")
+        await _apply(post)
+        applied = app.row(identity)["max_retries"]
+
+        app.update(identity, "max_retries = 50")
+
+    assert "wait" in (refused.value.diag.message_hint or "")
+    assert applied == 29
+    assert app.row(identity)["max_retries"] == app.row(another)["max_retries"] == 50
+
+
+async def test_tenants_take_turns_when_changes_are_applied(url: str, app: Application) -> None:
+    """Those of one wait for no more than its share of a round, however many another requested before."""
+    async with an_office(url, "acme", "brasa") as post:
+        app.rows("SET carteiro.tenant = 'acme'")
+        for each in [app.enqueue() for _ in range(4)]:
+            for n in range(10):
+                app.update(each, f"max_retries = {n + 10}")
+        app.rows("SET carteiro.tenant = 'brasa'")
+        identity = app.enqueue()
+        app.update(identity, "status = 'cancelled'")
+        assert post.backend.table_queue is not None
+
+        await post.backend.table_queue.apply(table_queue_wait, limit=10)
+
+        told = await _events(post, identity)
+        await _apply(post)
+    assert told[-1] is EventType.CANCELLED
+    app.rows("RESET carteiro.tenant")
+    assert app.value("SELECT count(*) FROM carteiro.queue_changes") == 0
+
+
+@pytest.mark.parametrize("analyzed", [False, True])
+def test_the_requests_of_one_tenant_are_not_read_for_another(
+    app: Application, analyzed: bool
+) -> None:
+    """Of 100,000, one round reads a round's number."""
+    app.rows(
+        """INSERT INTO carteiro.queue_changes
+            (message_no, tenant, what, role, status, retries, max_retries, is_revival)
+        SELECT n, CASE n WHEN 100000 THEN 'brasa' ELSE 'acme' END, 'cancel', 'r', 'pending', 0, 3, false
+        FROM generate_series(1, 100000) AS n"""
+    )
+    if analyzed:
+        app.rows("ANALYZE carteiro.queue_changes")
+
+    app.rows(f"PREPARE find (bigint) AS {sql('requests_find')}")
+    [plan] = app.value("EXPLAIN (ANALYZE, FORMAT JSON) EXECUTE find (500)")
+
+    read = [
+        (each["Actual Rows"] + each.get("Rows Removed by Filter", 0)) * each["Actual Loops"]
+        for each in _nodes(plan["Plan"])
+        if each.get("Relation Name") == "queue_changes"
+    ]
+    assert read
+    assert sum(read) < 1000
+
+
+def _nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield plan
+    for each in plan.get("Plans", ()):
+        yield from _nodes(each)
 
 
 # --- the page about it --------------------------------------------------------------------------

@@ -22,8 +22,9 @@ class TableQueue(Protocol):
     """What only a store that applications reach by SQL has.
 
     Each requested change is applied once, by the rules of `carteiro.policy.lifecycle`; those of one message in the
-    order in which they were requested. One that can no longer be applied is dropped. From the commit of a request on,
-    no attempt of its message is declared before it is applied.
+    order in which they were requested. One that can no longer be applied is dropped. Tenants take turns: however many
+    changes one has requested, those of another do not wait for them. From the commit of a request on, no attempt of its
+    message is declared before it is applied.
     """
 
     def rings(self) -> int:
@@ -39,5 +40,5 @@ class TableQueue(Protocol):
         ...
 
     async def apply(self, wait_after: RetryWait, *, limit: int) -> AppliedChanges:
-        """Apply the oldest requested changes, at most ``limit``; ask again until it applied none."""
+        """Apply the oldest requested changes of each tenant, at most ``limit``; ask again until it applied none."""
         ...

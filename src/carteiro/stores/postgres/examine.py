@@ -16,6 +16,7 @@ from carteiro.stores.postgres.migrating import PACKAGE, found_schema
 _PATIENCE_S = 5.0
 _OLDEST_SERVER = 15
 _MOST_SKEW = timedelta(seconds=5)
+_MOST_NOTIFIED = 0.5
 
 
 def wall_clock_ms() -> int:
@@ -55,7 +56,9 @@ async def examine(
         yield _clock(server["now_ms"], asked_at, answered_at)
         if schema.level is Level.OK:
             yield worker_seen(await connection.fetchval(sql("last_seen")), server["now_ms"])
+            yield _client_roles(await connection.fetch(sql("examine_client_roles")))
         yield _autovacuum(server)
+        yield notified(server["notifications"])
         seconds = longest_transaction.total_seconds()
         yield _open(await connection.fetch(sql("examine_old_transactions"), seconds))
     except FAILURES as error:
@@ -115,6 +118,26 @@ def _autovacuum(server: Mapping[str, Any]) -> Finding:
         told = f"autovacuum is off for {', '.join(tables)}"
         return Finding("autovacuum", Level.WARN, told, advice)
     return Finding("autovacuum", Level.OK, "it is on")
+
+
+def _client_roles(rows: list[Any]) -> Finding:
+    if not rows:
+        return Finding(
+            "client roles", Level.OK, "all have a statement_timeout and a connection limit"
+        )
+    listed = ", ".join(role for (role,) in rows)
+    told = f"without a statement_timeout or a connection limit: {listed}"
+    advice = "run carteiro.client_role again, and as a superuser what it warns of"
+    return Finding("client roles", Level.WARN, told, advice)
+
+
+def notified(usage: float) -> Finding:
+    """Whether the server's queue of notifications is being emptied: once it is full, nothing can be accepted."""
+    if usage > _MOST_NOTIFIED:
+        told = f"the server's queue of notifications is {usage:.0%} full"
+        advice = "end the oldest transaction of a connection that listens (pg_stat_activity)"
+        return Finding("notifications", Level.WARN, told, advice)
+    return Finding("notifications", Level.OK, "they are read")
 
 
 def _open(rows: list[Any]) -> Finding:

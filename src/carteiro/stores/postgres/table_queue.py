@@ -60,7 +60,7 @@ class PostgresTableQueue:
         return bool(await self._db.value("requests_are_there"))
 
     async def apply(self, wait_after: RetryWait, *, limit: int) -> AppliedChanges:
-        """Apply the oldest requested changes, the first of each message; the next ones are found again."""
+        """Apply the oldest changes of each tenant, the first of each message; the next ones are found again."""
         found = [_request(row) for row in await self._db.fetch("requests_find", limit)]
         first = {each.held.id if each.held else each.no: each for each in reversed(found)}
         requests = sorted(first.values())

@@ -142,6 +142,7 @@ CREATE INDEX entries_unlucky ON carteiro.entries (tenant, created_at, message_no
 CREATE TABLE carteiro.queue_changes (
     no bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     message_no bigint NOT NULL,
+    tenant text COLLATE "C" NOT NULL,     -- whose turn it is when it is applied
     what text NOT NULL,                   -- cancel, redrive, fail, reschedule, limit
     number bigint,                        -- of reschedule: when; of limit: how many
     reason text,                          -- of fail
@@ -155,6 +156,7 @@ CREATE TABLE carteiro.queue_changes (
     is_revival boolean NOT NULL
 );
 CREATE INDEX queue_changes_of_message ON carteiro.queue_changes (message_no, no);
+CREATE INDEX queue_changes_of_tenant ON carteiro.queue_changes (tenant, no);
 
 -- Locks of accepts (keys, limits, recipients), a row each: advisory locks could be taken by any role that connects. A row
 -- says nothing: upkeep deletes those that nobody holds.

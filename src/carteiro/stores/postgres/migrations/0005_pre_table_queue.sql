@@ -41,25 +41,25 @@ USING ((SELECT carteiro.sees_all()) OR tenant = (SELECT carteiro.acting_tenant()
 -- --- what people see ---------------------------------------------------------------------------
 
 -- Its rows come in two parts, so that each has a plan of its own; they ask once more whose the rows are, because the policy
--- does not bind a superuser. The outer join also keeps FOR UPDATE off: it would lock what workers write. `c` is the newest
--- requested change that still matters. `retries` counts the retries that were scheduled: a failure that ended it scheduled
--- none.
+-- does not bind a superuser, and ask it of each table (see 0003_pre_desk.sql). The outer join also keeps FOR UPDATE off: it
+-- would lock what workers write. `c` is the newest requested change that still matters. `retries` counts the retries that
+-- were scheduled: a failure that ended it scheduled none.
 CREATE VIEW carteiro.table_queue WITH (security_barrier) AS
 SELECT
-    q.id, q.user_id, m.template_type, m.to_address AS recipient_email,
+    q.id, q.user_id, q.template_type, q.to_address AS recipient_email,
     carteiro.readable(b.content)::jsonb #> '{template,variables}' AS payload,
     CASE
         WHEN c.is_shown THEN c.status
-        WHEN e.state = 'SENT' THEN 'sent'
-        WHEN e.state = 'CANCELLED' THEN 'cancelled'
-        WHEN e.state IN ('FAILED', 'EXPIRED') THEN 'failed'
+        WHEN q.state = 'SENT' THEN 'sent'
+        WHEN q.state = 'CANCELLED' THEN 'cancelled'
+        WHEN q.state IN ('FAILED', 'EXPIRED') THEN 'failed'
         ELSE 'pending'
     END AS status,
     CASE
         WHEN c.is_shown THEN c.retries
-        WHEN e.state = 'FAILED' AND carteiro.readable(e.failure::text) ->> 'retryable' = 'false'
-            THEN least(greatest(e.charged - 1, 0), q.max_retries)
-        ELSE least(e.charged, q.max_retries)
+        WHEN q.state = 'FAILED' AND carteiro.readable(q.failure::text) ->> 'retryable' = 'false'
+            THEN least(greatest(q.charged - 1, 0), q.max_retries)
+        ELSE least(q.charged, q.max_retries)
     END AS retries,
     coalesce(c.max_retries, q.max_retries) AS max_retries,
     (
@@ -68,31 +68,43 @@ SELECT
     ) AS last_attempt_at,
     CASE
         WHEN c.is_shown THEN c.next_retry_at
-        WHEN e.finished_at IS NULL THEN carteiro.moment(e.due_at)
+        WHEN q.finished_at IS NULL THEN carteiro.moment(q.due_at)
     END AS next_retry_at,
     CASE
         WHEN c.is_shown THEN c.error_message
-        WHEN e.state = 'SENT' AND (e.attempts > 1 OR e.round > 1) THEN (
+        WHEN q.state = 'SENT' AND (q.attempts > 1 OR q.round > 1) THEN (
             SELECT carteiro.readable(v.metadata::text) ->> 'errorMessage' FROM carteiro.events AS v
             WHERE v.message_no = q.message_no AND v.type IN ('RETRY_SCHEDULED', 'FAILED', 'EXPIRED')
             ORDER BY v.id DESC LIMIT 1
         )
-        ELSE carteiro.readable(e.failure::text) ->> 'reason'
+        ELSE carteiro.readable(q.failure::text) ->> 'reason'
     END AS error_message,
-    e.provider_message_id AS resend_id, carteiro.moment(m.created_at) AS created_at
-FROM (
-    SELECT * FROM carteiro.queue_rows WHERE (SELECT carteiro.sees_all())
+    q.provider_message_id AS resend_id, carteiro.moment(q.created_at) AS created_at
+FROM carteiro.asking AS a
+CROSS JOIN LATERAL (
+    SELECT
+        r.id, r.message_no, r.user_id, r.max_retries, m.template_type, m.to_address, m.created_at, e.state, e.due_at,
+        e.charged, e.attempts, e.round, e.failure, e.provider_message_id, e.finished_at
+    FROM carteiro.queue_rows AS r
+    JOIN carteiro.messages AS m ON m.no = r.message_no
+    JOIN carteiro.entries AS e ON e.message_no = r.message_no
+    WHERE a.sees_all
     UNION ALL
-    SELECT * FROM carteiro.queue_rows
-    WHERE NOT (SELECT carteiro.sees_all()) AND tenant = (SELECT carteiro.acting_tenant())
+    SELECT
+        r.id, r.message_no, r.user_id, r.max_retries, m.template_type, m.to_address, m.created_at, e.state, e.due_at,
+        e.charged, e.attempts, e.round, e.failure, e.provider_message_id, e.finished_at
+    FROM carteiro.queue_rows AS r
+    JOIN carteiro.messages AS m ON m.no = r.message_no
+    JOIN carteiro.entries AS e ON e.message_no = r.message_no
+    WHERE NOT a.sees_all AND r.tenant = a.tenant AND m.tenant = a.tenant AND e.tenant = a.tenant
 ) AS q
-JOIN carteiro.messages AS m ON m.no = q.message_no
-JOIN carteiro.entries AS e ON e.message_no = q.message_no
-LEFT JOIN carteiro.contents AS b ON b.message_no = q.message_no
+LEFT JOIN LATERAL (
+    SELECT t.content FROM carteiro.contents AS t WHERE t.message_no = q.message_no OFFSET 0
+) AS b ON true
 LEFT JOIN LATERAL (
     SELECT
         r.status, r.retries, r.max_retries, r.next_retry_at, r.error_message,
-        e.finished_at IS NULL OR (r.is_revival AND e.state IN ('FAILED', 'EXPIRED')) AS is_shown
+        q.finished_at IS NULL OR (r.is_revival AND q.state IN ('FAILED', 'EXPIRED')) AS is_shown
     FROM carteiro.queue_changes AS r WHERE r.message_no = q.message_no
     ORDER BY r.no DESC LIMIT 1
 ) AS c ON true;
@@ -227,23 +239,37 @@ FOR EACH ROW EXECUTE FUNCTION carteiro.insert_into_email_queue();
 
 -- --- changing ----------------------------------------------------------------------------------
 
--- Records a requested change of a row, which is to look like p_shown until it is applied.
+-- Records a requested change of a row, which is to look like p_shown until it is applied. Nothing that is there already is
+-- touched: whoever applies it would wait for this transaction. So a row has no more than a few at a time.
 CREATE FUNCTION carteiro.request_change(
     p_shown carteiro.table_queue, p_what text, p_number bigint DEFAULT NULL, p_reason text DEFAULT NULL
 ) RETURNS void
 LANGUAGE plpgsql
 AS $$
 DECLARE
-    v_no bigint := (SELECT q.message_no FROM carteiro.queue_rows AS q WHERE q.id = p_shown.id);
+    c_most CONSTANT integer := 20;
+    c_longest CONSTANT integer := 500; -- characters of a reason, as policy/lifecycle.py keeps them
+    v_no bigint;
+    v_tenant text;
+    v_open bigint;
+    v_is_revival boolean;
 BEGIN
+    SELECT q.message_no, q.tenant INTO v_no, v_tenant FROM carteiro.queue_rows AS q WHERE q.id = p_shown.id;
+    SELECT count(*), coalesce(bool_or(r.is_revival), false) INTO v_open, v_is_revival
+    FROM carteiro.queue_changes AS r WHERE r.message_no = v_no;
+    IF v_open >= c_most THEN
+        RAISE EXCEPTION 'e-mail % has % changes that are not applied yet', p_shown.id, v_open
+            USING ERRCODE = 'program_limit_exceeded',
+            HINT = 'Commit, wait until a worker or carteiro process has applied them, and ask again.';
+    END IF;
     INSERT INTO carteiro.queue_changes (
-        message_no, what, number, reason, role, status, retries, max_retries, next_retry_at, error_message, is_revival
+        message_no, tenant, what, number, reason, role, status, retries, max_retries, next_retry_at, error_message,
+        is_revival
     )
     VALUES (
-        v_no, p_what, p_number, p_reason, carteiro.asking_role(), p_shown.status, p_shown.retries, p_shown.max_retries,
-        p_shown.next_retry_at, p_shown.error_message,
-        p_what = 'redrive'
-        OR EXISTS (SELECT FROM carteiro.queue_changes AS r WHERE r.message_no = v_no AND r.is_revival)
+        v_no, v_tenant, p_what, p_number, left(p_reason, c_longest), carteiro.asking_role(), p_shown.status,
+        p_shown.retries, p_shown.max_retries, p_shown.next_retry_at, left(p_shown.error_message, c_longest),
+        v_is_revival OR p_what = 'redrive'
     );
     PERFORM pg_notify('carteiro', 'change');
 END
@@ -488,6 +514,13 @@ BEGIN
                 quote_ident(p_role), quote_ident(current_database()), v_setting;
         END;
     END LOOP;
+    IF (SELECT r.rolconnlimit FROM pg_catalog.pg_roles AS r WHERE r.rolname = p_role) < 0 THEN
+        BEGIN
+            EXECUTE format('ALTER ROLE %I CONNECTION LIMIT 20', p_role);
+        EXCEPTION WHEN insufficient_privilege THEN
+            RAISE WARNING 'a superuser must bound its connections: ALTER ROLE % CONNECTION LIMIT 20', quote_ident(p_role);
+        END;
+    END IF;
 END
 $$;
 

@@ -15,4 +15,5 @@ SELECT
                 WHERE option_name = 'autovacuum_enabled' AND NOT option_value::boolean
             )
     ) AS without_autovacuum,
+    pg_notification_queue_usage() AS notifications,
     (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now_ms;

@@ -1,5 +1,15 @@
--- Requested changes, oldest first, each with its message as it is now, in one snapshot: whoever applied it meanwhile changed
--- the version. $1 limit
+-- Requested changes, each with its message as it is now, in one snapshot: whoever applied it meanwhile changed the version.
+-- The oldest of each tenant, as many of each: what one tenant requested is not read while others have their turn. $1 limit
+WITH RECURSIVE tenants AS (
+    (SELECT r.tenant FROM carteiro.queue_changes AS r ORDER BY r.tenant LIMIT 1)
+    UNION ALL
+    SELECT (SELECT r.tenant FROM carteiro.queue_changes AS r WHERE r.tenant > t.tenant ORDER BY r.tenant LIMIT 1)
+    FROM tenants AS t
+    WHERE t.tenant IS NOT NULL
+),
+share AS (
+    SELECT greatest($1::bigint / greatest(count(t.tenant), 1), 1) AS size FROM tenants AS t
+)
 SELECT
     c.no, c.what, c.number, c.reason, c.role, q.max_retries,
     m.no, e.version, l.claim_id, coalesce(l.parked_until, d.parked_until), l.message_no IS NOT NULL, true,
@@ -7,7 +17,17 @@ SELECT
     e.round, e.revision, e.holder, e.held_until, e.cancel_requested_at, e.evidence, e.provider, e.provider_message_id,
     e.failure, e.duration_ms, e.finished_at
 FROM (
-    SELECT r.no, r.message_no, r.what, r.number, r.reason, r.role FROM carteiro.queue_changes AS r ORDER BY r.no LIMIT $1
+    SELECT o.*
+    FROM tenants AS t
+    CROSS JOIN LATERAL (
+        SELECT r.no, r.message_no, r.what, r.number, r.reason, r.role
+        FROM carteiro.queue_changes AS r
+        WHERE (r.tenant, r.no) > (t.tenant, 0) AND (r.tenant, r.no) < (t.tenant, 9223372036854775807)
+        ORDER BY r.tenant, r.no -- the whole key of the index: no other is walked
+        LIMIT (SELECT s.size FROM share AS s)
+    ) AS o
+    ORDER BY o.no
+    LIMIT $1
 ) AS c
 LEFT JOIN LATERAL (SELECT * FROM carteiro.messages AS m WHERE m.no = c.message_no OFFSET 0) AS m ON true
 LEFT JOIN LATERAL (SELECT * FROM carteiro.entries AS e WHERE e.message_no = c.message_no OFFSET 0) AS e ON true
