@@ -50,6 +50,13 @@ def _forwarded(request: Request) -> Sequence[str]:
     return [hop.strip() for hop in reversed(hops) if hop.strip()][:_MOST_HOPS]
 
 
+def counted_as(address: Address) -> Address:
+    """Whom it is counted for: of IPv6, everybody has a network of 64 bits to choose addresses from."""
+    if isinstance(address, IPv4Address):
+        return address
+    return IPv6Address(int(address) >> 64 << 64)
+
+
 def parsed_address(text: str) -> Address | None:
     """The address that stands there, IPv4 inside IPv6 as IPv4; None if it is none."""
     try:
