@@ -159,6 +159,28 @@ async def test_bytes_that_are_not_declared_count_as_they_come() -> None:
     assert second.status == 429
 
 
+async def test_what_a_batch_is_parsed_into_counts() -> None:
+    """A hundred thousand tiny values are more than their bytes; without any of them there is room again."""
+    dense = [
+        '{"messages":[{"attachments":[' + ",".join([part] * 100_000) + "]}]}"
+        for part in ("{}", "[]", '"aa"')
+    ]
+    half = HalfSent(BATCH, KEY_OF_ACME, declares=1_000_000)
+    headers = {"Content-Type": "application/json"}
+    async with opened("memory://", api={"max_body_bytes_per_tenant": 7_000_000}) as post:
+        api = create_api(post)
+        async with a_client_of(api) as client, a_client_of(api, key=KEY_OF_BRASA) as other:
+            async with under_way(api, half):
+                refused = [await client.post(BATCH, content=e, headers=headers) for e in dense]
+                of_other = await other.post(BATCH, content=dense[0], headers=headers)
+                fits = await client.post(BATCH, json={"messages": [an_email()] * 1000})
+            after = [await client.post(BATCH, content=each, headers=headers) for each in dense]
+
+    for each in refused:
+        error_in(each, 429, "TOO_MANY_REQUESTS")
+    assert [each.status_code for each in (of_other, fits, *after)] == [200] * 5
+
+
 @asynccontextmanager
 async def hearing(most: int) -> AsyncIterator[Any]:
     """An API that hears SES and Resend, and holds so many bytes of whoever says to be one of them."""

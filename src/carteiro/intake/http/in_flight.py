@@ -12,6 +12,7 @@ from carteiro.model import TenantId
 SHARE = "carteiro.share"  # where the scope of a request has what it holds
 _WINDOW_S = 60.0
 _MOST_REMEMBERED = 10_000
+_BYTES_PER_PART = 64  # an empty object, or a short text in a list
 
 
 class _Held:
@@ -74,6 +75,11 @@ class Share:
         self._held.bytes += size
         together.bytes += size
         self._bytes += size
+
+    def take_parsed(self, body: bytes) -> None:
+        """Hold what JSON becomes when it is parsed, texts counted along; what needs more than there is goes alone."""
+        parts = body.count(b"{") + body.count(b"[") + body.count(b",")
+        self.take(min(parts * _BYTES_PER_PART, self._of.most_bytes - self._bytes))
 
     def end(self) -> None:
         """Give everything back."""
