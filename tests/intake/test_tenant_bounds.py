@@ -1,6 +1,7 @@
 """What one tenant may hold of a process and of a store: requests, bytes, previews, templates, suppressions."""
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
@@ -12,7 +13,7 @@ import pytest
 
 from carteiro.email import MAX_REQUEST_BYTES
 from carteiro.intake.http.api import create_api
-from carteiro.intake.http.in_flight import SHARE, InFlight, PerMinute
+from carteiro.intake.http.in_flight import MOST_READS, SHARE, InFlight, PerMinute
 from carteiro.intake.http.refusal import Refusal
 from carteiro.model import TenantId
 from carteiro.post import Carteiro
@@ -157,6 +158,43 @@ async def test_bytes_that_are_not_declared_count_as_they_come() -> None:
             await asyncio.wait_for(task, 30)
 
     assert second.status == 429
+
+
+@pytest.mark.parametrize("path", ["/v1/emails", "/v1/emails/0197f3a2-0000-7000-8000-000000000000"])
+async def test_few_reads_of_a_tenant_are_under_way_at_once(
+    path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The others wait their turn, so the store is free for everybody else; all are answered."""
+    async with opened("memory://") as post:
+        reading = type(post.backend.reading)
+        name = "messages" if path == "/v1/emails" else "message"
+        read, begun, go_on = getattr(reading, name), Counter[TenantId](), asyncio.Event()
+
+        async def slowly(self: Any, wanted: Any, **asked: Any) -> Any:
+            tenant = asked.get("tenant") or wanted.tenant
+            begun[tenant] += 1
+            if tenant == ACME:
+                await go_on.wait()
+            return await read(self, wanted, **asked)
+
+        monkeypatch.setattr(reading, name, slowly)
+        api = create_api(post)
+        async with a_client_of(api) as client, a_client_of(api, key=KEY_OF_BRASA) as other:
+            theirs = [asyncio.create_task(client.get(path)) for _ in range(50)]
+            async with asyncio.timeout(30):
+                while begun[ACME] < MOST_READS:
+                    await asyncio.sleep(0)
+                of_other = [await other.get(path) for _ in range(10)]
+            at_once = begun[ACME]
+            await sent(client)  # what writes does not wait for what reads
+            for each in theirs[:2] + theirs[-2:]:  # two that read, two that wait
+                each.cancel()
+            go_on.set()
+            answers = await asyncio.gather(*theirs[2:-2])
+            again = await client.get(path)
+
+    statuses = {each.status_code for each in (*of_other, *answers, again)}
+    assert (at_once, statuses) == (MOST_READS, {200 if name == "messages" else 404})
 
 
 async def test_what_a_batch_is_parsed_into_counts() -> None:

@@ -1,5 +1,6 @@
 """What each caller has under way in this process: requests, and bytes of their bodies."""
 
+import asyncio
 import time
 from collections.abc import Callable
 
@@ -9,6 +10,7 @@ from carteiro.intake.http.networks import Address
 from carteiro.intake.http.refusal import too_busy
 from carteiro.model import TenantId
 
+MOST_READS = 4  # of one tenant at once: a store has ten connections, and others read and write, too
 SHARE = "carteiro.share"  # where the scope of a request has what it holds
 _WINDOW_S = 60.0
 _MOST_REMEMBERED = 10_000
@@ -18,11 +20,12 @@ _BYTES_PER_PART = 64  # an empty object, or a short text in a list
 class _Held:
     """What one caller has under way."""
 
-    __slots__ = ("bytes", "requests")
+    __slots__ = ("bytes", "reads", "requests")
 
     def __init__(self) -> None:
         self.requests = 0
         self.bytes = 0
+        self.reads = asyncio.Semaphore(MOST_READS)
 
 
 class InFlight:
@@ -57,12 +60,13 @@ class InFlight:
 class Share:
     """What one request holds."""
 
-    __slots__ = ("_bytes", "_held", "_of")
+    __slots__ = ("_bytes", "_held", "_is_reading", "_of")
 
     def __init__(self, held: _Held, of: InFlight) -> None:
         self._held = held
         self._of = of
         self._bytes = 0
+        self._is_reading = False
 
     def take(self, size: int) -> None:
         """Hold this many bytes more; a `Refusal` if the caller, or all together, hold too many."""
@@ -81,8 +85,16 @@ class Share:
         parts = body.count(b"{") + body.count(b"[") + body.count(b",")
         self.take(min(parts * _BYTES_PER_PART, self._of.most_bytes - self._bytes))
 
+    async def read(self) -> None:
+        """Wait until fewer than `MOST_READS` of the caller's requests read; this is one of them until its end."""
+        if not self._is_reading:
+            await self._held.reads.acquire()
+            self._is_reading = True
+
     def end(self) -> None:
         """Give everything back."""
+        if self._is_reading:
+            self._held.reads.release()
         self._held.requests -= 1
         self._held.bytes -= self._bytes
         self._of.together.bytes -= self._bytes
