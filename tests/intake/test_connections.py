@@ -449,3 +449,50 @@ def test_a_bound_is_logged_once_whoever_else_comes(lines: io.BytesIO) -> None:
     log.flush()
     told = [each for each in lines.getvalue().splitlines() if b"bound.reached" in each]
     assert (let_in.count(False), len(told)) == (4, 1)
+
+
+def _crowd(*proxies: str, most: int = 1000, most_per_address: int = 1000) -> Crowd:
+    second = timedelta(seconds=1)
+    return Crowd(ConnectionLimits(second, most, most_per_address, Networks(proxies)))
+
+
+def test_addresses_of_one_network_of_64_bits_count_as_one() -> None:
+    """Everybody with IPv6 has 2^64 of them."""
+    crowd = _crowd(most_per_address=2)
+    theirs = [f"2001:db8::{n}" for n in range(1, 4)]
+
+    let_in = [crowd.let_in(each) for each in theirs]
+    of_others = [crowd.let_in(each) for each in ("2001:db8:0:1::1", "203.0.113.1")]
+    crowd.let_out(theirs[0])
+
+    assert (let_in, of_others) == ([True, True, False], [True, True])
+    assert crowd.let_in("2001:db8::ffff")
+
+
+async def test_forwarded_addresses_of_one_network_count_as_one() -> None:
+    """Whatever port the proxy names with them."""
+    half = b"Content-Length: 1000\r\n\r\n{"
+    async with (
+        an_api(trusted_proxies=PROXY, max_connections_per_address=1) as port,
+        a_wire(port, PROXY) as first,
+    ):
+        await first.say(HEAD, b"X-Forwarded-For: 2001:db8::1\r\n", half)
+        statuses = set()
+        async with asyncio.timeout(30):  # until it is being read
+            while 429 not in statuses:
+                async with a_wire(port, PROXY) as wire:
+                    asked = b"X-Forwarded-For: [2001:db8::2]:50123\r\n\r\n"
+                    await wire.say(LIVE.removesuffix(b"\r\n"), asked)
+                    statuses.add((await wire.answer())[0])
+
+    assert statuses <= {200, 429}
+
+
+@pytest.mark.parametrize("own", ["127.0.0.1", "::1", "::ffff:127.0.0.1"])
+def test_places_are_kept_for_checks_of_this_machine(own: str) -> None:
+    """Others never get them; a proxy on this machine speaks for others."""
+    crowd = _crowd("127.0.0.9", most=100)
+    others = sum(crowd.let_in(f"203.0.113.{n}") for n in range(100))
+
+    assert (others, crowd.let_in("127.0.0.9")) == (90, False)
+    assert sum(crowd.let_in(own) for _ in range(20)) == 10

@@ -26,6 +26,7 @@ from support.working import logged
 
 SECRET = a_secret()
 SES, RESEND = "/v1/feedback/ses", "/v1/feedback/resend"
+OF_SNS = {"x-amz-sns-topic-arn": TOPIC}
 
 
 @pytest.fixture
@@ -78,7 +79,7 @@ async def types(post: Carteiro, message: MessageId) -> list[EventType]:
 
 async def told(client: httpx.AsyncClient, document: Any) -> httpx.Response:
     """What SNS posts, as it posts it."""
-    headers = {"Content-Type": "text/plain; charset=UTF-8"}
+    headers = {"Content-Type": "text/plain; charset=UTF-8"} | OF_SNS
     return await client.post(SES, content=orjson.dumps(document), headers=headers)
 
 
@@ -294,15 +295,16 @@ async def test_what_is_no_message_of_sns_is_malformed(
     client: httpx.AsyncClient, body: bytes
 ) -> None:
     """It is said what is missing."""
-    answer = await client.post(SES, content=body)
+    answer = await client.post(SES, content=body, headers=OF_SNS)
 
     assert answer.status_code in {400, 422}
 
 
 async def test_too_much_is_not_read(client: httpx.AsyncClient) -> None:
     """At either address."""
-    for path in (SES, RESEND):
-        answer = await client.post(path, content=b"x" * (1024 * 1024 + 1))
+    body = b"x" * (1024 * 1024 + 1)
+    for path, headers in ((SES, OF_SNS), (RESEND, signed(body, SECRET))):
+        answer = await client.post(path, content=body, headers=headers)
         error_in(answer, 413, "REQUEST_TOO_LARGE")
 
 

@@ -1,6 +1,7 @@
 """What one tenant may hold of a process and of a store: requests, bytes, previews, templates, suppressions."""
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
@@ -10,8 +11,9 @@ from typing import Any
 import httpx
 import pytest
 
+from carteiro.email import MAX_REQUEST_BYTES
 from carteiro.intake.http.api import create_api
-from carteiro.intake.http.in_flight import SHARE, InFlight, PerMinute
+from carteiro.intake.http.in_flight import MOST_READS, SHARE, InFlight, PerMinute
 from carteiro.intake.http.refusal import Refusal
 from carteiro.model import TenantId
 from carteiro.post import Carteiro
@@ -29,9 +31,13 @@ from support.http import (
     opened,
     sent,
 )
+from support.resend_webhooks import a_secret, signed
+from support.sns import TOPIC
 from support.templates import defined
 
 SEND, BATCH = "/v1/email/send", "/v1/email/batch"
+FEEDBACK = "/v1/feedback/resend"
+SECRET = a_secret()
 HEADERS = [(b"host", b"carteiro.test"), (b"content-type", b"application/json")]
 
 
@@ -39,9 +45,17 @@ class HalfSent:
     """A request whose body does not come to an end until it is let go."""
 
     def __init__(
-        self, path: str, key: str | None, *, declares: int | None, method: str = "POST"
+        self,
+        path: str,
+        key: str | None,
+        *,
+        declares: int | None,
+        method: str = "POST",
+        headers: dict[str, str] | None = None,
+        address: str = "127.0.0.1",
     ) -> None:
         length = [] if declares is None else [(b"content-length", str(declares).encode())]
+        more = [(name.encode(), each.encode()) for name, each in (headers or {}).items()]
         key_header = [] if key is None else [(b"x-api-key", key.encode())]
         self.scope: dict[str, Any] = {
             "type": "http",
@@ -49,17 +63,20 @@ class HalfSent:
             "method": method,
             "path": path,
             "query_string": b"",
-            "headers": [*HEADERS, *key_header, *length],
-            "client": ("127.0.0.1", 50000),
+            "headers": [*HEADERS, *key_header, *length, *more],
+            "client": (address, 50000),
         }
         self.status = 0
         self.is_read = asyncio.Event()
+        self._is_waiting = False
         self._chunks = asyncio.Queue[bytes | None]()
 
     async def receive(self) -> dict[str, Any]:
         """What the server reads."""
         self.is_read.set()
+        self._is_waiting = True
         chunk = await self._chunks.get()
+        self._is_waiting = False
         if chunk is None:
             return {"type": "http.disconnect"}
         return {"type": "http.request", "body": chunk, "more_body": True}
@@ -67,6 +84,11 @@ class HalfSent:
     async def send(self, message: Any) -> None:
         """What it answers."""
         self.status = message.get("status", self.status)
+
+    @property
+    def has_read_all(self) -> bool:
+        """Whether the server waits for more."""
+        return self._is_waiting and self._chunks.empty()
 
     def comes(self, chunk: bytes | None) -> None:
         """Let a piece arrive; None: the client goes away."""
@@ -138,23 +160,149 @@ async def test_bytes_that_are_not_declared_count_as_they_come() -> None:
     assert second.status == 429
 
 
-async def test_callers_without_a_key_share_one_bound() -> None:
-    """Feedback is signed, not keyed: nobody knows whose a body is until it is read."""
-    bounds = {"max_unchecked_body_bytes": 100_000}
-    feedback = {"resend_secret": "env:WEBHOOK_SECRET"}
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("WEBHOOK_SECRET", "whsec_c2VjcmV0")
-        async with opened("memory://", api=bounds, feedback=feedback) as post:
-            api = create_api(post)
-            half = HalfSent("/v1/feedback/resend", None, declares=90_000)
-            async with a_client_of(api) as client:
-                async with under_way(api, half):
-                    refused = await client.post("/v1/feedback/resend", content=b"x" * 20_000)
-                    await sent(client)
-                after = await client.post("/v1/feedback/resend", content=b"x" * 20_000)
+@pytest.mark.parametrize("path", ["/v1/emails", "/v1/emails/0197f3a2-0000-7000-8000-000000000000"])
+async def test_few_reads_of_a_tenant_are_under_way_at_once(
+    path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The others wait their turn, so the store is free for everybody else; all are answered."""
+    async with opened("memory://") as post:
+        reading = type(post.backend.reading)
+        name = "messages" if path == "/v1/emails" else "message"
+        read, begun, go_on = getattr(reading, name), Counter[TenantId](), asyncio.Event()
 
-    error_in(refused, 429, "TOO_MANY_REQUESTS")
-    error_in(after, 401, "UNAUTHORIZED")
+        async def slowly(self: Any, wanted: Any, **asked: Any) -> Any:
+            tenant = asked.get("tenant") or wanted.tenant
+            begun[tenant] += 1
+            if tenant == ACME:
+                await go_on.wait()
+            return await read(self, wanted, **asked)
+
+        monkeypatch.setattr(reading, name, slowly)
+        api = create_api(post)
+        async with a_client_of(api) as client, a_client_of(api, key=KEY_OF_BRASA) as other:
+            theirs = [asyncio.create_task(client.get(path)) for _ in range(50)]
+            async with asyncio.timeout(30):
+                while begun[ACME] < MOST_READS:
+                    await asyncio.sleep(0)
+                of_other = [await other.get(path) for _ in range(10)]
+            at_once = begun[ACME]
+            await sent(client)  # what writes does not wait for what reads
+            for each in theirs[:2] + theirs[-2:]:  # two that read, two that wait
+                each.cancel()
+            go_on.set()
+            answers = await asyncio.gather(*theirs[2:-2])
+            again = await client.get(path)
+
+    statuses = {each.status_code for each in (*of_other, *answers, again)}
+    assert (at_once, statuses) == (MOST_READS, {200 if name == "messages" else 404})
+
+
+async def test_what_a_batch_is_parsed_into_counts() -> None:
+    """A hundred thousand tiny values are more than their bytes; without any of them there is room again."""
+    dense = [
+        '{"messages":[{"attachments":[' + ",".join([part] * 100_000) + "]}]}"
+        for part in ("{}", "[]", '"aa"')
+    ]
+    half = HalfSent(BATCH, KEY_OF_ACME, declares=1_000_000)
+    headers = {"Content-Type": "application/json"}
+    async with opened("memory://", api={"max_body_bytes_per_tenant": 7_000_000}) as post:
+        api = create_api(post)
+        async with a_client_of(api) as client, a_client_of(api, key=KEY_OF_BRASA) as other:
+            async with under_way(api, half):
+                refused = [await client.post(BATCH, content=e, headers=headers) for e in dense]
+                of_other = await other.post(BATCH, content=dense[0], headers=headers)
+                fits = await client.post(BATCH, json={"messages": [an_email()] * 1000})
+            after = [await client.post(BATCH, content=each, headers=headers) for each in dense]
+
+    for each in refused:
+        error_in(each, 429, "TOO_MANY_REQUESTS")
+    assert [each.status_code for each in (of_other, fits, *after)] == [200] * 5
+
+
+@asynccontextmanager
+async def hearing(most: int) -> AsyncIterator[Any]:
+    """An API that hears SES and Resend, and holds so many bytes of whoever says to be one of them."""
+    feedback = {"resend_secret": "env:WEBHOOK_SECRET", "ses_topics": TOPIC}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("WEBHOOK_SECRET", SECRET)
+        bounds = {"max_unchecked_body_bytes": most, "trusted_proxies": "10.0.0.1"}
+        async with opened("memory://", api=bounds, feedback=feedback) as post:
+            yield create_api(post)
+
+
+async def _arrived(half: HalfSent, chunks: int) -> None:
+    for _ in range(chunks):
+        half.comes(b"x" * 262_144)
+    async with asyncio.timeout(30):
+        while not half.has_read_all:
+            await asyncio.sleep(0)
+
+
+async def _told(api: Any, address: str, size: int, **more: str) -> int:
+    """What Resend is answered that is wrongly signed: 401 once its body was read."""
+    body = b"x" * size
+    headers = signed(body, a_secret()) | more
+    async with a_client_of(api, key=None, address=address) as client:
+        return (await client.post(FEEDBACK, content=body, headers=headers)).status_code
+
+
+async def test_what_callers_without_a_key_declare_does_not_count() -> None:
+    """Connections that say how much will come, and send nothing, keep nobody from being heard."""
+    idle = [
+        HalfSent(FEEDBACK, None, declares=MAX_REQUEST_BYTES, headers=signed(b"", SECRET))
+        for _ in range(64)
+    ]
+    async with hearing(4 * MAX_REQUEST_BYTES) as api, under_way(api, *idle):
+        heard = await _told(api, "127.0.0.1", MAX_REQUEST_BYTES)
+
+    assert heard == 401
+
+
+async def test_callers_without_a_key_share_one_bound() -> None:
+    """Feedback is signed, not keyed: of one address a quarter is held, of all together no more than that."""
+    halves = [
+        HalfSent(
+            FEEDBACK, None, declares=MAX_REQUEST_BYTES, headers=signed(b"", SECRET), address=each
+        )
+        for each in ("2001:db8::1", "203.0.113.2", "203.0.113.3", "203.0.113.4")
+    ]
+    async with hearing(4 * MAX_REQUEST_BYTES) as api:
+        async with under_way(api, *halves):
+            await _arrived(halves[0], 3)
+            of_it = [
+                await _told(api, "2001:db8::1", 300_000),
+                await _told(api, "2001:db8::2", 300_000),  # its network
+                await _told(api, "10.0.0.1", 300_000, **{"x-forwarded-for": "2001:db8::3"}),
+            ]
+            of_others = await _told(api, "2001:db8:0:1::1", 300_000)
+            for each in halves[1:]:
+                await _arrived(each, 4)
+            when_full = await _told(api, "203.0.113.5", 300_000)
+        after = await _told(api, "203.0.113.5", 300_000)
+
+    assert of_it == [429] * 3
+    assert (of_others, when_full, after) == (401, 429, 401)
+
+
+@pytest.mark.parametrize(
+    ("path", "headers", "status"),
+    [
+        (FEEDBACK, {}, 401),
+        (FEEDBACK, signed(b"", SECRET, at=1_000_000_000), 401),
+        ("/v1/feedback/ses", {}, 403),
+        ("/v1/feedback/ses", {"x-amz-sns-topic-arn": f"{TOPIC}-of-others"}, 403),
+    ],
+)
+async def test_no_body_is_read_whose_headers_show_that_no_provider_sent_it(
+    path: str, headers: dict[str, str], status: int
+) -> None:
+    """What is not signed, or long ago, or of another topic."""
+    half = HalfSent(path, None, declares=1000, headers=headers)
+    async with hearing(MAX_REQUEST_BYTES) as api:
+        await asyncio.wait_for(api(half.scope, half.receive, half.send), 30)
+
+    assert half.status == status
+    assert not half.is_read.is_set()
 
 
 def _addresses() -> list[tuple[str, str]]:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from carteiro.policy import html as judge
 from carteiro.policy.html import (
     LARGEST_PARSED,
+    MOST_COMMENTS,
     MOST_PARSED_ATTRIBUTES,
     MOST_PARSED_TAGS,
     find_danger,
@@ -140,7 +141,37 @@ LOADED = [
     '<p style="-moz-binding:url(https://example.com/x.xml#y)">',
 ]
 
-DANGEROUS += [*READ_DIFFERENTLY, *LOADED]
+# What hides a comment from one engine is a string or a URL for another.
+IN_PIECES = [
+    '<style>a{content:"/*"} b{width:expr/**/ession(alert(1))}</style>',
+    '<style>a{content:"/*"} b{width:expr/* /* */ession(alert(1))}</style>',
+    '<style>a{content:"/*"} b{width:e/**/x/**//* */pression(alert(1))}</style>',
+    "<p style=\"a:'/*';width:expr/**/ession(alert(1))\">",
+    '<p style="background:url(/*);width:expr/**/ession(1)">',
+    '<p style="background:url(/*);background:ur/**/l(java/**/script:x)">',
+    '<p style="a:url(/*);-moz-/**/binding:url(x.xml#y)">',
+    "<title><style>/*</title><style>x{width:expr/**/ession(1)}</style>",
+    '<style>x{behavior :"}" url(x.htc)}</style>',
+    "<style>x{behavior:';' url(x.htc)}</style>",
+    "<style>x{behavior:/*;*/url(x.htc)}</style>",
+    "<style>x{behavior: url(#default#VML) /*;*/ url(x.htc)}</style>",
+    "<style>x{behavior: a /*;*/ url(x.htc)}</style>",
+    '<style>a{content:"/*"} x{beha/**/vior:url(x.htc)}</style>',
+]
+
+# What an animation changes an attribute into.
+ANIMATED = [
+    '<svg><set attributeName="onmouseover" to="alert(1)"/></svg>',
+    "<svg><animate attributeName=' ONCLICK' values='alert(1)'/></svg>",
+    '<svg><animate values="alert(1)" attributeName = "&#111;nload"/></svg>',
+    '<svg><set attributeName=href to="javascript:alert(1)"/></svg>',
+    '<svg><animate attributeName=href from="javascript:x" to=y></svg>',
+    '<svg><animate attributeName=href by="java&Tab;script:x"></svg>',
+    '<svg><set attributeName=href to="data:image/svg+xml,x"></svg>',
+    '<svg><animate attributeName=href values="a;data:image/svg+xml,x"></svg>',
+]
+
+DANGEROUS += [*IN_PIECES, *ANIMATED, *READ_DIFFERENTLY, *LOADED]
 
 OUTLOOK_BUTTON = """<!--[if mso]>
 <v:rect href='https://example.com' style='behavior:url(#default#VML)'><w:anchorlock/></v:rect>
@@ -182,6 +213,10 @@ HARMLESS = [
     "<style>html{scroll-behavior:smooth;background:url(x.png)}</style>",
     "<style>v\\:* {behavior:url(#default#VML)} p{background:url(x.png)}</style>",
     "<object></object><embed>",
+    "<style>/* a */ v\\:* {behavior:url(#default#VML);} /* b */ o\\:* {behavior:url(#default#VML);} a/**/b{}</style>",
+    "<style>html{scroll-behavior:smooth /* nice */;overscroll-behavior:contain none!important}</style>",
+    "<style>a{behavior:url('#default#VML') !important /* x */}</style>",
+    '<svg><animate attributeName="opacity" values="0;1"/><set attributeName=x to=1 /></svg>',
     '<a href="https://example.com/onboarding?utm_source=x">x</a>',
     "<p>Data: 10/10/2026, text/html</p>",
 ]
@@ -375,3 +410,15 @@ def test_a_large_mail_that_mentions_danger_passes() -> None:
     assert len(html) > LARGEST_PARSED
     assert find_danger(html + "<a href='/onboarding?x=1'>") is None
     assert find_danger(html + "<a href='&#106;avascript:x'>") is not None
+
+
+@pytest.mark.parametrize("comment", ["a/**/b", "a/\\2a */b", "a&#47;**/b"])
+def test_comments_are_looked_at_up_to_a_bound(comment: str) -> None:
+    """Each is taken for one that begins anywhere, so their number bounds the work."""
+    fits, exceeds = (
+        "".join(f'<p style="{comment}">' for _ in range(count))
+        for count in (MOST_COMMENTS, MOST_COMMENTS + 1)
+    )
+
+    assert find_danger(fits) is None
+    assert "comments" in (find_danger(exceeds) or "")

@@ -9,6 +9,7 @@ Each step has bounds. A mail that spells out something active and exceeds them i
 """
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator
 from html import unescape
 
@@ -26,6 +27,7 @@ LARGEST_PARSED = 64 * 1024  # characters
 MOST_PARSED_TAGS = 500
 MOST_PARSED_ATTRIBUTES = 2_000
 _MOST_ELEMENTS = 4 * MOST_PARSED_TAGS  # one tag may become many, if formatting is never closed
+MOST_COMMENTS = 500  # in styles; what is around each is looked at, which takes some 20 µs
 _TOO_LARGE = "spells out active content and is too large to be parsed"
 _PARSED = re.compile(  # where clients build different documents
     r"<(?:svg|math|select|template|frameset|iframe|noembed|noframes|noscript|plaintext|textarea|xmp|!\[CDATA\[)",
@@ -48,6 +50,7 @@ _SPELLED_OUT = {  # few words are looked for in every mail; each stands for more
     "expression(": ("expression(",),
     "-moz-binding:": ("-moz-binding:",),
     "srcdoc": ("srcdoc",),
+    "attributename=": ("attributename=on", 'attributename="on', "attributename='on"),
     "refresh": ("http-equiv=refresh", 'http-equiv="refresh', "http-equiv='refresh"),
 }
 _HANDLER_NAME = re.compile(r"on[^\"']*")  # no client knows a handler with a quote in its name
@@ -59,19 +62,26 @@ _IGNORED_IN_URLS = re.compile(r"[\x00-\x20\x7f-\xa0]+")
 _LEADING_ZEROS = re.compile(r"&#(?:0+(?=[0-9])|([xX])0+(?=[0-9a-fA-F]))")
 _LONG_NUMBER = re.compile(r"&#(?:[0-9]{8,}|[xX][0-9a-fA-F]{7,});?")  # larger than any code point
 _CSS_ESCAPE = re.compile(r"\\(?:([0-9a-f]{1,6})(?:\r\n|[ \t\r\n\f])?|\n|(.))", re.IGNORECASE)
-_CSS_COMMENT = re.compile(r"(?<=([a-z(/]))?/\*(?:.*?\*/(?=([a-z(:/]))?|.*)", re.DOTALL)
-_COMMENT_AFTER_LETTER = re.compile(r"/\*(?<=[a-z(]/\*)", re.IGNORECASE)
-_COMMENT_BEFORE_LETTER = re.compile(r"\*/[a-z(:/]", re.IGNORECASE)
+_COMMENT_AFTER_LETTER = re.compile(r"/\*(?:(?<=[a-z(]/\*)|(?<=[^-]-/\*))", re.IGNORECASE)
+_COMMENT_BEFORE_LETTER = re.compile(r"\*/[a-z(:/-]", re.IGNORECASE)
+_COMMENT_START = re.compile(r"/\*")
+_COMMENT_END = re.compile(r"\*/")
+_BEFORE_COMMENT = 80  # characters: any of our words and rules, with a space behind each character
+_BEHIND_COMMENT = 64
+_IN_OUR_WORDS = frozenset("abcdefghijklmnopqrstuvwxyz(:)\"' -")
 _BEHAVIOR = "behavior:"
-_OUTLOOK_BEHAVIOR = re.compile(r"url\([\"']?#default#vml[\"']?\)")  # shapes, in many a mail
-_END_OF_DECLARATION = re.compile(r"[;}\"'<>]")
+# What attaches no script: a plain word (scroll-behavior:smooth), and Outlook's shapes, in many a mail.
+_PLAIN = r"behavior:(?:url\([\"']?#default#vml[\"']?\)|[a-z,-]{0,24})(?:!important)?"
+_BEHAVES = re.compile(rf"(?!{_PLAIN}(?:[;}}]|/\*|$))behavior:")
+_END_OF_ATTRIBUTE = r"[\"'](?:/?>|[a-z:-]+=[\"'](?!url\()[a-z0-9#%])"
+_MAY_BEHAVE = re.compile(rf"(?!{_PLAIN}(?:[;}}]|{_END_OF_ATTRIBUTE}))behavior:")
 _CODE_POINTS = 0x110000
 
 _FRAMES = frozenset({"fencedframe", "frame", "iframe", "portal", "use"})
 _PLUGINS = frozenset({"applet", "embed", "object"})
 _LOADED_BY_PLUGINS = frozenset({"archive", "classid", "code", "codebase", "data", "src"})
 _IMAGES = frozenset({"feimage", "image", "img", "link"})
-_NAVIGATION = frozenset({"action", "formaction", "href", "xlink:href"})
+_NAVIGATION = frozenset({"action", "by", "formaction", "from", "href", "to", "xlink:href"})
 _SHOWN_ATTRIBUTES = frozenset(
     {"abbr", "alt", "aria-description", "aria-label", "label", "placeholder", "summary", "title"}
 )
@@ -108,11 +118,15 @@ def _spells_danger_as_is(text: str) -> bool:
     for telltale, words in _SPELLED_OUT.items():
         if telltale in squeezed and any(word in squeezed for word in words):
             return True
-    if _BEHAVIOR in squeezed and _has_behavior(squeezed):
+    if _BEHAVIOR in squeezed and _MAY_BEHAVE.search(squeezed):
         return True
     if "<link" in text and _IMPORT.search(text):
         return True
-    if "/*" in text and _COMMENT_AFTER_LETTER.search(text) and _COMMENT_BEFORE_LETTER.search(text):
+    if (
+        "/*" in text
+        and _COMMENT_AFTER_LETTER.search(squeezed)
+        and _COMMENT_BEFORE_LETTER.search(squeezed)
+    ):
         return True
     return "\\" in text and _spells_danger_as_is(_decode_css(text).lower().replace("\\", ""))
 
@@ -135,6 +149,9 @@ def _unescape(text: str) -> str:
 
 def look_closely(html: str) -> str | None:
     """What runs in it, for whatever client; or the bound that it exceeds."""
+    styles = _decode_css(_unescape(html))
+    if max(html.count("/*"), styles.count("/*")) > MOST_COMMENTS:
+        return f"spells out active content and has more than {MOST_COMMENTS} comments in its styles"
     reader = Reader(html)
     try:
         for tag in reader.read():
@@ -202,6 +219,8 @@ def _is_active(tag: str, name: str, value: str) -> bool:  # noqa: PLR0911 - a li
         return True
     if tag in _PLUGINS and name in _LOADED_BY_PLUGINS:
         return True
+    if name == "attributename" and _squeeze(value.lower()).startswith("on"):
+        return True  # a handler that comes with an animation
     if tag == "link" and name == "rel" and "import" in value.lower().split():
         return True
     if name in _SHOWN_ATTRIBUTES or name == "content":
@@ -210,6 +229,8 @@ def _is_active(tag: str, name: str, value: str) -> bool:  # noqa: PLR0911 - a li
         return _has_active_css(value)
     url = _squeeze(value.lower())
     if name in _LISTS_OF_URLS:
+        if name == "values" and "data:image/svg" in url:
+            return True
         return _SCRIPT_URL.search(url) is not None or _has_document(url)
     if _SCRIPT_URL.match(url) or ("url(" in url and _has_active_css(value)):
         return True
@@ -247,24 +268,38 @@ def _has_active_css(css: str) -> bool:
     decoded = _decode_css(css).lower()
     if _runs(_squeeze(decoded)):
         return True
-    return "/*" in decoded and _runs(_squeeze(_without_comments(decoded)))
+    return "/*" in decoded and any(
+        _runs(before + _squeeze(behind), begins_in=len(before))
+        for before, behind in _around_comments(decoded)
+    )
 
 
-def _runs(squeezed: str) -> bool:
-    if _ACTIVE_CSS.search(squeezed):
-        return True
-    return _BEHAVIOR in squeezed and _has_behavior(squeezed)
+def _runs(squeezed: str, *, begins_in: int | None = None) -> bool:
+    """Whether something active is there; ``begins_in``: among so many first characters."""
+    searches = (_ACTIVE_CSS, _BEHAVES) if _BEHAVIOR in squeezed else (_ACTIVE_CSS,)
+    found = [match.start() for each in searches if (match := each.search(squeezed)) is not None]
+    return bool(found) and (begins_in is None or min(found) < begins_in)
 
 
-def _has_behavior(squeezed: str) -> bool:
-    """Whether a script is attached to elements; Outlook's own shapes are none."""
-    _, *declared = _OUTLOOK_BEHAVIOR.sub("", squeezed).split(_BEHAVIOR)
-    return any("url(" in _END_OF_DECLARATION.split(each, maxsplit=1)[0] for each in declared)
+def _around_comments(css: str) -> Iterator[tuple[str, str]]:
+    """What stands before each comment, squeezed, and behind it, where comments leave no trace, as in old clients.
 
-
-def _without_comments(css: str) -> str:
-    """Comments inside a word go without a trace, as old clients read them; others part words."""
-    return _CSS_COMMENT.sub(lambda found: "" if found[1] and found[2] else ";", css)
+    Whether a "/*" begins a comment depends on where strings and URLs do, and clients disagree about that. So each
+    one is taken to begin one, whatever stands before it. The work is linear: the last is looked at first.
+    """
+    css = _IGNORED_IN_URLS.sub(" ", css)
+    ends = [found.end() for found in _COMMENT_END.finditer(css)]
+    behind: dict[int, str] = {}
+    starts = [found.start() for found in _COMMENT_START.finditer(css)]
+    for start in reversed(starts):
+        which = bisect_left(ends, start + len("/**/"))
+        end = ends[which] if which < len(ends) else len(css)
+        which = bisect_left(starts, end)
+        following = starts[which] if which < len(starts) else len(css)
+        text = css[end : min(following, end + _BEHIND_COMMENT)] + behind.get(following, "")
+        behind[start] = text[:_BEHIND_COMMENT]
+        if start and css[start - 1] in _IN_OUR_WORDS:
+            yield _squeeze(css[max(0, start - _BEFORE_COMMENT) : start]), behind[start]
 
 
 def _decode_css(css: str) -> str:

@@ -7,6 +7,7 @@ from fastapi import FastAPI
 from starlette.exceptions import HTTPException
 from starlette.types import Receive, Scope, Send
 
+from carteiro.email import MAX_REQUEST_BYTES
 from carteiro.intake.http.admin.dead_letters import DeadLetterDesk
 from carteiro.intake.http.admin.fairness import FairnessDesk
 from carteiro.intake.http.admin.keys import KeyDesk
@@ -58,8 +59,12 @@ def create_api(office: Office, *, works: bool = False, fetch: Fetch = fetch) -> 
     api.add_api_route("/docs", show_docs, methods=["GET", "HEAD"], include_in_schema=False)
     proxies = Networks(office.settings.api.trusted_proxies.split())
     bounds = office.settings.api
+    api.state.proxies = proxies
+    unchecked = bounds.max_unchecked_body_bytes
     api.state.unchecked = InFlight(
-        most_requests=bounds.max_connections, most_bytes=bounds.max_unchecked_body_bytes
+        most_requests=bounds.max_connections,
+        most_bytes=max(unchecked // 4, MAX_REQUEST_BYTES),
+        most_together=unchecked,
     )
     in_flight = InFlight(
         most_requests=bounds.max_requests_per_tenant, most_bytes=bounds.max_body_bytes_per_tenant

@@ -17,6 +17,7 @@ from carteiro.intake.http.documents import json_response
 from carteiro.intake.http.email_documents import BatchResults, accepted, rate_limit
 from carteiro.intake.http.endpoint import Endpoint
 from carteiro.intake.http.idempotency import judged_key
+from carteiro.intake.http.in_flight import SHARE, Share
 from carteiro.intake.http.intake import Intake, Item, PostAnswer, refused
 from carteiro.intake.http.key_ring import KeyRing
 from carteiro.intake.http.reading import Question
@@ -25,7 +26,7 @@ from carteiro.model import Charged, KeyConflict, OverLimit
 from carteiro.turns import MOST_ITEMS, Slice
 
 MOST_IN_A_BATCH = 1000
-_MOST_PARTS = 1_000_000
+_MOST_PARTS = 250 * MOST_IN_A_BATCH
 _REFUSED = (Refusal, NotAccepted)
 _KEY = "idempotencyKey"
 
@@ -72,7 +73,10 @@ class BatchIntake:
         limits as one that is accepted.
         """
         tenant = await self._keys.tenant_of(request)
-        items = _items(await read_json(request, most=MAX_BATCH_BYTES))
+        body = await read_json(request, most=MAX_BATCH_BYTES)
+        share: Share = request.scope[SHARE]
+        share.take_parsed(body)
+        items = _items(body)
         request_id: str = request.state.request_id
         made = await self._made(items)
         handed_in = [each for each in made if isinstance(each, Item)]

@@ -8,6 +8,7 @@ from starlette.requests import ClientDisconnect, Request
 from carteiro.email import MAX_REQUEST_BYTES
 from carteiro.intake.http.documents import JSON
 from carteiro.intake.http.in_flight import SHARE, InFlight, Share
+from carteiro.intake.http.networks import client_address, counted_as
 from carteiro.intake.http.refusal import Refusal
 
 JSON_LINES = "application/x-ndjson"
@@ -35,7 +36,9 @@ async def read_raw(request: Request, *, most: int = MAX_REQUEST_BYTES) -> bytes:
     declared = _declared_bytes(request)
     if declared > most:
         raise too_large(most)
-    share: Share = request.scope.get(SHARE) or _unchecked(request)
+    share: Share | None = request.scope.get(SHARE)
+    if share is None:
+        share, declared = _unchecked(request), 0  # what anybody may declare counts when it is here
     share.take(declared)
     patience: timedelta = request.app.state.body_timeout
     try:
@@ -47,9 +50,10 @@ async def read_raw(request: Request, *, most: int = MAX_REQUEST_BYTES) -> bytes:
 
 
 def _unchecked(request: Request) -> Share:
-    """What callers hold together whose key was not asked for."""
+    """What the address holds whose key was not asked for."""
     unchecked: InFlight = request.app.state.unchecked
-    unchecked.begin(request.scope, None)
+    address = client_address(request, proxies=request.app.state.proxies)
+    unchecked.begin(request.scope, None if address is None else counted_as(address))
     share: Share = request.scope[SHARE]
     return share
 

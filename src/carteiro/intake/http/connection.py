@@ -10,7 +10,7 @@ from typing import Any, ClassVar, cast
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from carteiro.intake.http.networks import Networks, parsed_address
+from carteiro.intake.http.networks import Address, Networks, counted_as, parsed_address
 from carteiro.model import value
 from carteiro.telemetry import log
 
@@ -21,6 +21,7 @@ _FRAMING_PER_BYTE = 8  # a chunk of one byte has five around it
 _MOST_HELD_BYTES = 64 * 1024
 _LINGER_S = 2.0
 _LOG_EVERY_S = 60.0
+_KEPT_FOR_THIS_MACHINE = 10
 _MOST_LINGER_BYTES = 8 * 1024 * 1024  # so that one who sends too much still reads why it is refused
 _FULL = (
     b"HTTP/1.1 503 Service Unavailable\r\ncontent-type: text/plain; charset=utf-8\r\n"
@@ -60,40 +61,52 @@ class Bound:
 
 
 class Crowd:
-    """The connections of one listener, in total and by the address that they come from."""
+    """The connections of one listener, in total and by the address that they come from.
+
+    A few places, at most a tenth, are kept for this machine itself: its checks are answered when others fill the rest.
+    """
 
     def __init__(self, limits: ConnectionLimits) -> None:
         self.patience_s = limits.patience.total_seconds()
         self._proxies = limits.proxies
         self._total = 0
-        self._by_address: Counter[str] = Counter()
+        self._kept = min(_KEPT_FOR_THIS_MACHINE, limits.most // 10)
+        self._by_address: Counter[Address | None] = Counter()  # None: all whose address is unknown
         self._most = Bound("connections", limits.most)
         self._most_per_address = Bound("connections of one address", limits.most_per_address)
 
     def let_in(self, address: str) -> bool:
         """Count one more connection of this address, unless that is too many."""
-        if self._most.is_reached(self._total):
+        parsed = parsed_address(address)
+        is_proxy = self._is_proxy(parsed)
+        is_own = parsed is not None and parsed.is_loopback and not is_proxy
+        if self._most.is_reached(self._total + (0 if is_own else self._kept)):
             return False
-        if not self._is_proxy(address):
-            if self._most_per_address.is_reached(self._by_address[address]):
+        if not is_proxy:
+            counted = _counted(parsed)
+            if self._most_per_address.is_reached(self._by_address[counted]):
                 return False
-            self._by_address[address] += 1
+            self._by_address[counted] += 1
         self._total += 1
         return True
 
     def let_out(self, address: str) -> None:
         """One that was let in is gone."""
         self._total -= 1
-        if address in self._by_address:
-            self._by_address[address] -= 1
-            if not self._by_address[address]:
-                del self._by_address[address]
-
-    def _is_proxy(self, address: str) -> bool:
-        if not self._proxies:
-            return False
         parsed = parsed_address(address)
-        return parsed is not None and parsed in self._proxies
+        if self._is_proxy(parsed):
+            return
+        counted = _counted(parsed)
+        self._by_address[counted] -= 1
+        if not self._by_address[counted]:
+            del self._by_address[counted]
+
+    def _is_proxy(self, address: Address | None) -> bool:
+        return bool(self._proxies) and address is not None and address in self._proxies
+
+
+def _counted(address: Address | None) -> Address | None:
+    return None if address is None else counted_as(address)
 
 
 def guarded(limits: ConnectionLimits) -> type[HttpToolsProtocol]:

@@ -19,7 +19,7 @@ from carteiro.intake.http.endpoint import Endpoint
 from carteiro.intake.http.fetching import Fetch
 from carteiro.intake.http.refusal import Refusal
 from carteiro.intake.http.sns_message import SnsMessage
-from carteiro.intake.http.webhooks import webhooks_of
+from carteiro.intake.http.webhooks import Signed, webhooks_of
 from carteiro.model import Feedback, NoteAnswer
 from carteiro.path.track import hear
 from carteiro.policy.feedback import RESEND, SES, from_resend, from_ses
@@ -91,6 +91,7 @@ class FeedbackDesk:
         """
         if self._sns is None:
             raise Refusal(403, _NO_TOPICS)
+        self._sns.refuse_others(request.headers.get("x-amz-sns-topic-arn", ""))
         message = _read(await read_raw(request), SnsMessage)
         await self._sns.verify(message)
         if message.type == "SubscriptionConfirmation":
@@ -108,8 +109,9 @@ class FeedbackDesk:
         """
         if self._webhooks is None:
             raise Refusal(403, _NO_SECRET)
+        signed = Signed.of(request.headers, now=time.time())
         body = await read_raw(request)
-        event_id = self._webhooks.verified_id(request.headers, body, now=time.time())
+        event_id = self._webhooks.verified_id(signed, body)
         event = _read(body, ResendEvent).model_dump()
         return await self._noted(RESEND, from_resend(event, event_id=event_id))
 

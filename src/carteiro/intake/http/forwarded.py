@@ -7,7 +7,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from uuid_utils import uuid7
 
 from carteiro.intake.http.connection import Bound, ConnectionLimits
-from carteiro.intake.http.networks import Address, client_address, parsed_address
+from carteiro.intake.http.networks import Address, client_address, counted_as, parsed_address
 from carteiro.intake.http.refusal import too_busy
 
 
@@ -48,4 +48,4 @@ class PerAddress:
         if peer is None or peer not in self._proxies:
             return None
         address = client_address(request, proxies=self._proxies)
-        return None if address is None or address in self._proxies else address
+        return None if address is None or address in self._proxies else counted_as(address)

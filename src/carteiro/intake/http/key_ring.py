@@ -7,7 +7,7 @@ from starlette.requests import Request
 
 from carteiro.errors import StoreError
 from carteiro.gather import Gatherer
-from carteiro.intake.http.in_flight import InFlight
+from carteiro.intake.http.in_flight import SHARE, InFlight
 from carteiro.intake.http.networks import Networks, client_address
 from carteiro.intake.http.refusal import forbidden, token_needed, unauthorized
 from carteiro.keys import hash_key
@@ -48,7 +48,10 @@ class KeyRing:
         self._note: Gatherer[KeyId, None] = Gatherer(self._write_used)
 
     async def tenant_of(self, request: Request) -> Tenant:
-        """The tenant that is asking; a `Refusal` if no tenant is, or not from where it may, or too often at once."""
+        """The tenant that is asking; a `Refusal` if no tenant is, or not from where it may, or too often at once.
+
+        What only reads waits here while as many others of the tenant read as may at once.
+        """
         caller = await self._caller(request.headers)
         if caller is None or caller.tenant is None:
             raise unauthorized()
@@ -57,6 +60,8 @@ class KeyRing:
             if address is None or address not in caller.networks:
                 raise forbidden()
         self._in_flight.begin(request.scope, caller.tenant.id)
+        if request.method == "GET":
+            await request.scope[SHARE].read()
         return caller.tenant
 
     async def administrator_of(self, request: Request) -> Key:

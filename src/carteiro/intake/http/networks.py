@@ -1,5 +1,6 @@
 """Where a request comes from, and whether that is allowed."""
 
+import re
 from collections.abc import Iterable, Sequence
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import TypeAlias
@@ -9,6 +10,7 @@ from starlette.requests import Request
 Address: TypeAlias = IPv4Address | IPv6Address
 
 _MOST_HOPS = 32  # more proxies than this nobody has; a header may hold thousands of made-up ones
+_WITH_PORT = re.compile(r"([0-9.]+):[0-9]{1,5}|\[([^\]]+)\](?::[0-9]{1,5})?")
 
 
 class Networks:
@@ -40,7 +42,8 @@ def client_address(request: Request, *, proxies: Networks) -> Address | None:
     for hop in _forwarded(request) if proxies else ():
         if address is None or address not in proxies:
             break
-        address = parsed_address(hop)
+        with_port = _WITH_PORT.fullmatch(hop)
+        address = parsed_address(hop if with_port is None else with_port[1] or with_port[2])
     return address
 
 
@@ -48,6 +51,13 @@ def _forwarded(request: Request) -> Sequence[str]:
     """What X-Forwarded-For says, nearest first."""
     hops = ",".join(request.headers.getlist("x-forwarded-for")).split(",")
     return [hop.strip() for hop in reversed(hops) if hop.strip()][:_MOST_HOPS]
+
+
+def counted_as(address: Address) -> Address:
+    """Whom it is counted for: of IPv6, everybody has a network of 64 bits to choose addresses from."""
+    if isinstance(address, IPv4Address):
+        return address
+    return IPv6Address(int(address) >> 64 << 64)
 
 
 def parsed_address(text: str) -> Address | None:

@@ -41,10 +41,14 @@ class Sns:
         self._url = url
         self._certificates = Certificates(fetch)
 
+    def refuse_others(self, topic: str) -> None:
+        """Return if the topic is one of ours; else a `Refusal`. SNS names it in a header, too, before the body."""
+        if topic not in self._topics:
+            raise Refusal(403, "The topic is none of feedback.ses_topics")
+
     async def verify(self, message: SnsMessage) -> None:
         """Return if SNS sent it for one of our topics; else a `Refusal`."""
-        if message.topic_arn not in self._topics:
-            raise Refusal(403, "The topic is none of feedback.ses_topics")
+        self.refuse_others(message.topic_arn)
         if message.signature_version != "2" or message.type not in _SIGNED:
             text = "Only signatures of version 2 are taken: set SignatureVersion of the topic to 2"
             raise Refusal(401, text)

@@ -6,6 +6,7 @@ import hmac
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from hashlib import sha256
+from typing import NamedTuple, Self
 
 from carteiro.config import FeedbackSettings, secret
 from carteiro.errors import ConfigError
@@ -34,11 +35,30 @@ class Webhooks:
         """``secrets``: one or more, parted by spaces; `ConfigError` if they are none."""
         self._secrets = [_secret(each) for each in secrets.split() or [""]]
 
-    def verified_id(self, headers: Mapping[str, str], body: bytes, *, now: float) -> str:
-        """The id of what was sent; a `Refusal` if it is not signed, or not by whom it should be.
+    def verified_id(self, told: "Signed", body: bytes) -> str:
+        """The id of what was sent; a `Refusal` if it is not signed by whom it should be.
 
         It is the same whenever the same is sent again.
         """
+        signed = b".".join((told.id.encode("latin-1"), told.sent_at.encode("latin-1"), body))
+        if not any(
+            _is_right(told.signatures.split(), hmac.digest(secret, signed, sha256))
+            for secret in self._secrets
+        ):
+            raise _refused("The signature is wrong")
+        return told.id
+
+
+class Signed(NamedTuple):
+    """What the headers say of a signature."""
+
+    id: str
+    sent_at: str
+    signatures: str
+
+    @classmethod
+    def of(cls, headers: Mapping[str, str], *, now: float) -> Self:
+        """Read before the body is; a `Refusal` if there is no signature, or an old one."""
         names = ("id", "timestamp", "signature")
         told = [headers.get(f"svix-{name}") or headers.get(f"webhook-{name}") for name in names]
         identity, sent_at, signatures = told
@@ -46,13 +66,7 @@ class Webhooks:
             raise _refused("The request is not signed")
         if not _is_fresh(sent_at, now):
             raise _refused(f"The signature is not of the last {TOLERANCE.seconds} s")
-        signed = b".".join((identity.encode("latin-1"), sent_at.encode("latin-1"), body))
-        if not any(
-            _is_right(signatures.split(), hmac.digest(secret, signed, sha256))
-            for secret in self._secrets
-        ):
-            raise _refused("The signature is wrong")
-        return identity
+        return cls(identity, sent_at, signatures)
 
 
 def _secret(text: str) -> bytes:
