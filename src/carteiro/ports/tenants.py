@@ -26,8 +26,8 @@ class Tenants(Protocol):
     shares    A change of weight, tier, cap, rate or pause acts on the waiting backlog at once.
     standing  The fairness figures of a tenant are what its claims made them.
     tiered    A tenant can only be of a tier that has a weight; else nothing is changed.
-    claimed   A domain of ``from_domains`` is one tenant's alone: whoever claims another's is refused, and nothing is
-              changed, also if both ask at the same moment.
+    claimed   A domain of ``from_domains`` belongs to one tenant: a second claim is refused and changes nothing,
+              even if both are made at the same moment.
     listed    Pages follow each other without a gap or a twin.
     closed    A disabled tenant accepts nothing, and what waits is held until it is enabled again.
     charged   A refused message counts against the same limits as an accepted one; nothing else of it is kept.

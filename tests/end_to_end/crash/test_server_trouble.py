@@ -134,7 +134,7 @@ async def test_a_stall_is_waited_out(place: Place, server: PostgresServer) -> No
 
         async with workers_at(behind):
             accepted = await under_load(place, stall)
-            await asyncio.to_thread(wait_for_rest, place, RATIONED_S)
+            await asyncio.to_thread(wait_for_rest, place)
 
     assert broken(place, accepted) == []
 
@@ -150,7 +150,7 @@ async def test_stopped_workers_keep_nobody_waiting(place: Place) -> None:
 
         for seed in range(2):
             accepted += await under_load(place, stop, seed=seed)
-            await asyncio.to_thread(wait_for_rest, place, RATIONED_S)
+            await asyncio.to_thread(wait_for_rest, place)
             for each in sleepers:
                 each.tell(signal.SIGCONT)
 
