@@ -9,8 +9,9 @@ import os
 import tempfile
 from pathlib import Path
 
-from carteiro import Carteiro, carriers
+from carteiro import Carteiro
 from carteiro.model import EMAIL
+from carteiro.providers import registry
 from figures import measured, report
 from ours.shared import opened, run, settled
 from smtp_mails import SENDER
@@ -21,7 +22,7 @@ _NOBODY = f"http://{HOST}:1"  # connections are refused there
 
 
 async def _measure(folder: Path, asked: argparse.Namespace) -> None:
-    carriers.SmtpProvider = CountingProvider  # type: ignore[attr-defined]
+    registry.SmtpProvider = CountingProvider  # type: ignore[attr-defined]
     relay = {"host": HOST, "port": asked.port, "tls": "none", "default_from": SENDER}
     settings = {
         "provider": "resend, smtp" if asked.dead_first else "smtp",

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from email.message import EmailMessage
 from email.policy import SMTP
 
-from carteiro.email import Email, make_email
-from carteiro.mime import write_mime
+from carteiro.email.message import Email, make_email
+from carteiro.email.mime import write_mime
 from carteiro.model import MessageId
 from figures import print_table
 

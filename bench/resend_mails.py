@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from carteiro.email import Email, make_email
+from carteiro.email.message import Email, make_email
 from carteiro.model import MessageId, TenantId
 from carteiro.ports.provider import Parcel
 from smtp_mails import HTML, SENDER, SUBJECT, TEXT, to

@@ -9,7 +9,7 @@ from aiobotocore.config import AioConfig
 from aiobotocore.session import AioSession
 from uuid_utils import uuid7
 
-from carteiro.email import make_email
+from carteiro.email.message import make_email
 from carteiro.model import MessageId, Taken, TenantId
 from carteiro.ports.provider import Handover, Parcel
 from carteiro.providers.ses import SesOptions, SesProvider

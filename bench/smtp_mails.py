@@ -1,7 +1,7 @@
 """The mail that both sides of the smtp measure send."""
 
-from carteiro.email import make_email
-from carteiro.mime import write_mime
+from carteiro.email.message import make_email
+from carteiro.email.mime import write_mime
 from carteiro.model import MessageId
 
 SENDER = "shop@example.com"

@@ -5,9 +5,9 @@ import asyncio
 import tempfile
 from pathlib import Path
 
-from carteiro import carriers
 from carteiro.model import EMAIL, Outcome
 from carteiro.ports.provider import Handover, Parcel
+from carteiro.providers import registry
 from carteiro.providers.smtp import SmtpProvider
 from figures import measured, report
 from ours.shared import drain, opened, run, tenant
@@ -38,7 +38,7 @@ class CountingProvider(SmtpProvider):
 
 
 async def _pass_through(folder: Path, port: int, mails: int, connections: int) -> None:
-    carriers.SmtpProvider = CountingProvider  # type: ignore[attr-defined]
+    registry.SmtpProvider = CountingProvider  # type: ignore[attr-defined]
     relay = {"host": HOST, "port": port, "tls": "none", "default_from": SENDER}
     settings = {
         "provider": "smtp",

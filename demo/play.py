@@ -19,10 +19,9 @@ import httpx
 from rich.console import Console
 from rich.table import Column, Table
 
-from carteiro.app import open_backend, store_exists
+from carteiro.api.access_keys import hash_key, hint_of, make_key
 from carteiro.config import Settings, load
 from carteiro.errors import CarteiroError
-from carteiro.keys import hash_key, hint_of, make_key
 from carteiro.model import (
     DEAD,
     DeadReason,
@@ -35,6 +34,7 @@ from carteiro.model import (
     TenantId,
 )
 from carteiro.ports import Backend
+from carteiro.stores.open import open_backend, store_exists
 from traffic import SENDERS, Sender
 
 Tell: TypeAlias = Callable[[str], None]

@@ -5,9 +5,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from carteiro import Carteiro
-from carteiro.intake.http.api import create_api
-from carteiro.intake.http.docs_page import answer_name, operations_of
-from carteiro.intake.http.schema_words import FieldWords, fields_of, name_of, sentence
+from carteiro.api.application import create_api
+from carteiro.api.docs_page import answer_name, operations_of
+from carteiro.api.schema_words import FieldWords, fields_of, name_of, sentence
 
 _INTRODUCTION = """\
 JSON in camelCase; durations in whole milliseconds, moments in ISO 8601 with `Z`. A tenant's key opens `/v1`, an

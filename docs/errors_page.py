@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from carteiro.intake.http.refusal import _CODES as CODES
-from carteiro.intake.http.refusal import STORAGE_LIMIT
+from carteiro.api.refusal import _CODES as CODES
+from carteiro.api.refusal import STORAGE_LIMIT
 from carteiro.model import Category, DeadReason
 
 _STATUSES: Mapping[int, str] = {

@@ -21,6 +21,8 @@ from carteiro import cli, config
 from carteiro.cli.exit_codes import MEANINGS, ExitCode
 from carteiro.cli.options import in_words
 from carteiro.model import FINISHED, TRANSITIONS, ZERO, State
+from carteiro.observability.metrics import definitions
+from carteiro.observability.metrics.labels import LAST_ATTEMPT, MOST_CODES, attempt_label
 from carteiro.policy.retry import PRESETS, RetryPolicy, default_preset
 from carteiro.ports import Backend, Features, Provider
 from carteiro.providers import sandbox
@@ -29,8 +31,6 @@ from carteiro.providers.resend import ResendProvider
 from carteiro.providers.ses import SesProvider
 from carteiro.providers.smtp import SmtpProvider
 from carteiro.stores.sqlite import opening
-from carteiro.telemetry.metrics import definitions
-from carteiro.telemetry.metrics.labels import LAST_ATTEMPT, MOST_CODES, attempt_label
 from carteiro.tickets import archive_metrics
 from carteiro.tickets import metrics as ticket_metrics
 from errors_page import errors_page

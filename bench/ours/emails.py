@@ -11,11 +11,11 @@ import tempfile
 from datetime import timedelta
 from pathlib import Path
 
-from carteiro import carriers, outgoing
 from carteiro.model import EMAIL, Deferred, Outcome
 from carteiro.policy import classify
 from carteiro.policy.retry import RetryPolicy
 from carteiro.ports.provider import Handover, Parcel
+from carteiro.providers import email_kind, registry
 from carteiro.providers.noop import NoopProvider
 from figures import measured, report, say
 from ours.shared import drain, opened, run, tenant
@@ -70,9 +70,9 @@ class _CountingProvider(NoopProvider):
 async def _drain(folder: Path, mails: int, failing: int) -> None:
     begun = asyncio.Event()
     provider = _CountingProvider(mails, failing, begun)
-    carriers.NoopProvider = lambda: provider  # type: ignore[assignment,attr-defined]
+    registry.NoopProvider = lambda: provider  # type: ignore[assignment,attr-defined]
     if failing:
-        outgoing.PRESETS = {"gateway": RetryPolicy(5, _SOON, _SOON)}  # type: ignore[attr-defined]
+        email_kind.PRESETS = {"gateway": RetryPolicy(5, _SOON, _SOON)}  # type: ignore[attr-defined]
     async with opened(folder, provider="noop", retry={"preset": "gateway"}) as post:
         with measured("mail drain", mails) as figure:
             await drain(post, EMAIL, begun=begun, progress=lambda: provider.attempts)

@@ -6,9 +6,9 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
+from carteiro.api.access_keys import hash_key, make_key
+from carteiro.api.application import create_api
 from carteiro.cli.server import http_server
-from carteiro.intake.http.api import create_api
-from carteiro.keys import hash_key, make_key
 from carteiro.model import ApiLimits, Tenant, TenantId
 from http_server import announce, listener
 from ours.shared import opened, run

@@ -12,7 +12,7 @@ import uvloop
 from carteiro import Carteiro
 from carteiro.cli.process import tune
 from carteiro.model import KindName
-from carteiro.telemetry import log
+from carteiro.observability import log
 from watched import watched
 
 TENANTS = 20

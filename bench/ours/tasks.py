@@ -9,8 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from carteiro import Carteiro
+from carteiro.engine.tasks import Task
 from carteiro.model import KindName
-from carteiro.tasks import Task
 from figures import Figure, measured, report, reported, say
 from ours.shared import drain, opened, run, tenant
 

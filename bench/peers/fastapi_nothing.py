@@ -3,7 +3,7 @@
 import uvicorn
 from fastapi import FastAPI
 
-from carteiro.email import Email
+from carteiro.email.message import Email
 from http_server import announce, listener
 
 api = FastAPI()

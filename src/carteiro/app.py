@@ -1,219 +1,316 @@
-"""The only file that names concrete stores, wired as the settings ask for; `carriers.py` names the providers."""
+"""The library: open a store, send, define tasks, run a worker."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import timedelta
-from importlib import import_module
-from pathlib import Path
-from types import ModuleType
 from typing import Any
-from urllib.parse import unquote
 
-from carteiro.checkup import Finding
-from carteiro.config import Settings
-from carteiro.errors import ConfigError, StoreMoved
-from carteiro.model import EMAIL, ZERO, Fairness, SendLimit
-from carteiro.ports import Backend
-from carteiro.ports.ledger import LedgerHalf
-from carteiro.ports.moving import Source, Target
-from carteiro.provider_choice import remember
-from carteiro.stores.memory import open_memory
-from carteiro.stores.paired_ports import open_paired
-from carteiro.stores.sqlite import SqliteOptions, open_sqlite, open_sqlite_ledger
-from carteiro.stores.sqlite.examine import examine, found_fairness, found_version
-from carteiro.stores.sqlite.moving import open_source
-from carteiro.upkeep.relay import Relay, RelayedQueue, relay
+from carteiro.config import Settings, load
+from carteiro.email.message import Email
+from carteiro.email.submission import Posting
+from carteiro.engine.errand import Errand
+from carteiro.engine.tasks import Function, Task, TaskOptions
+from carteiro.engine.worker import Lengths, Worker
+from carteiro.errors import ConfigError, InvalidMessage, KeyReused, NotAccepted, StoreUnavailable
+from carteiro.jobs.kind import Pool
+from carteiro.maintenance.expire import expire, expire_once
+from carteiro.maintenance.prune import prune
+from carteiro.maintenance.reap import reap
+from carteiro.maintenance.requests import apply_all, apply_requests
+from carteiro.maintenance.tidy import tidy
+from carteiro.model import (
+    EMAIL,
+    ZERO,
+    Accepted,
+    ApiLimits,
+    Delivery,
+    IdempotencyKey,
+    KeyConflict,
+    NotStored,
+    OverLimit,
+    Replayed,
+    State,
+    Tenant,
+)
+from carteiro.observability.metrics import MeasuredDeadLetters, MeasuredStore, Metrics, Tally
+from carteiro.path.accept import PostAnswer, SendAnswer, Sending
+from carteiro.policy.retry import RetryPolicy
+from carteiro.ports import Backend, Store
+from carteiro.providers import choice
+from carteiro.providers.email_kind import email_kind, retry_policy, table_queue_wait
+from carteiro.stores.open import dead_letter_folder, open_backend
 
-_SQLITE = "sqlite:///"
-_POSTGRES = ("postgresql://", "postgres://")
-_MEMORY = "memory://"
 
+class Carteiro:
+    """A post office. `Carteiro.open` makes one; everything it offers is ready until the block ends."""
 
-@asynccontextmanager
-async def open_backend(settings: Settings, *, governs: bool = True) -> AsyncIterator[Backend]:
-    """Open the store that the settings name, and tell it what they say of sharing.
-
-    Whoever only looks in does not govern: tiers and the send limit stay as others set them.
-    """
-    fairness = settings.fairness.as_value()
-    ttl = settings.dead_letters.ttl
-    opened: AbstractAsyncContextManager[Backend]
-    if settings.queue:
-        opened = _open_paired(settings, fairness, ttl, relays=governs)
-    elif settings.store == _MEMORY:
-        opened = open_memory(fairness=fairness, dead_letter_ttl=ttl)
-    elif settings.store.startswith(_POSTGRES):
-        opened = _open_postgres(settings, fairness, ttl)
-    else:
-        opened = open_sqlite(
-            _path(settings),
-            fairness=fairness,
-            dead_letter_ttl=ttl,
-            min_free_bytes=settings.sqlite.min_free_bytes,
-            busy_timeout_ms=settings.sqlite.busy_timeout // timedelta(milliseconds=1),
+    def __init__(
+        self, backend: Backend, settings: Settings, *, threads: ThreadPoolExecutor
+    ) -> None:
+        self.tally = Tally()
+        self.backend = replace(
+            backend,
+            store=MeasuredStore(backend.store, self.tally),
+            dead_letters=MeasuredDeadLetters(backend.dead_letters, self.tally),
         )
-    async with opened as backend:
-        if governs:
-            await _govern(backend, settings)
-        yield backend
-
-
-@asynccontextmanager
-async def _open_paired(
-    settings: Settings, fairness: Fairness, ttl: timedelta, *, relays: bool
-) -> AsyncIterator[Backend]:
-    """The store beside a queue of its own, and the relay that keeps the queue complete."""
-    redis = _redis()
-    ledger = _ledger(settings, fairness, ttl)
-    queue = redis.open_redis(settings.queue, redis.RedisOptions(fairness=fairness))
-    async with open_paired(ledger, queue) as pair:
-        relaying = (
-            asyncio.create_task(relay(pair.ledger, pair.queue, pair.found)) if relays else None
+        self.settings = settings
+        self.metrics = Metrics(self.backend, self.tally, top=settings.metrics.top_tenants)
+        self._threads = threads
+        self._tasks: dict[str, Task] = {}
+        self._workers: set[Worker] = set()
+        self._sending = Sending(
+            self.backend,
+            default_ttl=settings.delivery.default_ttl,
+            relay_headers=settings.delivery.allowed_relay_headers,
+            default_from_only=settings.default_from_only,
         )
-        kept = RelayedQueue(pair.queue, Relay(pair.ledger, pair.queue, pair.found, term=ZERO))
+
+    @classmethod
+    @asynccontextmanager
+    async def open(
+        cls, store: str | None = None, *, settings: Settings | None = None, **overrides: object
+    ) -> AsyncIterator["Carteiro"]:
+        """Open the store (``sqlite:///file.db``, ``memory://``) with the settings in force.
+
+        ``overrides`` are settings by their names in the default file, a section's as a mapping:
+        ``provider="noop", delivery={"lease_ms": 500}``.
+        """
+        if settings is None:
+            given = _flat({"store": store, **overrides})
+            settings = load(overrides=given)
+        threads = ThreadPoolExecutor(
+            settings.workers.sync_task_threads, thread_name_prefix="carteiro-task"
+        )
         try:
-            yield replace(pair.backend, queue=kept)
+            async with open_backend(settings) as backend:
+                email_kind(
+                    settings, backend
+                )  # a wrong provider is told before anything is accepted
+                yield cls(backend, settings, threads=threads)
         finally:
-            if relaying is not None:
-                relaying.cancel()
-                await asyncio.wait([relaying])
+            threads.shutdown(wait=False, cancel_futures=True)
 
+    # --- sending
 
-def _ledger(
-    settings: Settings, fairness: Fairness, ttl: timedelta
-) -> AbstractAsyncContextManager[LedgerHalf]:
-    """The store as the settings name it, without its own queue."""
-    if settings.store == _MEMORY:
-        origin = settings.origin("queue")
-        text = f"queue (from {origin}) stands beside a store that lasts: set store, or leave queue empty"
-        raise ConfigError(text)
-    if settings.store.startswith(_POSTGRES):
-        options = _postgres_options(settings, fairness, ttl)
-        opened: AbstractAsyncContextManager[LedgerHalf] = _postgres().open_postgres_ledger(
-            settings.store, options
+    async def send(
+        self,
+        *,
+        tenant: str,
+        connection: object = None,
+        **fields: Any,  # noqa: ANN401 - the fields of an e-mail
+    ) -> Accepted | Replayed:
+        """Accept one e-mail, durably; an unknown tenant is created. Raises `InvalidMessage` on bad input.
+
+        A tenant with a ``/`` in its name can send, but no address of the API can name it.
+        With an ``idempotency_key`` it is accepted once within a day, however often it is sent;
+        `KeyReused` if the key stands for another e-mail.
+
+        With a ``connection`` to the store's own Postgres database (of asyncpg, or SQLAlchemy's
+        AsyncConnection or AsyncSession) it is accepted in the transaction that this is in: its
+        commit sends it, its rollback leaves nothing. `CannotJoin` where that cannot be.
+        """
+        [answer] = await self.send_many([{"tenant": tenant, **fields}], connection=connection)
+        match answer:
+            case Accepted() | Replayed():
+                return answer
+            case NotAccepted(faults):
+                raise InvalidMessage(faults)
+            case NotStored(reason):
+                raise StoreUnavailable(reason)
+            case KeyConflict(first):
+                text = f"the idempotency key stands for message {first}, which is another"
+                raise KeyReused(text)
+            case OverLimit(limit):  # counts what comes over HTTP alone
+                raise AssertionError(limit)
+
+    async def send_many(
+        self, items: Sequence[Mapping[str, Any]], *, connection: object = None
+    ) -> list[SendAnswer]:
+        """Accept many e-mails, each with its ``tenant``; an answer for each, in order.
+
+        Raises `StoreError` only while nothing of the list is stored. With a ``connection`` as `send`.
+        """
+        return await self._sending.many(items, connection=connection)
+
+    async def accept_email(
+        self,
+        email: Email,
+        *,
+        tenant: Tenant,
+        request_id: str,
+        key: IdempotencyKey | None = None,
+        limits: ApiLimits | None = None,
+    ) -> PostAnswer:
+        """Accept one judged e-mail of a known tenant, gathered with what others send at the same time.
+
+        Raises `InvalidMessage` on a template that cannot be rendered or a From that is not the
+        tenant's, `TenantMissing` if it may not send.
+        """
+        posting = Posting(email, tenant, request_id, key, limits)
+        return await self._sending.one_posting(posting)
+
+    async def accept_emails(self, postings: Sequence[Posting]) -> list[PostAnswer | NotAccepted]:
+        """Accept judged e-mails of known tenants in one commit; an answer for each, in order."""
+        return await self._sending.postings(postings)
+
+    # --- tasks
+
+    def task(  # noqa: PLR0913 - the options of a task, each by its name
+        self,
+        name: str,
+        *,
+        retry: RetryPolicy | str | None = None,
+        ttl: timedelta | None = None,
+        timeout: timedelta | None = None,
+        delivery: Delivery | str = Delivery.AT_LEAST_ONCE,
+        priority: int = 5,
+    ) -> Callable[[Function], Task]:
+        """Make a task of a function, async or not; workers of this process run it.
+
+        ``retry`` is a policy or the name of a preset; without it the settings decide.
+        """
+        policy = _policy(retry, self.settings.presets) or retry_policy(self.settings)
+        options = TaskOptions(
+            policy=lambda _: policy,
+            ttl=ttl or self.settings.delivery.default_ttl,
+            timeout=timeout,
+            delivery=Delivery(delivery),
+            priority=priority,
         )
-        return opened
-    return open_sqlite_ledger(
-        _path(settings),
-        SqliteOptions(
-            fairness=fairness,
-            dead_letter_ttl=ttl,
-            min_free_bytes=settings.sqlite.min_free_bytes,
-            busy_timeout_ms=settings.sqlite.busy_timeout // timedelta(milliseconds=1),
-        ),
-    )
+
+        def define(function: Function) -> Task:
+            if name in self._tasks or name == EMAIL:
+                text = f"a task named {name!r} is defined already"
+                raise ValueError(text)
+            self._tasks[name] = Task(name, function, options, self._sending.commit)
+            return self._tasks[name]
+
+        return define
+
+    # --- working
+
+    def run_worker(self) -> Coroutine[Any, Any, None]:
+        """Work on e-mail and this process's tasks until `stop`, with upkeep beside it.
+
+        From this call on it can be stopped, even before it is awaited. `ConfigError` if no provider is set
+        here and another process has set one.
+        """
+        lease = self.settings.delivery.lease  # of those that a worker before this one died with
+        return self._run(self._worker(self.backend.store, warm_up=lease))
+
+    async def work_off(self, *, limit: int | None = None) -> Mapping[State, int]:
+        """Work on what is due now, at most ``limit`` jobs, and return; what became of them, by state.
+
+        Can be stopped as a worker can. What waits for another attempt is left for the next time.
+        `StoreUnavailable` if nothing can be claimed, `ConfigError` as `run_worker`.
+        """
+        await choice.check(self.settings, self.backend.marks)
+        if self.backend.queue is not None:
+            await self.backend.queue.complete()
+        if self.backend.table_queue is not None:
+            await apply_all(self.backend.table_queue, table_queue_wait)
+        await expire_once(self.backend.upkeep, self.tally)
+        errand = Errand(self.backend.store, limit=limit)
+        worker = self._worker(errand)
+        errand.when_done(worker.stop)
+        try:
+            await worker.run()
+        finally:
+            self._workers.discard(worker)
+        if errand.failure is not None and not errand.states:
+            raise errand.failure
+        return errand.states
+
+    def _worker(self, store: Store, *, warm_up: timedelta = ZERO) -> Worker:
+        lengths = Lengths(
+            self.settings.delivery.lease,
+            self.settings.delivery.hold_margin,
+            self.settings.delivery.grace,
+            warm_up,
+        )
+        worker = Worker(store, self.backend.wake, self._pools(), lengths=lengths, tally=self.tally)
+        self._workers.add(worker)
+        return worker
+
+    async def _run(self, worker: Worker) -> None:
+        upkeep = asyncio.gather(*self._upkeep())
+        guard = asyncio.create_task(self._stopped_if_refused(worker))
+        try:
+            await choice.check(self.settings, self.backend.marks)
+            await worker.run()
+        finally:
+            self._workers.discard(worker)
+            upkeep.cancel()
+            is_refused = not guard.cancel()
+            await asyncio.gather(upkeep, guard, return_exceptions=True)
+        if is_refused:
+            raise guard.result()
+
+    async def _stopped_if_refused(self, worker: Worker) -> ConfigError:
+        error = await choice.until_refused(self.settings, self.backend.marks)
+        worker.stop()
+        return error
+
+    def stop(self) -> None:
+        """Let the workers of this process finish what is in flight, within the grace period."""
+        for worker in self._workers:
+            worker.stop()
+
+    def stop_now(self) -> None:
+        """Stop the workers of this process without waiting for what is in flight."""
+        for worker in self._workers:
+            worker.stop_now()
+
+    def _pools(self) -> list[Pool]:
+        workers = self.settings.workers
+        email, is_network = email_kind(self.settings, self.backend)
+        if email.chain is not None:
+            self.tally.providers = email.chain.standings
+        asynchronous = tuple(t.kind(self._threads) for t in self._tasks.values() if t.is_async)
+        synchronous = tuple(t.kind(self._threads) for t in self._tasks.values() if not t.is_async)
+        return [
+            Pool("email", workers.email_slots_for(network=is_network), (email,)),
+            Pool("async tasks", workers.async_task_slots, asynchronous),
+            Pool("sync tasks", workers.sync_task_threads, synchronous),
+        ]
+
+    def _upkeep(self) -> list[Any]:
+        ports, retention = self.backend, self.settings.retention
+        requests = ports.table_queue
+        return [
+            *([apply_requests(requests, ports.upkeep, table_queue_wait)] if requests else []),
+            reap(ports.store, every=self.settings.delivery.lease / 6),
+            expire(ports.upkeep, self.tally),
+            prune(ports.upkeep, bodies=retention.bodies, histories=retention.history),
+            tidy(
+                ports.upkeep,
+                ports.dead_letters,
+                ports.reading,
+                most=self.settings.dead_letters.max_entries,
+                folder=dead_letter_folder(self.settings),
+            ),
+        ]
 
 
-def _redis() -> ModuleType:
-    """The queue's package: it needs a driver that not everybody has."""
-    try:
-        return import_module("carteiro.stores.redis")
-    except ModuleNotFoundError as error:
-        text = f"A queue in Redis needs {error.name}: from a clone, pip install -c constraints.txt '.[redis]'"
-        raise ConfigError(text) from error
+def _policy(
+    given: RetryPolicy | str | None, presets: Mapping[str, RetryPolicy]
+) -> RetryPolicy | None:
+    if given is None or isinstance(given, RetryPolicy):
+        return given
+    if given not in presets:
+        text = f"retry={given!r} is neither a RetryPolicy nor one of {', '.join(presets)}"
+        raise ValueError(text)
+    return presets[given]
 
 
-def _open_postgres(
-    settings: Settings, fairness: Fairness, ttl: timedelta
-) -> AbstractAsyncContextManager[Backend]:
-    options = _postgres_options(settings, fairness, ttl)
-    opened: AbstractAsyncContextManager[Backend] = _postgres().open_postgres(
-        settings.store, options
-    )
-    return opened
-
-
-def _postgres_options(settings: Settings, fairness: Fairness, ttl: timedelta) -> Any:  # noqa: ANN401 - of its package
-    asked = settings.postgres
-    return _postgres().PostgresOptions(
-        fairness=fairness,
-        dead_letter_ttl=ttl,
-        connections=asked.connections,
-        command_timeout=asked.command_timeout,
-        prepared_statements=asked.prepared_statements,
-    )
-
-
-def _postgres() -> ModuleType:
-    """The store's package: it needs a driver that not everybody has."""
-    try:
-        return import_module("carteiro.stores.postgres")
-    except ModuleNotFoundError as error:
-        text = f"The Postgres store needs {error.name}: from a clone, pip install -c constraints.txt '.[postgres]'"
-        raise ConfigError(text) from error
-
-
-async def _govern(backend: Backend, settings: Settings) -> None:
-    with suppress(StoreMoved):  # it can still be read, and tells everybody else that it is closed
-        for tier, weight in settings.tiers.items():
-            await backend.tenants.weigh_tier(tier, weight)
-        await backend.tenants.limit(EMAIL, _send_limit(settings))
-        await remember(settings, backend.marks)
-
-
-def _send_limit(settings: Settings) -> SendLimit | None:
-    """The limit on claims: attempts start a little later, so claims count for as much longer."""
-    limit = settings.send_limit.as_value()
-    return limit and SendLimit(limit.count, limit.per + settings.send_limit.tolerance)
-
-
-@asynccontextmanager
-async def open_move(source: Settings, target: Settings) -> AsyncIterator[tuple[Source, Target]]:
-    """Both ends of a move: the file that one set of settings names, the database that another does."""
-    if not source.store.startswith(_SQLITE) or not target.store.startswith(_POSTGRES):
-        raise ConfigError("a move goes from sqlite:///FILE to postgresql://HOST/DATABASE")
-    busy_ms = source.sqlite.busy_timeout // timedelta(milliseconds=1)
-    options = _postgres_options(target, target.fairness.as_value(), target.dead_letters.ttl)
-    async with _postgres().open_target(target.store, options) as arrival:
-        with open_source(_path(source), busy_timeout_ms=busy_ms) as left:
-            yield left, arrival
-
-
-def store_exists(settings: Settings) -> bool:
-    """Whether there is something to open; opening makes what is missing."""
-    return not settings.store.startswith(_SQLITE) or _path(settings).exists()
-
-
-async def schema_version(settings: Settings) -> int:
-    """The version of the store's schema; 0 if it has none, or there is no store yet."""
-    if settings.store.startswith(_POSTGRES):
-        return int(await _postgres().found_version(settings.store))
-    return found_version(_path(settings)) if settings.store.startswith(_SQLITE) else 0
-
-
-async def tuned_fairness(settings: Settings) -> Fairness | None:
-    """How tenants take turns if that was changed at run time; nothing is opened, made or migrated for it."""
-    if settings.store.startswith(_POSTGRES):
-        tuned: Fairness | None = await _postgres().found_fairness(settings.store)
-        return tuned
-    return found_fairness(_path(settings)) if settings.store.startswith(_SQLITE) else None
-
-
-async def examine_store(settings: Settings) -> list[Finding]:
-    """Look whether the store that the settings name is sound; nothing is changed."""
-    if settings.store.startswith(_POSTGRES):
-        return [each async for each in _postgres().examine(settings.store)]
-    if settings.store.startswith(_SQLITE):
-        return [*examine(_path(settings), min_free_bytes=settings.sqlite.min_free_bytes)]
-    return []
-
-
-async def examine_queue(settings: Settings) -> list[Finding]:
-    """Look whether the queue beside the store is sound, if there is one."""
-    if not settings.queue:
-        return []
-    return [each async for each in _redis().examine(settings.queue)]
-
-
-def dead_letter_folder(settings: Settings) -> Path:
-    """Where dead letters go that are too many: as set, else beside the store's file."""
-    if settings.dead_letters.export_folder:
-        return Path(settings.dead_letters.export_folder).absolute()
-    is_file = settings.store.startswith(_SQLITE)
-    return ((_path(settings).parent if is_file else Path()) / "dead-letters").absolute()
-
-
-def _path(settings: Settings) -> Path:
-    return Path(unquote(settings.store.removeprefix(_SQLITE)))
+def _flat(overrides: Mapping[str, object]) -> dict[str, object]:
+    flat: dict[str, object] = {}
+    for key, given in overrides.items():
+        if isinstance(given, Mapping):
+            flat |= {f"{key}.{name}": each for name, each in given.items()}
+        else:
+            flat[key] = given
+    return flat

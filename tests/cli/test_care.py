@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from carteiro import installation
+from carteiro.app import Carteiro
 from carteiro.cli.exit_codes import ExitCode
 from carteiro.config import load
-from carteiro.post import Carteiro
+from carteiro.doctor import installation
 from carteiro.stores.sqlite.opening import newest_version
 from support.command_line import CommandLine
 from support.resend_process import running_twin

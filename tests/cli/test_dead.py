@@ -8,10 +8,10 @@ from threading import Thread
 
 import pytest
 
+from carteiro.app import Carteiro
 from carteiro.cli.exit_codes import ExitCode
+from carteiro.dead_letters.redrive import revise
 from carteiro.model import MessageId
-from carteiro.post import Carteiro
-from carteiro.redriving import revise
 from support.command_line import CommandLine
 from support.set_ups import postgres_url
 from support.syncing import inodes, watched_syncs

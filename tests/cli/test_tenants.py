@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from carteiro.app import Carteiro
 from carteiro.cli.exit_codes import ExitCode
 from carteiro.model import Key
-from carteiro.post import Carteiro
 from support.command_line import CommandLine
 
 EVERYTHING = (

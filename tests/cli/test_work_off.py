@@ -3,8 +3,8 @@
 import asyncio
 from datetime import UTC, datetime, timedelta
 
+from carteiro.app import Carteiro
 from carteiro.model import Accepted, Replayed, State, Tenant, TenantId
-from carteiro.post import Carteiro
 from support.library import row_of
 from support.working import TOO_LONG
 

@@ -7,11 +7,12 @@ import pytest
 
 import errors_page
 import generate
+from carteiro.api.batch import MOST_IN_A_BATCH
+from carteiro.api.body import MAX_BATCH_BYTES
 from carteiro.config import load
-from carteiro.email import MAX_REQUEST_BYTES
-from carteiro.intake.http.batch import MOST_IN_A_BATCH
-from carteiro.intake.http.body import MAX_BATCH_BYTES
+from carteiro.email.message import MAX_REQUEST_BYTES
 from carteiro.model import MOST_LIVE_KEYS, ZERO
+from carteiro.observability.metrics.definitions import METRICS
 from carteiro.path.confirm import MAX_HTML_BYTES
 from carteiro.path.judge import MOST_CLAIMS
 from carteiro.policy import tags
@@ -30,7 +31,6 @@ from carteiro.policy.retry import PRESETS, RetryPolicy
 from carteiro.policy.stage import Stage
 from carteiro.providers.resend.provider import REPLAYS_FOR
 from carteiro.stores.sqlite.opening import _OLDEST_SQLITE
-from carteiro.telemetry.metrics.definitions import METRICS
 from carteiro.tickets import alerts, archive_metrics, health, kafka_client, notes
 from carteiro.tickets import metrics as ticket_metrics
 from carteiro.tickets.counter import TIME_TO_LIVE_S

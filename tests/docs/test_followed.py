@@ -9,8 +9,8 @@ from time import monotonic, sleep
 
 import pytest
 
+from carteiro.app import Carteiro
 from carteiro.model import Category, DeadReason
-from carteiro.post import Carteiro
 from support.burying import buried
 from support.command_line import CommandLine
 from support.lane import HOW_TO as TICKETS

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from redis import Redis
 
+from carteiro.app import Carteiro
 from carteiro.cli.exit_codes import ExitCode
 from carteiro.model import Category, DeadReason
-from carteiro.post import Carteiro
 from support.burying import buried
 from support.command_line import CommandLine
 from support.lane import RUNBOOKS as RUNBOOKS_OF_TICKETS

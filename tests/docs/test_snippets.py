@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from carteiro.email import read_email
+from carteiro.email.message import read_email
 from carteiro.stores.sqlite import opening
 from support.pages import Block, blocks_of, pages, runnable
 

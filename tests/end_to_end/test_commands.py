@@ -11,8 +11,8 @@ from typing import Any
 import httpx
 import pytest
 
+from carteiro.app import Carteiro
 from carteiro.model import State
-from carteiro.post import Carteiro
 from support.commands import environment_of_a_command
 from support.library import row_of
 from support.running import PATIENCE_S, final_status_of, started, up

@@ -6,8 +6,8 @@ from asyncio.subprocess import DEVNULL, PIPE
 from pathlib import Path
 from signal import SIGTERM
 
+from carteiro.app import Carteiro
 from carteiro.model import TenantId
-from carteiro.post import Carteiro
 from support.commands import environment_of_a_command
 from support.pages import REPOSITORY
 from support.running import PATIENCE_S, up

@@ -11,7 +11,7 @@ from signal import SIGTERM
 import httpx
 import pytest
 
-from carteiro.post import Carteiro
+from carteiro.app import Carteiro
 from support.commands import environment_of_a_command
 from support.redis_server import a_redis
 from support.running import PATIENCE_S, started, up

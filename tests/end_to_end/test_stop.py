@@ -10,9 +10,9 @@ from signal import SIGINT, SIGTERM
 import httpx
 import pytest
 
+from carteiro.app import Carteiro
 from carteiro.config import load
 from carteiro.model import EventType, MessageId, State
-from carteiro.post import Carteiro
 from support.running import PATIENCE_S, UNFINISHED, Running, status_of, up
 
 EMAIL = {"to": "ok@sandbox.test", "subject": "Bom dia", "text": "Olá"}

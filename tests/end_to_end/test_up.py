@@ -12,8 +12,8 @@ import httpx
 import orjson
 import pytest
 
+from carteiro.app import Carteiro
 from carteiro.model import MessageId, State
-from carteiro.post import Carteiro
 from support.commands import environment_of_a_command
 from support.running import (
     PATIENCE_S,

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from carteiro.jobs.confirmation import Confirmation, Confirmed, NeedsCloserLook, Unfit
 from carteiro.model import (
     EMAIL,
     Category,
@@ -18,15 +19,7 @@ from carteiro.model import (
     TenantId,
 )
 from carteiro.path import confirm as stage
-from carteiro.path.confirm import (
-    MAX_HTML_BYTES,
-    VALIDATIONS,
-    Confirmation,
-    Confirmed,
-    NeedsCloserLook,
-    Unfit,
-    judge_closely,
-)
+from carteiro.path.confirm import MAX_HTML_BYTES, VALIDATIONS, judge_closely
 from carteiro.policy.html import SCREENED_AT_ONCE
 from support.builders import ACME, BRASA, a_claim_id, an_id
 

@@ -4,9 +4,10 @@ import time
 from dataclasses import replace
 from datetime import timedelta
 
-from carteiro.email import make_email
+from carteiro.email.message import make_email
+from carteiro.jobs.confirmation import Confirmed
 from carteiro.model import ZERO, EventType
-from carteiro.path.confirm import VALIDATIONS, Confirmed
+from carteiro.path.confirm import VALIDATIONS
 from carteiro.path.declare import doubt, start
 from support.working import a_job
 

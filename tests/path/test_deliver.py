@@ -8,7 +8,7 @@ from typing import NoReturn
 import pytest
 
 from carteiro.errors import DeliveryFailed
-from carteiro.kinds import Deliver
+from carteiro.jobs.kind import Deliver
 from carteiro.model import Deferred, Failure, NotMade, Outcome, Rejected, Taken, Unknown
 from carteiro.path.deliver import deliver
 from carteiro.ports.provider import Handover, Parcel

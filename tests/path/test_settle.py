@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import pytest
 
+from carteiro.jobs.confirmation import Unfit
 from carteiro.model import (
     ZERO,
     Category,
@@ -25,7 +26,6 @@ from carteiro.model import (
     Verdict,
 )
 from carteiro.path import settle
-from carteiro.path.confirm import Unfit
 from support.builders import a_failure, dead, retry, sent
 from support.working import a_job
 

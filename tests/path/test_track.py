@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from carteiro.model import DeadReason, End, Late, LeasedJob, Settled, State, Verdict
+from carteiro.observability.metrics import Tally
 from carteiro.path.track import Attempt, track
-from carteiro.telemetry.metrics import Tally
 from support.builders import a_failure, dead, retry, sent
 from support.working import a_job, logged
 

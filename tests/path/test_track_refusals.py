@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from carteiro.errors import StoreUnavailable
-from carteiro.kinds import Pool
+from carteiro.jobs.kind import Pool
 from carteiro.model import (
     Deferred,
     MessageId,

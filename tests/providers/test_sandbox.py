@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from carteiro.email import make_email, restore_email
+from carteiro.email.message import make_email, restore_email
 from carteiro.errors import StoreUnavailable
 from carteiro.model import (
     Category,

@@ -9,12 +9,12 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from carteiro.checkup import Level
 from carteiro.errors import CannotMove, StoreMoved, StoreUnavailable
 from carteiro.model import EMAIL, MessageFilter, State
-from carteiro.moving import Moved, move, take_back
+from carteiro.model.checkup import Level
 from carteiro.ports import Backend
 from carteiro.ports.moving import CARRIED, InFlight, Rows
+from carteiro.stores.move import Moved, move, take_back
 from carteiro.stores.postgres import PostgresOptions, migrate, open_postgres
 from carteiro.stores.postgres.moving import PostgresTarget, open_target
 from carteiro.stores.sqlite import SqliteOptions, moving, open_sqlite, open_sqlite_ledger

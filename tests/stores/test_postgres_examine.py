@@ -8,7 +8,7 @@ from uuid import uuid4
 import psycopg
 import pytest
 
-from carteiro.checkup import Finding, Level
+from carteiro.model.checkup import Finding, Level
 from carteiro.stores.postgres.examine import examine, notified, wall_clock_ms
 from support.clock import MILLISECOND
 from support.postgres_server import a_postgres

@@ -13,8 +13,11 @@ from uuid import UUID, uuid4
 import psycopg
 import pytest
 
+from carteiro.api.application import create_api
+from carteiro.app import Carteiro
+from carteiro.dead_letters.redrive import revise
 from carteiro.errors import StoreUnavailable
-from carteiro.intake.http.api import create_api
+from carteiro.maintenance.requests import apply_all
 from carteiro.model import (
     ZERO,
     DeadReason,
@@ -27,13 +30,10 @@ from carteiro.model import (
     TenantId,
     made_at,
 )
-from carteiro.outgoing import table_queue_wait
 from carteiro.policy.retry import PRESETS
-from carteiro.post import Carteiro
-from carteiro.redriving import revise
+from carteiro.providers.email_kind import table_queue_wait
 from carteiro.stores.postgres import migrate
 from carteiro.stores.postgres.database import sql
-from carteiro.upkeep.requests import apply_all
 from support.builders import retry
 from support.http import a_client_of, let_in
 from support.library import row_of

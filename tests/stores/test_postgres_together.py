@@ -11,9 +11,9 @@ import asyncpg
 import psycopg
 import pytest
 
-from carteiro.checkup import Level
 from carteiro.errors import SchemaMismatch, StoreUnavailable
 from carteiro.model import EMAIL, Begun, BounceKind, Late, MessageId, NoteAnswer, Refused, Settled
+from carteiro.model.checkup import Level
 from carteiro.ports import Backend
 from carteiro.stores.postgres import PostgresOptions, database, open_postgres
 from carteiro.stores.postgres.accept import accept_within

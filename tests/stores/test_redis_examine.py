@@ -3,8 +3,8 @@
 import pytest
 import redis
 
-from carteiro.checkup import Level
 from carteiro.errors import QueueAway, StoreError
+from carteiro.model.checkup import Level
 from carteiro.stores.redis import RedisOptions, examine
 from carteiro.stores.redis.server import Server
 from support.redis_server import a_redis

@@ -12,8 +12,10 @@ from typing import Any, NoReturn, TypeAlias
 import pytest
 import redis
 
+from carteiro.engine.worker import Lengths, Worker
 from carteiro.errors import StoreUnavailable
-from carteiro.kinds import Kind, Pool
+from carteiro.jobs.kind import Kind, Pool
+from carteiro.maintenance.relay import relay
 from carteiro.model import EMAIL, Begun, LeasedJob, MessageId, Outcome, State, Taken
 from carteiro.path.confirm import confirm
 from carteiro.policy.retry import PRESETS
@@ -24,8 +26,6 @@ from carteiro.stores.paired_ports import Pair, open_paired
 from carteiro.stores.postgres import PostgresOptions, open_postgres_ledger
 from carteiro.stores.redis import RedisOptions, open_redis
 from carteiro.stores.sqlite import open_sqlite_ledger
-from carteiro.upkeep.relay import relay
-from carteiro.worker import Lengths, Worker
 from support.builders import ACME, BRASA, a_tenant, dead, messages, sent, tenants_named
 from support.redis_server import RedisServer, a_redis
 from support.set_ups import postgres_url

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 
 from carteiro.errors import ConfigError, StoreUnavailable
 from carteiro.model import EMAIL, TenantId
+from carteiro.observability import log
 from carteiro.policy.fairness import rescaled, stride
 from carteiro.ports.queue import QueueEntry, QueueHalf, Share
 from carteiro.stores.redis import RedisOptions, open_redis, wake
 from carteiro.stores.redis.server import Server
-from carteiro.telemetry import log
 from support.builders import ACME, BRASA, a_claim_id, an_id
 from support.clock import StoreClock
 from support.cut_proxy import a_cut_proxy

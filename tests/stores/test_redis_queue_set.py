@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from redis import Redis
 
-from carteiro.app import examine_queue, examine_store
-from carteiro.checkup import Level
+from carteiro.app import Carteiro
 from carteiro.config import load
 from carteiro.errors import ConfigError, QueueElsewhere, StoreUnavailable
 from carteiro.model import State, Tenant, TenantId
-from carteiro.post import Carteiro
+from carteiro.model.checkup import Level
+from carteiro.stores.open import examine_queue, examine_store
 from support.library import work
 from support.redis_server import RedisServer, a_redis
 from support.services import HOST, free_port

@@ -5,11 +5,11 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 from redis import Redis
 
+from carteiro.app import Carteiro
+from carteiro.maintenance.requests import apply_all
 from carteiro.model import DeadReason, Refused, TenantId
-from carteiro.outgoing import table_queue_wait
-from carteiro.post import Carteiro
+from carteiro.providers.email_kind import table_queue_wait
 from carteiro.stores.postgres import migrate
-from carteiro.upkeep.requests import apply_all
 from support.postgres_server import OWNERS
 from support.shared_servers import redis_databases, shared_postgres, shared_redis
 from support.steps import claimed_alone, declare

@@ -8,10 +8,10 @@ from typing import Any
 
 from typer.testing import CliRunner
 
+from carteiro.app import Carteiro
 from carteiro.cli import app
 from carteiro.cli.exit_codes import ExitCode
 from carteiro.config import load
-from carteiro.post import Carteiro
 
 
 @dataclass(frozen=True)

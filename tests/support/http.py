@@ -8,12 +8,12 @@ from typing import Any
 import httpx
 from fastapi import FastAPI
 
-from carteiro.intake.http.api import create_api
-from carteiro.intake.http.documents import ErrorDocument
-from carteiro.intake.http.intake import Office
-from carteiro.keys import hash_key
+from carteiro.api.access_keys import hash_key
+from carteiro.api.application import create_api
+from carteiro.api.documents import ErrorDocument
+from carteiro.api.intake import Office
+from carteiro.app import Carteiro
 from carteiro.model import Key, TenantId
-from carteiro.post import Carteiro
 from support.builders import ACME, BRASA
 
 KEY_OF_ACME = "ck_acme"

@@ -2,8 +2,8 @@
 
 import asyncio
 
+from carteiro.app import Carteiro
 from carteiro.model import FINISHED, MessageId, StoredMessage
-from carteiro.post import Carteiro
 from support.working import TOO_LONG
 
 

@@ -2,7 +2,7 @@
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from carteiro.telemetry.metrics import Metrics
+from carteiro.observability.metrics import Metrics
 
 
 class Page:

@@ -3,8 +3,8 @@
 from datetime import timedelta
 from typing import Any
 
-from carteiro.email import make_email
-from carteiro.kinds import Kind
+from carteiro.email.message import make_email
+from carteiro.jobs.kind import Kind
 from carteiro.model import EMAIL, Deferred, Failure, NotMade, Outcome, Rejected, Taken, Unknown
 from carteiro.path.confirm import confirm
 from carteiro.path.deliver import deliver

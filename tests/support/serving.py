@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
 
+from carteiro.api.application import create_api
+from carteiro.app import Carteiro
 from carteiro.cli.server import http_server
-from carteiro.intake.http.api import create_api
-from carteiro.post import Carteiro
 
 
 @asynccontextmanager

@@ -12,6 +12,7 @@ from typing import TypeAlias
 from hypothesis import settings
 from redis import Redis
 
+from carteiro.maintenance.relay import Relay
 from carteiro.model import Fairness
 from carteiro.ports import Backend
 from carteiro.ports.ledger import LedgerHalf
@@ -26,7 +27,6 @@ from carteiro.stores.postgres import (
 )
 from carteiro.stores.redis import RedisOptions, open_redis
 from carteiro.stores.sqlite import SqliteOptions, open_sqlite, open_sqlite_ledger
-from carteiro.upkeep.relay import Relay
 from support.clock import StoreClock
 from support.shared_servers import redis_databases, shared_postgres, shared_redis
 

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from ssl import SSLContext
 from typing import Any
 
-from carteiro.email import make_email
+from carteiro.email.message import make_email
 from carteiro.ports import Parcel
 from carteiro.providers.smtp import SmtpOptions, SmtpProvider, Tls
 from support.sending import SENDER

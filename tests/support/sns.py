@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from cryptography.x509.oid import NameOID
 
-from carteiro.intake.http.fetching import NotThere
+from carteiro.api.fetching import NotThere
 from carteiro.model import MessageId
 
 TOPIC = "arn:aws:sns:sa-east-1:123456789012:mails"

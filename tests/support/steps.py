@@ -4,7 +4,7 @@ from collections.abc import Collection
 from datetime import timedelta
 from typing import Any
 
-from carteiro.keys import hash_key
+from carteiro.api.access_keys import hash_key
 from carteiro.model import (
     EMAIL,
     ZERO,

@@ -8,8 +8,8 @@ from uuid import UUID, uuid4
 import psycopg
 from psycopg.rows import dict_row
 
+from carteiro.app import Carteiro
 from carteiro.model import NewTemplate, TenantId
-from carteiro.post import Carteiro
 from carteiro.stores.postgres import migrate
 from support.shared_servers import shared_postgres
 

@@ -12,9 +12,11 @@ from typing import Any
 
 import orjson
 
-from carteiro.email import make_email
+from carteiro.email.message import make_email
+from carteiro.email.submission import email_message
+from carteiro.engine.worker import Lengths, Worker
 from carteiro.errors import StoreUnavailable
-from carteiro.kinds import Deliver, Kind, Pool
+from carteiro.jobs.kind import Deliver, Kind, Pool
 from carteiro.model import (
     EMAIL,
     FINISHED,
@@ -45,14 +47,12 @@ from carteiro.model import (
     TenantId,
     TimelineEvent,
 )
-from carteiro.path.accept import email_message
+from carteiro.observability import log
 from carteiro.path.confirm import confirm
 from carteiro.policy.retry import PRESETS, RetryPolicy
 from carteiro.ports import Backend, Handover, Parcel, Store
 from carteiro.providers.sandbox import SandboxProvider
 from carteiro.stores.memory import open_memory
-from carteiro.telemetry import log
-from carteiro.worker import Lengths, Worker
 from support.builders import ACME, BRASA, TASK, an_id, tenants_named
 from support.clock import StoreClock
 

@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 import pytest
 
-from carteiro.telemetry import log
+from carteiro.observability import log
 from carteiro.tickets import events
 from carteiro.tickets.ticket import Reason
 from support.deaths import a_death

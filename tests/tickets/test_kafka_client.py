@@ -9,7 +9,7 @@ from uuid import uuid4
 import pytest
 
 from carteiro.errors import ConfigError
-from carteiro.telemetry import log
+from carteiro.observability import log
 from carteiro.tickets import kafka_client as module
 from carteiro.tickets.kafka_client import (
     KafkaAway,

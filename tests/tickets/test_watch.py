@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import orjson
 import pytest
 
-from carteiro.telemetry import log
+from carteiro.observability import log
 from carteiro.tickets.metrics import TicketMetrics
 from carteiro.tickets.watch import Watch
 

@@ -4,12 +4,12 @@ from typing import Annotated
 
 import typer
 
+from carteiro.api.access_keys import hash_key, hint_of, make_token
 from carteiro.cli.desk import Desk, at_a_desk, confirm
 from carteiro.cli.documents import document_of
 from carteiro.cli.exit_codes import NotNow
 from carteiro.cli.key import state_of
 from carteiro.cli.options import Yes
-from carteiro.keys import hash_key, hint_of, make_token
 from carteiro.model import Key
 from carteiro.ports import Keys
 

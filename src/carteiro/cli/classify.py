@@ -9,7 +9,6 @@ from typing import Annotated, Any, TypeAlias
 
 import typer
 
-from carteiro.app import open_backend
 from carteiro.cli.desk import refuse_memory, refuse_missing, told
 from carteiro.cli.exit_codes import WrongUse
 from carteiro.cli.options import AsJson, ConfigFile, QueueUrl, Since, StoreUrl, in_words
@@ -18,7 +17,6 @@ from carteiro.cli.printing import Column, Printer, note
 from carteiro.cli.progress import Count, count_done
 from carteiro.config import Settings, load
 from carteiro.model import EMAIL, Cursor, Failure, MessageFilter, Page, State, StoredMessage, value
-from carteiro.outgoing import answering_host, retry_policy
 from carteiro.policy import classify as classified
 from carteiro.policy import consequences
 from carteiro.policy.answers import (
@@ -35,6 +33,8 @@ from carteiro.policy.own_rules import overruled
 from carteiro.policy.patience import wait_after
 from carteiro.policy.stage import Stage
 from carteiro.ports import Backend
+from carteiro.providers.email_kind import answering_host, retry_policy
+from carteiro.stores.open import open_backend
 
 _PROVIDERS = ("", SMTP, SES, RESEND)
 _OF_SMTP = re.compile(r"\s*(?:[45]\d\d[ -]+[45]\.\d{1,3}\.\d{1,3}\b|55\d\b)", re.ASCII)

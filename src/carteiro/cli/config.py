@@ -5,12 +5,12 @@ from dataclasses import asdict
 
 import typer
 
-from carteiro.app import tuned_fairness
 from carteiro.cli.desk import told
 from carteiro.cli.options import AsJson, ConfigFile
 from carteiro.cli.printing import Column, Printer, note
 from carteiro.config import Given, Settings, load, shown_setting
 from carteiro.errors import CarteiroError
+from carteiro.stores.open import tuned_fairness
 
 app = typer.Typer(help="Look at the settings.", no_args_is_help=True)
 

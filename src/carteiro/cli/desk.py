@@ -12,7 +12,6 @@ from typing import Any, TypeAlias, TypeVar
 
 import typer
 
-from carteiro.app import open_backend, store_exists
 from carteiro.cli.exit_codes import ExitCode, NotFound, NotNow, WrongUse, exit_code_of
 from carteiro.cli.options import AsJson, ConfigFile, QueueUrl, StoreUrl
 from carteiro.cli.printing import Printer, printable
@@ -20,6 +19,7 @@ from carteiro.config import Settings, load
 from carteiro.errors import CarteiroError, ConfigError
 from carteiro.model import Tenant, TenantId, value
 from carteiro.ports import Backend
+from carteiro.stores.open import open_backend, store_exists
 
 Work: TypeAlias = Callable[..., Awaitable[None]]
 Command: TypeAlias = Callable[..., None]

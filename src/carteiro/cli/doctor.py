@@ -4,9 +4,6 @@ import asyncio
 
 import typer
 
-from carteiro import installation
-from carteiro.app import examine_queue, examine_store, open_backend
-from carteiro.checkup import Finding, Level
 from carteiro.cli.desk import refuse_memory, told
 from carteiro.cli.documents import document_of
 from carteiro.cli.exit_codes import ExitCode
@@ -15,10 +12,13 @@ from carteiro.cli.paging import pages
 from carteiro.cli.printing import Column, Printer
 from carteiro.cli.tickets.doctor import examine_lane, is_lane_only
 from carteiro.config import Settings, load
+from carteiro.doctor import installation
 from carteiro.errors import ConfigError
 from carteiro.model import Tenant
-from carteiro.outgoing import Looked, look_at_providers
+from carteiro.model.checkup import Finding, Level
 from carteiro.ports import Backend
+from carteiro.providers.email_kind import Looked, look_at_providers
+from carteiro.stores.open import examine_queue, examine_store, open_backend
 
 _COLUMNS: tuple[Column[Finding], ...] = (
     Column("level", lambda row: row.level.upper(), is_whole=True),

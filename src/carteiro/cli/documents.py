@@ -7,9 +7,9 @@ from typing import Any, get_args
 
 from pydantic.alias_generators import to_camel
 
-from carteiro.dead_letters import in_iso
 from carteiro.model import Recipient, Tenant
 from carteiro.policy.lifecycle import MILLISECOND
+from carteiro.views.dead_letters import in_iso
 
 _NAMES = {"tenant": "companyId"}  # as in the HTTP API and in SQL
 _ID_NAMES = {Tenant: "companyId", Recipient: "recipientId"}

@@ -1,8 +1,8 @@
 """The tenant that a new store starts with, so that a first trial over HTTP or SQL needs no set-up."""
 
+from carteiro.email.templates.rendering import sample_templates
 from carteiro.model import TenantId
 from carteiro.ports import Backend
-from carteiro.rendering import sample_templates
 
 FIRST_TENANT = TenantId("default")
 _MARK = "first tenant"

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from carteiro.api.access_keys import hash_key, hint_of, make_key
 from carteiro.cli.desk import Desk, at_a_desk, confirm
 from carteiro.cli.documents import document_of
 from carteiro.cli.exit_codes import NotFound, NotNow, WrongUse
@@ -13,7 +14,6 @@ from carteiro.cli.options import TenantName, Yes, a_duration
 from carteiro.cli.printing import Column
 from carteiro.config import is_reference
 from carteiro.config import secret as secret_at
-from carteiro.keys import hash_key, hint_of, make_key
 from carteiro.model import Key, KeyId, Tenant, TooManyKeys
 from carteiro.ports import Keys
 

@@ -3,10 +3,10 @@
 from typing import Any
 from uuid import UUID
 
+from carteiro.api.email_documents import summary
 from carteiro.cli.desk import Desk
 from carteiro.cli.exit_codes import NotFound
 from carteiro.cli.printing import Column
-from carteiro.intake.http.email_documents import summary
 from carteiro.model import EMAIL, MessageId, StoredMessage, TenantId
 
 

@@ -8,12 +8,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from carteiro.app import Carteiro
 from carteiro.cli.process import Part
 from carteiro.cli.server import http_server, listen
+from carteiro.observability.metrics import CONTENT_TYPE, Metrics
+from carteiro.observability.readiness import Role
 from carteiro.ports import Backend
-from carteiro.post import Carteiro
-from carteiro.readiness import Role
-from carteiro.telemetry.metrics import CONTENT_TYPE, Metrics
 
 _GRACE = timedelta(seconds=1)  # a scrape that is cut off is made again
 _ADVICE = "metrics.port (CARTEIRO_METRICS_PORT) chooses another port: each process needs its own"
@@ -43,6 +43,6 @@ def metrics_page(metrics: Metrics, health: Iterable[Route] = ()) -> Starlette:
 
 
 def _health(backend: Backend, role: Role) -> list[Route]:
-    from carteiro.intake.http.health import HealthChecks  # noqa: PLC0415 - dear, and for servers alone
+    from carteiro.api.health import HealthChecks  # noqa: PLC0415 - dear, and for servers alone
 
     return [Route(each.path, each.call) for each in HealthChecks(backend, [role]).endpoints()]

@@ -2,12 +2,12 @@
 
 import asyncio
 
-from carteiro.app import open_backend, schema_version
 from carteiro.cli.desk import refuse_memory, told
 from carteiro.cli.first_tenant import add_first_tenant
 from carteiro.cli.options import AsJson, ConfigFile, QueueUrl, StoreUrl
 from carteiro.cli.printing import Printer
 from carteiro.config import Settings, load
+from carteiro.stores.open import open_backend, schema_version
 
 
 @told

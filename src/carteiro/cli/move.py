@@ -7,15 +7,15 @@ from typing import Annotated
 
 import typer
 
-from carteiro import moving
-from carteiro.app import open_move
 from carteiro.cli.desk import refuse_missing, told
 from carteiro.cli.options import AsJson, ConfigFile
 from carteiro.cli.printing import Printer
 from carteiro.cli.progress import SECONDS_BETWEEN_LINES, Share, share_done
 from carteiro.config import Settings, load
-from carteiro.dead_letters import in_iso
 from carteiro.ports.moving import InFlight
+from carteiro.stores import move as moving
+from carteiro.stores.open import open_move
+from carteiro.views.dead_letters import in_iso
 
 
 @told

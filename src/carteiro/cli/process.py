@@ -19,7 +19,7 @@ import uvloop
 
 from carteiro.config import Settings
 from carteiro.model import value
-from carteiro.telemetry import log
+from carteiro.observability import log
 
 # Threads that come back from the disk wait this long for the interpreter's lock while the event loop
 # is busy: with the default of 5 ms a commit would be answered that much later.

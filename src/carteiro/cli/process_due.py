@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from carteiro.app import Carteiro
 from carteiro.cli import process
 from carteiro.cli.desk import refuse_memory, told
 from carteiro.cli.documents import plain
@@ -13,7 +14,6 @@ from carteiro.cli.printing import Printer
 from carteiro.cli.process import Part, run_together, stop_on_signals
 from carteiro.config import Settings, load
 from carteiro.model import State
-from carteiro.post import Carteiro
 
 
 @told

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from carteiro.app import Carteiro
 from carteiro.cli.desk import Desk, at_a_new_desk
 from carteiro.cli.documents import plain
 from carteiro.cli.exit_codes import NotNow, WrongUse
@@ -16,7 +17,6 @@ from carteiro.cli.options import Html, HtmlFile, TextFile, Words, a_duration, a_
 from carteiro.cli.template import variables_of
 from carteiro.model import Replayed, State, TenantId
 from carteiro.policy.lifecycle import MILLISECOND
-from carteiro.post import Carteiro
 
 
 @at_a_new_desk

@@ -9,12 +9,12 @@ from typing import Protocol
 import uvicorn
 from starlette.types import ASGIApp
 
+from carteiro.api.connection import ConnectionLimits, guarded
+from carteiro.api.forwarded import PerAddress
+from carteiro.api.networks import Networks
 from carteiro.cli.process import Part
 from carteiro.config import ApiSettings
 from carteiro.errors import CarteiroError
-from carteiro.intake.http.connection import ConnectionLimits, guarded
-from carteiro.intake.http.forwarded import PerAddress
-from carteiro.intake.http.networks import Networks
 
 _BACKLOG = 2048
 _FILES_OF_OUR_OWN = (

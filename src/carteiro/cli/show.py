@@ -5,11 +5,11 @@ from typing import Any
 
 import orjson
 
+from carteiro.api.email_documents import event_view
 from carteiro.cli.desk import Desk, at_a_desk
 from carteiro.cli.messages import known_message, message_document
 from carteiro.cli.options import MessageArgument, OfTenant
 from carteiro.cli.printing import Column
-from carteiro.intake.http.email_documents import event_view
 from carteiro.model import StoredMessage, TimelineEvent
 from carteiro.policy.feedback import standing
 

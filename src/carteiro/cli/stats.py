@@ -1,13 +1,13 @@
 """``carteiro stats``: how much there is, and where it stands."""
 
-from carteiro.carriers import is_paced
 from carteiro.cli.desk import Desk, at_a_desk
 from carteiro.cli.documents import plain
 from carteiro.cli.options import OfTenant
 from carteiro.cli.printing import Column, note
 from carteiro.errors import QueueAway
 from carteiro.model import DeadFilter, DeadGroup, Depth, ProviderRate
-from carteiro.outgoing import routes_of
+from carteiro.providers.email_kind import routes_of
+from carteiro.providers.registry import is_paced
 
 _MOST_NAMED = 5
 _DEPTHS: tuple[Column[Depth], ...] = (

@@ -13,6 +13,7 @@ from carteiro.cli.exit_codes import NotFound, NotNow, WrongUse
 from carteiro.cli.files import read_text
 from carteiro.cli.options import TenantName, Yes
 from carteiro.cli.printing import Column
+from carteiro.email.templates.rendering import check_template, render, sample_templates
 from carteiro.model import (
     NewTemplate,
     StorageLimit,
@@ -21,7 +22,6 @@ from carteiro.model import (
     TenantUnknown,
 )
 from carteiro.policy.retry import PRESETS
-from carteiro.rendering import check_template, render, sample_templates
 
 app = typer.Typer(help="Look at templates, write and try them.", no_args_is_help=True)
 

@@ -15,11 +15,11 @@ from carteiro.cli.options import Limit, OfTenant, TenantArgument, Yes
 from carteiro.cli.paging import print_pages
 from carteiro.cli.printing import Column
 from carteiro.cli.progress import count_done
-from carteiro.domain_book import refuse_others_sender
 from carteiro.errors import FieldError, TierUnknown
 from carteiro.model import EMAIL, ApiLimits, Erased, KindName, Standing, Tenant, TenantId
 from carteiro.policy.retry import PRESETS
 from carteiro.policy.tenancy import judge_new_tenant, judge_tenant
+from carteiro.runtime.domain_cache import refuse_others_sender
 
 app = typer.Typer(help="Look at tenants and change them.", no_args_is_help=True)
 

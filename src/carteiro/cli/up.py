@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from carteiro import provider_choice
-from carteiro.carriers import is_paced
+from carteiro.api.access_keys import make_key
+from carteiro.app import Carteiro
 from carteiro.cli import process
 from carteiro.cli.admin_token import first_admin_token
 from carteiro.cli.desk import told
@@ -22,12 +22,12 @@ from carteiro.cli.process import run_together, stop_on_signals
 from carteiro.cli.server import address_of, http_server, listen
 from carteiro.cli.worker import worker_part
 from carteiro.config import Settings, load
-from carteiro.keys import make_key
 from carteiro.model import Tenant, value
-from carteiro.outgoing import routes_of
 from carteiro.policy.masking import masked_url
 from carteiro.ports import Backend
-from carteiro.post import Carteiro
+from carteiro.providers import choice
+from carteiro.providers.email_kind import routes_of
+from carteiro.providers.registry import is_paced
 
 
 @value
@@ -70,11 +70,11 @@ async def serve(
     stop = stop_on_signals()
     async with Carteiro.open(settings=settings) as post:
         if works:  # before anything is made or shown
-            await provider_choice.check(settings, post.backend.marks)
+            await choice.check(settings, post.backend.marks)
         pages = metrics_parts(post)
         await add_first_tenant(post.backend)
         secrets = await _secrets_to_show(post.backend, new_key=new_key)
-        from carteiro.intake.http.api import create_api  # noqa: PLC0415 - dear, and for servers alone
+        from carteiro.api.application import create_api  # noqa: PLC0415 - dear, and for servers alone
 
         api = create_api(post, works=works)
         server = http_server(

@@ -1,5 +1,6 @@
 """``carteiro worker``: worker and upkeep, without the API."""
 
+from carteiro.app import Carteiro
 from carteiro.cli import process
 from carteiro.cli.desk import refuse_memory, told
 from carteiro.cli.first_tenant import add_first_tenant
@@ -7,8 +8,7 @@ from carteiro.cli.metrics import metrics_parts
 from carteiro.cli.options import ConfigFile, ProviderName, QueueUrl, StoreUrl
 from carteiro.cli.process import Part, run_together, stop_on_signals
 from carteiro.config import Settings, load
-from carteiro.post import Carteiro
-from carteiro.readiness import Role
+from carteiro.observability.readiness import Role
 
 
 @told

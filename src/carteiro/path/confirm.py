@@ -6,11 +6,10 @@ on once its words are in, or cannot be; or `NeedsCloserLook`, if its HTML needs 
 Pure: a crash here leaves nothing behind, the job is merely claimed and comes back as if nothing had happened.
 """
 
-from typing import TypeAlias
-
-from carteiro.email import Email, is_blank, restore_email, subject_fault
+from carteiro.email.message import Email, is_blank, restore_email, subject_fault
 from carteiro.errors import InvalidMessage, SenderRefused
-from carteiro.model import Category, Failure, LeasedJob, Scope, value
+from carteiro.jobs.confirmation import Confirmation, Confirmed, NeedsCloserLook, Unfit, Unrendered
+from carteiro.model import Category, Failure, LeasedJob, Scope
 from carteiro.policy.addresses import judge_address
 from carteiro.policy.html import SCREENED_AT_ONCE, find_danger, look_closely, spells_danger
 from carteiro.policy.suppression import SUPPRESSED
@@ -23,40 +22,6 @@ VALIDATIONS = (INTEGRITY, OUTBOX, RECIPIENT, TEMPLATE)
 
 MAX_HTML_BYTES = 512 * 1024
 _LONGEST_UTF8 = 4  # bytes of a character
-
-
-@value
-class Confirmed:
-    """The e-mail may be sent; ``validations`` are those it passed, ``left_out`` the copies that it goes without."""
-
-    email: Email
-    validations: tuple[str, ...]
-    left_out: tuple[str, ...] = ()
-
-
-@value
-class Unfit:
-    """The e-mail must not be sent; ``validation`` is the one that failed."""
-
-    validation: str
-    failure: Failure
-
-
-@value
-class Unrendered:
-    """The e-mail names a template whose words are still to be put in."""
-
-    email: Email
-
-
-@value
-class NeedsCloserLook:
-    """The e-mail passes but for its HTML, which is long or spells out something active: see `judge_closely`."""
-
-    email: Email
-
-
-Confirmation: TypeAlias = Confirmed | Unfit | Unrendered | NeedsCloserLook
 
 
 def confirm(job: LeasedJob) -> Confirmation:

@@ -7,8 +7,8 @@ commit, exactly this message is in doubt; before it, it was merely claimed.
 import time
 from datetime import timedelta
 
+from carteiro.jobs.confirmation import Confirmed
 from carteiro.model import ZERO, Event, EventType, Failure, LeasedJob, Start
-from carteiro.path.confirm import Confirmed
 from carteiro.policy.suppression import SUPPRESSED
 
 

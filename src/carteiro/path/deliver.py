@@ -11,11 +11,11 @@ from datetime import timedelta
 from typing import Any
 
 from carteiro.errors import DeadlinePassed, DeliveryFailed
-from carteiro.kinds import Kind
+from carteiro.jobs.kind import Kind
 from carteiro.model import Deferred, Failure, NotMade, Outcome, Rejected, Unknown
+from carteiro.observability import log
 from carteiro.policy import classify
 from carteiro.ports.provider import Handover, Parcel
-from carteiro.telemetry import log
 
 _A_MOMENT = timedelta(seconds=1)  # before a call that came too late is made again
 

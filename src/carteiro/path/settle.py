@@ -6,6 +6,7 @@ is in doubt and an undeclared one runs again; after it, everything is in place.
 
 from datetime import timedelta
 
+from carteiro.jobs.confirmation import Unfit
 from carteiro.model import (
     ZERO,
     Category,
@@ -25,7 +26,6 @@ from carteiro.model import (
     Unknown,
     Verdict,
 )
-from carteiro.path.confirm import Unfit
 from carteiro.path.declare import doubt, refusal
 from carteiro.policy.lifecycle import EXPIRED_UNSENT
 

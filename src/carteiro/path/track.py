@@ -9,7 +9,7 @@ to write to: the next message to that address is answered the same. What a provi
 from collections.abc import Iterator
 from dataclasses import replace
 
-from carteiro.email import Email
+from carteiro.email.message import Email
 from carteiro.errors import StoreError
 from carteiro.model import (
     ZERO,
@@ -32,6 +32,8 @@ from carteiro.model import (
     Verdict,
     value,
 )
+from carteiro.observability import log
+from carteiro.observability.metrics.tally import Tally
 from carteiro.path.judge import doubts
 from carteiro.policy import consequences
 from carteiro.policy.addresses import named_in
@@ -41,8 +43,6 @@ from carteiro.policy.stage import Stage
 from carteiro.ports.provider import Parcel
 from carteiro.ports.suppressions import Suppressions
 from carteiro.ports.tracking import Tracking
-from carteiro.telemetry import log
-from carteiro.telemetry.metrics.tally import Tally
 
 _REASONS = {
     Suppression.HARD: SuppressionReason.HARD_BOUNCE,

@@ -9,13 +9,13 @@ import random
 import re
 from collections.abc import Mapping
 
-from carteiro.email import Email, stored_content
-from carteiro.gather import Gatherer
+from carteiro.email.message import Email, stored_content
 from carteiro.model import Deferred, Failure, InboxMail, Outcome, Rejected, Taken
 from carteiro.policy import classify
 from carteiro.policy.stage import Stage
 from carteiro.ports.inbox import Inbox
 from carteiro.ports.provider import Features, Handover, Parcel
+from carteiro.runtime.batcher import Gatherer
 
 DOMAIN = "sandbox.test"
 

@@ -2,8 +2,8 @@
 
 from datetime import timedelta
 
-from carteiro.checkup import Finding, Level
 from carteiro.errors import SchemaMismatch
+from carteiro.model.checkup import Finding, Level
 from carteiro.policy.lifecycle import MILLISECOND
 from carteiro.stores.columns import moment
 from carteiro.stores.migrations import pending

@@ -1,7 +1,7 @@
 """A store out of two: a ledger, which is the truth, and a queue beside it, which can be lost and made again.
 
 The ledger decides who may attempt, the queue only whose turn it is. What is committed is told to the queue
-afterwards, and not at all while it is away: a job that is missing there is put later by `carteiro.upkeep.relay`,
+afterwards, and not at all while it is away: a job that is missing there is put later by `carteiro.maintenance.relay`,
 a job too many is found out when it is claimed, and is never sent.
 
 Killed between the two halves: the ledger is ahead, and everything above holds.

@@ -16,8 +16,8 @@ from typing import Any, TypeAlias
 import httpx
 
 from carteiro.model import value
-from carteiro.telemetry import log
-from carteiro.telemetry.metrics.definitions import OTHER
+from carteiro.observability import log
+from carteiro.observability.metrics.definitions import OTHER
 from carteiro.tickets import events
 from carteiro.tickets.advice import advice
 from carteiro.tickets.scrubbing import scrubbed_start

@@ -12,7 +12,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from carteiro.config import TicketSettings
-from carteiro.telemetry.metrics.definitions import OTHER
+from carteiro.observability.metrics.definitions import OTHER
 from carteiro.tickets import events
 from carteiro.tickets.alerts import SEND_EVERY, Alert, Alerts, bounded, dead_alert
 from carteiro.tickets.archive_metrics import ArchiveMetrics

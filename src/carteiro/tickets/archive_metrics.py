@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from prometheus_client import CollectorRegistry, Gauge, generate_latest
 from prometheus_client import Counter as Counting
 
-from carteiro.telemetry.metrics.definitions import OTHER, Metric
+from carteiro.observability.metrics.definitions import OTHER, Metric
 from carteiro.tickets.archived import STATES, Kept
 from carteiro.tickets.metrics import ALERTMANAGER_UP
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection
 from datetime import timedelta
 
 from carteiro.config import TicketSettings
-from carteiro.telemetry import log
+from carteiro.observability import log
 from carteiro.tickets import events
 from carteiro.tickets.dead_letter import SHORT_ERROR, Death
 from carteiro.tickets.lanes import Partition, Work

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 
-from carteiro.telemetry.log import Level, event
+from carteiro.observability.log import Level, event
 from carteiro.tickets.advice import advice
 from carteiro.tickets.dead_letter import Death
 from carteiro.tickets.scrubbing import scrubbed_start

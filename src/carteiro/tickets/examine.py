@@ -10,9 +10,9 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 from redis.exceptions import RedisError
 
-from carteiro.checkup import Finding, Level
 from carteiro.config import TicketSettings
 from carteiro.errors import ConfigError
+from carteiro.model.checkup import Finding, Level
 from carteiro.policy.masking import masked_servers
 from carteiro.stores.redis.server import client_of, close, shown
 from carteiro.stores.redis.server import said_by as redis_said

@@ -17,7 +17,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, Resourc
 from carteiro.config import TicketSettings
 from carteiro.errors import CarteiroError, ConfigError
 from carteiro.model import value
-from carteiro.telemetry import log
+from carteiro.observability import log
 from carteiro.tickets import events
 from carteiro.tickets.dead_letter import TOPIC_LIMIT
 from carteiro.tickets.scrubbing import scrub

@@ -18,9 +18,9 @@ from prometheus_client.core import (
 from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.registry import Collector
 
-from carteiro.telemetry.metrics.definitions import OTHER, Metric
-from carteiro.telemetry.metrics.histogram import Histogram
-from carteiro.telemetry.metrics.labels import Codes
+from carteiro.observability.metrics.definitions import OTHER, Metric
+from carteiro.observability.metrics.histogram import Histogram
+from carteiro.observability.metrics.labels import Codes
 from carteiro.tickets.ticket import Reason, TaskType
 
 _Labels: TypeAlias = tuple[str, ...]

@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from carteiro.keys import hash_key
+from carteiro.api.access_keys import hash_key
 from carteiro.model import KeyId
 from carteiro.ports import Backend
 from support.builders import ACME, BRASA, a_tenant

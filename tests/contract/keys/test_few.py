@@ -4,7 +4,7 @@ import asyncio
 from collections import Counter
 from datetime import timedelta
 
-from carteiro.keys import hash_key
+from carteiro.api.access_keys import hash_key
 from carteiro.model import MOST_LIVE_KEYS, Key, TenantId, TooManyKeys
 from carteiro.ports import Backend
 from support.builders import ACME, BRASA

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from carteiro.email import make_email
+from carteiro.email.message import make_email
 from carteiro.errors import DeadlinePassed
 from carteiro.model import Outcome, Taken
 from carteiro.ports import Backend, Handover, Parcel, Provider

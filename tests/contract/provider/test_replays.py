@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from carteiro.email import make_email
+from carteiro.email.message import make_email
 from carteiro.model import Outcome, Rejected, Taken
 from carteiro.ports import Backend, Handover, Parcel, Provider
 from support.working import LONG, a_parcel

@@ -2,8 +2,9 @@
 
 from datetime import timedelta
 
+from carteiro.jobs.confirmation import Unfit
 from carteiro.model import NewRecipient, RecipientId
-from carteiro.path.confirm import Unfit, confirm
+from carteiro.path.confirm import confirm
 from carteiro.ports import Backend
 from support.builders import ACME, BRASA
 from support.clock import StoreClock

@@ -5,8 +5,9 @@ from typing import Any
 
 import orjson
 
+from carteiro.jobs.confirmation import Confirmed, Unfit
 from carteiro.model import NewMessage, NewSuppression, SuppressionReason
-from carteiro.path.confirm import Confirmed, Unfit, confirm
+from carteiro.path.confirm import confirm
 from carteiro.ports import Backend
 from support.builders import ACME, BRASA, TASK, a_message, a_task
 from support.steps import accepted, claimed, claimed_alone

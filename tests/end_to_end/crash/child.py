@@ -18,7 +18,7 @@ from importlib import import_module
 from random import Random
 
 from carteiro.model import FINISHED, MessageId
-from carteiro.telemetry import log
+from carteiro.observability import log
 from end_to_end.crash.places import Place
 from end_to_end.crash.points import Plan, Points, points_inside
 from end_to_end.crash.post_office import PostOffice, Tasks, leave_mark, opened

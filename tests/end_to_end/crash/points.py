@@ -18,9 +18,9 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 
-from carteiro.kinds import Chain, Kind
+from carteiro.jobs.confirmation import Confirmation
+from carteiro.jobs.kind import Chain, Kind
 from carteiro.model import LeasedJob, Outcome
-from carteiro.path.confirm import Confirmation
 from carteiro.ports import Backend, Handover, Parcel
 from carteiro.stores.sqlite import opening, writer
 

@@ -12,14 +12,15 @@ from functools import partial
 from typing import TypeAlias
 from unittest.mock import patch
 
-from carteiro import Carteiro, app
-from carteiro.app import open_backend
+from carteiro import Carteiro
 from carteiro.config import load
-from carteiro.kinds import Kind, Pool
+from carteiro.engine.tasks import Task
+from carteiro.jobs.kind import Kind, Pool
+from carteiro.maintenance.relay import relay
 from carteiro.model import LeasedJob
 from carteiro.policy.retry import RetryPolicy
-from carteiro.tasks import Task
-from carteiro.upkeep.relay import relay
+from carteiro.stores import open as opening
+from carteiro.stores.open import open_backend
 from end_to_end.crash.places import Place
 from end_to_end.crash.points import Points, watched_backend, watched_chain, watched_kind
 from support.ses_servers import secret_file
@@ -123,7 +124,7 @@ async def opened(
     )
     threads = ThreadPoolExecutor(4)
     try:
-        with patch.object(app, "relay", relay if as_usual else _QUICK_RELAY):
+        with patch.object(opening, "relay", relay if as_usual else _QUICK_RELAY):
             async with open_backend(settings) as backend:
                 post = PostOffice(watched_backend(backend, points), settings, threads=threads)
                 post.points = points

@@ -8,8 +8,8 @@ from typing import Any, TypeAlias
 from uuid import UUID
 
 from carteiro import Accepted
+from carteiro.engine.tasks import Task
 from carteiro.model import ClaimId, MessageId, TenantId
-from carteiro.tasks import Task
 from end_to_end.crash.post_office import PostOffice
 
 Heard: TypeAlias = Callable[[Sequence[MessageId]], None]

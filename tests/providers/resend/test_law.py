@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from carteiro.kinds import Pool
+from carteiro.jobs.kind import Pool
 from carteiro.model import State
 from carteiro.policy.retry import RetryPolicy
 from support.resend_sending import a_provider, key_of

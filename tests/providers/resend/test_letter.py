@@ -4,7 +4,7 @@ from base64 import b64encode
 
 import pytest
 
-from carteiro.email import make_email
+from carteiro.email.message import make_email
 from carteiro.model import Rejected, Taken, TenantId
 from carteiro.providers.resend.letter import write_letter
 from support.resend_sending import again, an_account, key_of

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from carteiro.email import make_email, restore_email
-from carteiro.kinds import Kind, Pool
+from carteiro.email.message import make_email, restore_email
+from carteiro.email.submission import email_message
+from carteiro.jobs.kind import Kind, Pool
 from carteiro.model import Begun, DeadReason, Delivery, LeasedJob, MessageId, Start, State
-from carteiro.path.accept import email_message
 from carteiro.providers.resend import ResendProvider
 from support.builders import ACME, an_id
 from support.clock import past

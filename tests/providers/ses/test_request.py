@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from carteiro.email import make_email
+from carteiro.email.message import make_email
 from carteiro.model import Rejected, Scope, Taken, TenantId
 from carteiro.policy.tags import tag_value
 from carteiro.ports import Parcel

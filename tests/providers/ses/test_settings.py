@@ -11,7 +11,7 @@ from carteiro import Carteiro
 from carteiro.config import load
 from carteiro.errors import ConfigError
 from carteiro.model import EventType, State
-from carteiro.outgoing import email_kind
+from carteiro.providers.email_kind import email_kind
 from carteiro.stores.memory import open_memory
 from support.ses_twin import KEY_ID, REGION, SECRET, Mail, a_ses_twin
 
@@ -119,7 +119,7 @@ async def test_without_its_library_it_says_what_to_install(
 
 def test_who_does_not_use_it_does_not_load_it() -> None:
     """It takes longer to load than all the rest."""
-    asked = "import sys, carteiro, carteiro.app; print('botocore' in sys.modules)"
+    asked = "import sys, carteiro, carteiro.stores.open; print('botocore' in sys.modules)"
 
     ran = subprocess.run([sys.executable, "-c", asked], check=True, capture_output=True, text=True)
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import trustme
 
-from carteiro.email import make_email
+from carteiro.email.message import make_email
 from carteiro.model import ZERO, Category, Deferred, NotMade, Taken, Unknown
 from carteiro.ports import Handover, Parcel
 from support.sending import SOON, failure_of, sent

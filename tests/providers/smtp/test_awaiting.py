@@ -6,9 +6,9 @@ from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import Any
 
-from carteiro.kinds import Pool
+from carteiro.engine.worker import Worker
+from carteiro.jobs.kind import Pool
 from carteiro.model import EventType, Lease, MessageId, State
-from carteiro.worker import Worker
 from support.sending import SENDER
 from support.smtp_sending import a_relay
 from support.smtp_server import Say, SayLate, SmtpServer

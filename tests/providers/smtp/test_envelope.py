@@ -2,7 +2,7 @@
 
 import pytest
 
-from carteiro.mime import write_mime
+from carteiro.email.mime import write_mime
 from carteiro.model import Category, Deferred, Rejected, Scope, Taken
 from support.sending import SENDER, SOON, a_mail, failure_of, sent
 from support.smtp_sending import a_relay

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from carteiro.kinds import Pool
+from carteiro.jobs.kind import Pool
 from carteiro.model import MessageId, State
 from carteiro.policy.retry import RetryPolicy
 from carteiro.providers.smtp import SmtpProvider

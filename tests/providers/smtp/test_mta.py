@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from carteiro.mime import write_mime
+from carteiro.email.mime import write_mime
 from carteiro.model import Deferred, Rejected, Taken
 from carteiro.ports import Parcel
 from carteiro.providers.smtp import SmtpOptions, SmtpProvider, Tls

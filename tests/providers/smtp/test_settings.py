@@ -9,8 +9,8 @@ from carteiro import Carteiro
 from carteiro.config import load, secret
 from carteiro.errors import ConfigError
 from carteiro.model import State
-from carteiro.outgoing import email_kind
 from carteiro.ports import Backend
+from carteiro.providers.email_kind import email_kind
 from carteiro.stores.memory import open_memory
 from support.smtp_server import HOST, PASSWORD, USER, Envelope, Say, an_smtp_server
 

@@ -17,7 +17,7 @@ import pytest
 
 from carteiro.cli.desk import who
 from carteiro.cli.exit_codes import ExitCode
-from carteiro.telemetry import log
+from carteiro.observability import log
 from carteiro.tickets.archived import OURS
 from carteiro.tickets.dead_letter import DeadTicket
 from carteiro.tickets.mongo_archive import MongoArchive

@@ -12,8 +12,8 @@ from carteiro.cli.exit_codes import NotNow, WrongUse
 from carteiro.cli.files import read_document, read_words
 from carteiro.cli.messages import known_message
 from carteiro.cli.options import Html, HtmlFile, MessageArgument, OfTenant, TextFile, Words
+from carteiro.dead_letters.redrive import revise
 from carteiro.model import RedriveAnswer
-from carteiro.redriving import revise
 
 _REFUSED = {
     RedriveAnswer.ALREADY: "is on its way again already",

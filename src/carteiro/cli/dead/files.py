@@ -8,14 +8,14 @@ from typing import IO, Annotated
 
 import typer
 
-from carteiro import dead_letters
 from carteiro.cli.dead.choice import Choice
 from carteiro.cli.desk import Desk, at_a_desk
 from carteiro.cli.exit_codes import NotFound, NotNow
 from carteiro.cli.paging import pages
 from carteiro.cli.progress import count_done
-from carteiro.durable import sync_file, sync_folder
 from carteiro.model import DeadFilter, DeadLetter, TimelineEvent
+from carteiro.runtime.durable_file import sync_file, sync_folder
+from carteiro.views import dead_letters
 
 _PAGE = 500
 _STDIO = "-"

@@ -11,9 +11,9 @@ from carteiro.cli.groups import print_groups
 from carteiro.cli.options import Limit, MessageArgument, OfTenant
 from carteiro.cli.paging import print_pages
 from carteiro.cli.show import TIMELINE
-from carteiro.dead_letters import to_json
 from carteiro.model import EMAIL, DeadLetter
 from carteiro.ports.dead_letters import GroupBy
+from carteiro.views.dead_letters import to_json
 
 _BEGINNING = 200
 

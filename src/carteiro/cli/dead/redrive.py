@@ -13,8 +13,8 @@ from carteiro.cli.messages import known_message
 from carteiro.cli.options import Yes, a_rate
 from carteiro.cli.printing import Column
 from carteiro.cli.progress import count_done
+from carteiro.dead_letters.redrive import redrive_matching
 from carteiro.model import DeadFilter, MessageId, RedriveAnswer, value
-from carteiro.redriving import redrive_matching
 
 _CODES = {
     RedriveAnswer.REDRIVEN: ExitCode.OK,

@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from carteiro.checkup import Finding, Level
 from carteiro.cli.tickets.dlq.desk import needing_libraries
 from carteiro.config import Settings
 from carteiro.errors import ConfigError
+from carteiro.model.checkup import Finding, Level
 
 _OF_THE_LANE = ("tickets.", "ticket_urls.")
 _OF_ANY = ("log.", "metrics.", "api.host")  # the last two are set in the image

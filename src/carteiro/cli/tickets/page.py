@@ -11,7 +11,7 @@ from starlette.routing import Route
 from carteiro.cli.process import Part
 from carteiro.cli.server import http_server, listen
 from carteiro.config import Settings
-from carteiro.telemetry.metrics import CONTENT_TYPE
+from carteiro.observability.metrics import CONTENT_TYPE
 
 _GRACE = timedelta(seconds=1)  # a scrape that is cut off is made again
 _ADVICE = "tickets.metrics_port (CARTEIRO_TICKETS_METRICS_PORT) chooses another port: each process needs its own"

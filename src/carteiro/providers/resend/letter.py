@@ -7,8 +7,8 @@ from typing import Any
 
 import orjson
 
-from carteiro.email import Attachment, Email, is_blank
-from carteiro.mime import given_header, mail_address, message_id
+from carteiro.email.message import Attachment, Email, is_blank
+from carteiro.email.mime import given_header, mail_address, message_id
 from carteiro.policy import tags
 from carteiro.ports.provider import Parcel
 

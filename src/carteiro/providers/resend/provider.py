@@ -8,7 +8,7 @@ from importlib.metadata import version
 
 import httpx
 
-from carteiro.email import Email
+from carteiro.email.message import Email
 from carteiro.model import NotMade, Outcome, Rejected
 from carteiro.policy import classify
 from carteiro.ports.provider import Fault, Features, Handover, Parcel, fault_of

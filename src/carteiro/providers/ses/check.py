@@ -5,7 +5,7 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from carteiro.mime import mail_address
+from carteiro.email.mime import mail_address
 from carteiro.policy import classify
 from carteiro.ports.provider import Fault, fault_of
 from carteiro.providers.ses.failures import NOT_PERMITTED, broke, name_of

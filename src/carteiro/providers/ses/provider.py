@@ -13,9 +13,9 @@ from aiobotocore.session import AioSession
 from botocore.exceptions import BotoCoreError, ClientError
 from botocore.loaders import Loader, create_loader
 
-from carteiro.email import Email
+from carteiro.email.message import Email
+from carteiro.email.mime import is_international, mail_address, write_mime
 from carteiro.errors import DeadlinePassed
-from carteiro.mime import is_international, mail_address, write_mime
 from carteiro.model import Deferred, Outcome, Rejected, Taken, Unknown
 from carteiro.policy import classify, tags
 from carteiro.ports.provider import Fault, Features, Handover, Parcel, Quota, fault_of

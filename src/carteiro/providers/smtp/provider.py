@@ -1,7 +1,7 @@
 """Hand e-mail to a relay: one mail, one talk over a connection that is kept for the next."""
 
-from carteiro.email import Email
-from carteiro.mime import is_international, mail_address, write_mime
+from carteiro.email.message import Email
+from carteiro.email.mime import is_international, mail_address, write_mime
 from carteiro.model import Deferred, Outcome, Rejected, Taken, Unknown
 from carteiro.policy import classify
 from carteiro.ports.provider import Fault, Features, Handover, Parcel, fault_of

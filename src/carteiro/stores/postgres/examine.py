@@ -7,8 +7,8 @@ from typing import Any
 
 import asyncpg
 
-from carteiro.checkup import Finding, Level
 from carteiro.errors import ConfigError, StoreError
+from carteiro.model.checkup import Finding, Level
 from carteiro.stores.checks import schema_is, worker_seen
 from carteiro.stores.postgres.database import FAILURES, address_read, described, sql, translated
 from carteiro.stores.postgres.migrating import PACKAGE, found_schema

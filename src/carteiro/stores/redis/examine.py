@@ -9,7 +9,7 @@ from typing import Any
 from redis.asyncio import Redis
 from redis.exceptions import AuthenticationError, RedisError
 
-from carteiro.checkup import Finding, Level
+from carteiro.model.checkup import Finding, Level
 from carteiro.stores.redis.server import CHECK_WHO, client_of, close, said_by, shown
 
 _OLDEST_SERVER = (7, 0)

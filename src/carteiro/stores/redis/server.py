@@ -33,9 +33,9 @@ from redis.exceptions import ConnectionError as NotConnected
 from redis.exceptions import TimeoutError as TooSlow
 
 from carteiro.errors import ConfigError, QueueAway, StoreError, TextUnfit
+from carteiro.observability import log
 from carteiro.policy.masking import place_of, without_quoted
 from carteiro.stores.redis.options import RedisOptions
-from carteiro.telemetry import log
 
 PREFIX = (
     "{email:send:dlq}"  # one slot for all keys, with the index of dead letters under its own name

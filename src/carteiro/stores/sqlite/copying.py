@@ -6,8 +6,8 @@ from contextlib import closing
 from pathlib import Path
 from uuid import uuid4
 
-from carteiro.durable import sync_folder
 from carteiro.errors import CannotBackUp
+from carteiro.runtime.durable_file import sync_folder
 from carteiro.stores.sqlite.opening import connect, create_private, in_our_words
 
 _PAGES_A_STEP = 2000  # after each, others get the interpreter and the progress is told

@@ -6,9 +6,9 @@ from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 
-from carteiro.checkup import Finding, Level
 from carteiro.errors import StoreError
 from carteiro.model import Fairness
+from carteiro.model.checkup import Finding, Level
 from carteiro.stores.checks import schema_is, worker_seen
 from carteiro.stores.sqlite.moving import left_for
 from carteiro.stores.sqlite.opening import PACKAGE, connect, digest, in_our_words, version

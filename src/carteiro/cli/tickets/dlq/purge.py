@@ -9,11 +9,11 @@ import typer
 from carteiro.cli.desk import confirm, who
 from carteiro.cli.options import Yes, a_duration, in_words
 from carteiro.cli.tickets.dlq.desk import Choice, Desk, DryRun, at_the_archive
-from carteiro.dead_letters import in_iso
-from carteiro.telemetry import log
+from carteiro.observability import log
 from carteiro.tickets import events
 from carteiro.tickets.archived import STATES, Wanted
 from carteiro.tickets.ticket import TicketId
+from carteiro.views.dead_letters import in_iso
 
 OLD = timedelta(days=90)
 _RETENTION = timedelta(days=30)  # of the topic

@@ -1,0 +1,204 @@
+"""Dead letters as the API shows them, and what may be asked of them."""
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from pydantic import Field, RootModel
+
+from carteiro.api.documents import Document, Moment, PageDocument
+from carteiro.api.email_documents import EventView
+from carteiro.api.reading import PageQuestion, Question, Time
+from carteiro.model import (
+    Category,
+    DeadFilter,
+    DeadGroup,
+    DeadLetter,
+    DeadReason,
+    KindName,
+    RedriveAnswer,
+    Scope,
+    TenantId,
+    TimelineEvent,
+)
+from carteiro.ports.dead_letters import GroupBy
+from carteiro.views.dead_letters import to_json
+
+MOST_AT_ONCE = 1000
+_MILLISECOND = timedelta(milliseconds=1)
+_LONGEST = 255
+_LONGEST_AGE = timedelta(days=3650)
+
+
+# --- what is asked ------------------------------------------------------------------------------
+
+
+class DeadQuestion(Question):
+    """Which dead letters; what is not given does not matter."""
+
+    company_id: str | None = Field(default=None, max_length=_LONGEST)
+    kind: str | None = Field(default=None, max_length=_LONGEST)
+    reason: DeadReason | None = None
+    code: str | None = Field(default=None, max_length=_LONGEST)
+    category: Category | None = None
+    text: str | None = Field(
+        default=None, max_length=_LONGEST, description="Looked for in code, reason and address."
+    )
+    moved_after: Time | None = None
+    moved_before: Time | None = None
+    is_redriven: bool | None = None
+
+    def as_filter(self) -> DeadFilter:
+        """The same, as the index is asked."""
+        return DeadFilter(
+            tenant=None if self.company_id is None else TenantId(self.company_id),
+            kind=None if self.kind is None else KindName(self.kind),
+            reason=self.reason,
+            code=self.code,
+            category=self.category,
+            text=self.text,
+            moved_after=self.moved_after,
+            moved_before=self.moved_before,
+            is_redriven=self.is_redriven,
+        )
+
+
+class DeadPageQuestion(DeadQuestion, PageQuestion):
+    """Which dead letters, and which part of their list."""
+
+
+class GroupQuestion(DeadQuestion):
+    """Which dead letters, and what they are to have in common."""
+
+    by: GroupBy = "code"
+
+
+class RedriveQuestion(Question):
+    """Which dead letters to send round again: those with these ids, or those that match.
+
+    With a rate a request takes as many as fit into some seconds; ask again for the others.
+    """
+
+    ids: list[UUID] | None = Field(
+        default=None, min_length=1, max_length=MOST_AT_ONCE, fail_fast=True
+    )
+    matching: DeadQuestion | None = None
+    rate_per_second: float | None = Field(default=None, ge=0.1, le=100_000)
+    limit: int = Field(default=100, ge=1, le=MOST_AT_ONCE)
+
+
+class Changes(RootModel[dict[str, Any]]):
+    """Fields that are to be different, by their names in an Email (or a task's arguments); null takes one away."""
+
+
+class PurgeQuestion(Question):
+    """Which dead letters to drop: those that match and are older."""
+
+    older_than_ms: int = Field(ge=0, le=_LONGEST_AGE // _MILLISECOND, strict=True)
+    matching: DeadQuestion = DeadQuestion()
+
+    def as_filter(self, now: datetime) -> DeadFilter:
+        """The same, as the index is asked; what is on its way again is left alone."""
+        end = now - self.older_than_ms * _MILLISECOND
+        wanted = self.matching.as_filter()
+        return replace(wanted, moved_before=min(end, wanted.moved_before or end), is_redriven=False)
+
+
+# --- what is answered ---------------------------------------------------------------------------
+
+
+class DeadLetterView(Document):
+    """A message that could not be delivered."""
+
+    job_id: str
+    outbox_id: str
+    company_id: str
+    kind: str
+    failed_attempts: int
+    last_failure_reason: str
+    last_failure_code: str
+    last_failure_timestamp: Moment
+    enqueued_at: Moment
+    moved_to_dlq_at: Moment = Field(alias="movedToDLQAt")
+    ttl: int
+    reason: DeadReason
+    category: Category
+    original_code: str | None
+    retryable: bool
+    scope: Scope
+    rule: str
+    redriven_at: Moment | None
+
+
+class DeadLetterDetail(DeadLetterView):
+    """A dead letter with what it says (null past its retention), and its history, oldest first."""
+
+    original_data: Any
+    events: list[EventView]
+
+
+class DeadLetterPage(PageDocument):
+    """Dead letters that match, newest first, without what they say."""
+
+    items: list[DeadLetterView]
+
+
+class GroupView(Document):
+    """Dead letters that have something in common."""
+
+    key: str
+    count: int
+    oldest: Moment
+    newest: Moment
+
+
+class Groups(Document):
+    """The largest group first."""
+
+    items: list[GroupView]
+
+
+class Redriven(Document):
+    """What a redrive did with one dead letter."""
+
+    outbox_id: str
+    answer: RedriveAnswer
+
+
+class RedriveResults(Document):
+    """What a redrive did; ``hasMore``: some were left for the next request."""
+
+    results: list[Redriven]
+    has_more: bool
+
+
+class Purged(Document):
+    """How many were dropped; ``hasMore``: ask again."""
+
+    dropped: int
+    has_more: bool
+
+
+class Restored(Document):
+    """How many entries were read, and how many of them were put back."""
+
+    given: int
+    restored: int
+
+
+def letter_view(letter: DeadLetter) -> DeadLetterView:
+    """One line of a list."""
+    entry = to_json(letter)
+    del entry["originalData"]
+    return DeadLetterView.model_validate(entry)
+
+
+def letter_detail(letter: DeadLetter, events: list[TimelineEvent]) -> DeadLetterDetail:
+    """All that is shown of one."""
+    return DeadLetterDetail.model_validate(to_json(letter, events))
+
+
+def group_view(group: DeadGroup) -> GroupView:
+    """One group."""
+    return GroupView(key=group.key, count=group.count, oldest=group.oldest, newest=group.newest)

@@ -1,0 +1,146 @@
+"""The endpoints of keys: those of a tenant, and the tokens of administrators."""
+
+from collections.abc import Iterable
+from datetime import timedelta
+
+from pydantic import Field
+from starlette.requests import Request
+from starlette.responses import Response
+
+from carteiro.api.access_keys import hash_key, hint_of, make_key, make_token
+from carteiro.api.documents import Document, Moment
+from carteiro.api.endpoint import Endpoint
+from carteiro.api.key_ring import KeyRing
+from carteiro.api.reading import Question, read_question
+from carteiro.api.refusal import Refusal, not_found
+from carteiro.api.whose import found_tenant
+from carteiro.model import MOST_LIVE_KEYS, Key, KeyId, TenantId, TenantUnknown, TooManyKeys
+from carteiro.ports import Keys, Tenants
+
+_LONGEST_LIFE = timedelta(days=3650)
+_MILLISECOND = timedelta(milliseconds=1)
+_OF_TENANT = "/admin/v1/tenants/{tenant}/keys"
+_OF_ADMINISTRATORS = "/admin/v1/keys"
+
+
+class NewKey(Question):
+    """A key to be made; without a time it is good until it is revoked."""
+
+    expires_in_ms: int | None = Field(
+        default=None, ge=1, le=_LONGEST_LIFE // _MILLISECOND, strict=True
+    )
+
+
+class KeyView(Document):
+    """What is known of a key; ``companyId`` null: an administrator's token."""
+
+    id: str
+    company_id: str | None
+    hint: str
+    created_at: Moment
+    expires_at: Moment | None
+    revoked_at: Moment | None
+    last_used_at: Moment | None
+
+
+class MadeKey(KeyView):
+    """A key that was just made, shown this once."""
+
+    key: str
+
+
+class KeyList(Document):
+    """Keys, newest first, those that ended included."""
+
+    items: list[KeyView]
+
+
+class KeyDesk:
+    """What administrators can do with keys."""
+
+    def __init__(self, keys: Keys, tenants: Tenants, ring: KeyRing) -> None:
+        self._keys = keys
+        self._tenants = tenants
+        self._ring = ring
+
+    def endpoints(self) -> Iterable[Endpoint]:
+        """All of them, twice: of a tenant, and of administrators."""
+        for path, what in ((_OF_TENANT, "key of a tenant"), (_OF_ADMINISTRATORS, "admin token")):
+            missing = (404,) if path == _OF_TENANT else ()
+            yield Endpoint("GET", path, self.list, f"List each {what}", KeyList, refuses=missing)
+            yield Endpoint(
+                "POST",
+                path,
+                self.make,
+                f"Make another {what}",
+                MadeKey,
+                status=201,
+                reads=NewKey,
+                refuses=(*missing, 409),
+            )
+            yield Endpoint(
+                "DELETE",
+                path + "/{key}",
+                self.revoke,
+                f"Revoke one {what}",
+                None,
+                status=204,
+                refuses=(404, 409),
+            )
+
+    async def list(self, request: Request) -> Response:
+        """Newest first, those that ended included; never the keys themselves."""
+        await self._ring.administrator_of(request)
+        keys = await self._keys.list(await self._owner(request))
+        return KeyList(items=[KeyView(**_fields(each)) for each in keys]).as_response(nulls=True)
+
+    async def make(self, request: Request) -> Response:
+        """The key stands in this answer and nowhere else: only its hash is kept."""
+        await self._ring.administrator_of(request)
+        owner = await self._owner(request)
+        asked = await read_question(request, NewKey)
+        expires_in = None if asked.expires_in_ms is None else asked.expires_in_ms * _MILLISECOND
+        key = make_token() if owner is None else make_key()
+        made = await self._keys.add(
+            owner, key_hash=hash_key(key), hint=hint_of(key), expires_in=expires_in
+        )
+        match made:
+            case TenantUnknown():
+                raise not_found("tenant")
+            case TooManyKeys():
+                text = f"There are {MOST_LIVE_KEYS} live keys already: revoke one first"
+                raise Refusal(409, text)
+        return MadeKey(**_fields(made), key=key).as_response(201, nulls=True)
+
+    async def revoke(self, request: Request) -> Response:
+        """It opens nothing from now on; other processes see it within a few seconds.
+
+        The token that asks cannot end itself (409): make another one and ask with that.
+        """
+        own = await self._ring.administrator_of(request)
+        owner = await self._owner(request)
+        key = KeyId(request.path_params["key"])
+        if key == own.id:
+            raise Refusal(409, "A token cannot revoke itself: ask with another one")
+        [was_live] = await self._keys.revoke([key], tenant=owner)
+        if not was_live:
+            raise not_found("live key")
+        self._ring.forget()
+        return Response(status_code=204)
+
+    async def _owner(self, request: Request) -> TenantId | None:
+        if "tenant" not in request.path_params:
+            return None
+        return (await found_tenant(self._tenants, request)).id
+
+
+def _fields(key: Key) -> dict[str, object]:
+    return {
+        "id": key.id,
+        "company_id": key.tenant,
+        "hint": key.hint,
+        "created_at": key.created_at,
+        "expires_at": key.expires_at,
+        "revoked_at": key.revoked_at,
+        "last_used_at": key.last_used_at,
+    }

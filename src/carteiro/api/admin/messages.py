@@ -1,0 +1,126 @@
+"""The endpoints of messages of any tenant and kind: list, look, ask why one waits, cancel."""
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+
+from pydantic import Field
+from starlette.requests import Request
+from starlette.responses import Response
+
+from carteiro.api.cancelling import cancel
+from carteiro.api.documents import Document, Moment
+from carteiro.api.email_documents import Cancelled, EmailPage, EmailView, summary, view
+from carteiro.api.emails import EmailQuestion, message_id
+from carteiro.api.endpoint import Endpoint
+from carteiro.api.key_ring import KeyRing
+from carteiro.api.reading import read_query
+from carteiro.api.refusal import not_found
+from carteiro.errors import QueueAway
+from carteiro.model import KindName, State, StoredMessage, Tenant, TenantId
+from carteiro.policy.waiting import Waiting, Why, explain, explain_without_queue
+from carteiro.ports import Backend
+
+_PATH = "/admin/v1/messages"
+_ONE = _PATH + "/{id}"
+
+
+class MessageQuestion(EmailQuestion):
+    """Which messages; what is not given does not matter."""
+
+    company_id: str | None = Field(default=None, max_length=255)
+    kind: str | None = Field(default=None, max_length=255)
+
+
+class WaitingView(Document):
+    """Why a message is not sent yet, in a word and in a sentence; ``until`` null: nobody can say."""
+
+    outbox_id: str
+    status: State
+    why: Why
+    until: Moment | None
+    text: str
+    expires_at: Moment
+
+
+class MessageDesk:
+    """What administrators can ask of messages."""
+
+    def __init__(self, backend: Backend, keys: KeyRing) -> None:
+        self._reading = backend.reading
+        self._tenants = backend.tenants
+        self._store = backend.store
+        self._keys = keys
+
+    def endpoints(self) -> Iterable[Endpoint]:
+        """All of them."""
+        yield Endpoint("GET", _PATH, self.list, "List messages", EmailPage, query=MessageQuestion)
+        yield Endpoint(
+            "GET", _ONE, self.show, "Look at a message and its events", EmailView, refuses=(404,)
+        )
+        yield Endpoint(
+            "GET",
+            f"{_ONE}/explain",
+            self.explain,
+            "Ask why a message waits",
+            WaitingView,
+            refuses=(404,),
+        )
+        yield Endpoint(
+            "POST",
+            f"{_ONE}/cancel",
+            self.cancel,
+            "Cancel a message",
+            Cancelled,
+            also={202: Cancelled},
+            refuses=(404, 409),
+        )
+
+    async def list(self, request: Request) -> Response:
+        """Messages that match, of all tenants or one, newest first, without their contents."""
+        await self._keys.administrator_of(request)
+        asked = read_query(request, MessageQuestion)
+        wanted = asked.as_filter(
+            tenant=None if asked.company_id is None else TenantId(asked.company_id),
+            kind=None if asked.kind is None else KindName(asked.kind),
+        )
+        page = await self._reading.messages(wanted, cursor=asked.after, limit=asked.limit)
+        items = [summary(each) for each in page.rows]
+        return EmailPage(items=items, next_cursor=page.next).as_response(nulls=True)
+
+    async def show(self, request: Request) -> Response:
+        """One message of any tenant, its events oldest first, without its content."""
+        message = await self._found(request)
+        events = await self._reading.events(message.id)
+        return view(message, events).as_response(nulls=True)
+
+    async def explain(self, request: Request) -> Response:
+        """The first thing that stands in its way, as things stand, and until when."""
+        message = await self._found(request)
+        told = await self._told(message)
+        return WaitingView(
+            outbox_id=message.id,
+            status=message.state,
+            why=told.why,
+            until=told.until,
+            text=told.text,
+            expires_at=message.expires_at,
+        ).as_response(nulls=True)
+
+    async def _told(self, message: StoredMessage) -> Waiting:
+        try:
+            place = await self._reading.place(message.id)
+        except QueueAway:
+            return explain_without_queue(message)
+        [tenant] = await self._tenants.find([message.tenant])
+        return explain(message, place, tenant or Tenant(message.tenant), now=datetime.now(UTC))
+
+    async def cancel(self, request: Request) -> Response:
+        """What waits is cancelled (200); what is being sent is not sent again (202); else 409."""
+        return await cancel(self._store, await self._found(request), "message")
+
+    async def _found(self, request: Request) -> StoredMessage:
+        await self._keys.administrator_of(request)
+        message = await self._reading.message(message_id(request.path_params["id"], "message"))
+        if message is None:
+            raise not_found("message")
+        return message

@@ -1,0 +1,255 @@
+"""The endpoints of tenants: who may send, how much of the machine they have, and how they fare."""
+
+from collections.abc import Collection, Iterable
+from dataclasses import replace
+from typing import Annotated, Any
+
+from pydantic import ConfigDict, FailFast, Field
+from starlette.requests import Request
+from starlette.responses import Response
+
+from carteiro.api.documents import Document, PageDocument
+from carteiro.api.endpoint import Endpoint
+from carteiro.api.erasing import ErasedDocument, erased_in_pages
+from carteiro.api.key_ring import KeyRing
+from carteiro.api.reading import PageQuestion, Question, read_query, read_question
+from carteiro.api.refusal import Refusal, bad_value, not_found
+from carteiro.api.whose import found_tenant
+from carteiro.errors import DomainClaimed, FieldError, InvalidMessage, TierUnknown
+from carteiro.model import HEAVIEST, LARGEST_CAP, LIGHTEST, ApiLimits, Tenant, TenantId
+from carteiro.policy.names import LONGEST_NAME, NAME_RULE, is_name
+from carteiro.policy.retry import PRESET_RULE, PRESETS
+from carteiro.policy.tenancy import judge_tenant
+from carteiro.ports import Tenants
+from carteiro.runtime.domain_cache import refuse_others_sender
+
+_PATH = "/admin/v1/tenants"
+_ONE = _PATH + "/{tenant}"
+_LARGEST = 1_000_000_000  # more than anyone sends, less than any store counts to
+
+
+class LimitsDocument(Document):
+    """How many messages may be handed in over HTTP; null: any number."""
+
+    model_config = ConfigDict(strict=True)
+
+    per_minute: int | None = Field(default=None, ge=0, le=_LARGEST)
+    per_hour: int | None = Field(default=None, ge=0, le=_LARGEST)
+    per_day: int | None = Field(default=None, ge=0, le=_LARGEST)
+
+
+class TenantChange(Question):
+    """What is to be different; what is not given stays as it is."""
+
+    name: str = Field(default="", max_length=LONGEST_NAME)
+    tier: str | None = Field(default=None, max_length=LONGEST_NAME)
+    weight: float | None = Field(default=None, ge=LIGHTEST, le=HEAVIEST, allow_inf_nan=False)
+    cap: int | None = Field(default=None, ge=1, le=LARGEST_CAP)
+    rate_per_second: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    paused: bool = False
+    disabled: bool = False
+    default_from: str | None = Field(default=None, max_length=320)
+    from_domains: Annotated[tuple[str, ...], FailFast()] = Field(default=(), max_length=100)
+    allowed_networks: Annotated[tuple[str, ...], FailFast()] = Field(default=(), max_length=1000)
+    limits: LimitsDocument | None = None
+    retry_preset: str | None = Field(default=None, description=PRESET_RULE)
+    external_id_is_key: bool = False
+
+    def made_of(self, tenant: Tenant, *, presets: Collection[str] = PRESETS) -> Tenant:
+        """The tenant with what was given changed; `InvalidMessage` if that makes no sense."""
+        changes: dict[str, Any] = {name: getattr(self, name) for name in self.model_fields_set}
+        if (limits := changes.get("limits")) is not None:
+            changes["limits"] = ApiLimits(**limits.model_dump())
+        changed = replace(tenant, **changes)
+        if faults := judge_tenant(changed, presets=presets):
+            raise InvalidMessage(
+                [FieldError(_in_json(each.field), each.message) for each in faults]
+            )
+        return changed
+
+
+class NewTenantDocument(TenantChange):
+    """A tenant; what is not given is as if it had never been set."""
+
+
+class TenantView(Document):
+    """A tenant with all that is set for it."""
+
+    company_id: str
+    name: str
+    tier: str | None
+    weight: float | None
+    cap: int | None
+    rate_per_second: float | None
+    paused: bool
+    disabled: bool
+    default_from: str | None
+    from_domains: list[str]
+    allowed_networks: list[str]
+    limits: LimitsDocument | None
+    retry_preset: str | None
+    external_id_is_key: bool
+
+
+class TenantPage(PageDocument):
+    """Tenants, by id."""
+
+    items: list[TenantView]
+
+
+class TenantDesk:
+    """What administrators can do with tenants."""
+
+    def __init__(
+        self, tenants: Tenants, keys: KeyRing, *, presets: Collection[str] = PRESETS
+    ) -> None:
+        self._tenants = tenants
+        self._presets = presets
+        self._keys = keys
+
+    def endpoints(self) -> Iterable[Endpoint]:
+        """All of them."""
+        yield Endpoint("GET", _PATH, self.list, "List tenants", TenantPage, query=PageQuestion)
+        yield Endpoint("GET", _ONE, self.show, "Look at a tenant", TenantView, refuses=(404,))
+        yield Endpoint(
+            "PUT",
+            _ONE,
+            self.put,
+            "Create or replace a tenant",
+            TenantView,
+            reads=NewTenantDocument,
+            refuses=(409,),
+        )
+        yield Endpoint(
+            "PATCH",
+            _ONE,
+            self.change,
+            "Change a tenant",
+            TenantView,
+            reads=TenantChange,
+            refuses=(404, 409),
+        )
+        for word, call in (
+            ("Disable", self.disable),
+            ("Enable", self.enable),
+            ("Pause", self.pause),
+            ("Resume", self.resume),
+        ):
+            path, summary = f"{_ONE}/{word.lower()}", f"{word} a tenant"
+            yield Endpoint("POST", path, call, summary, TenantView, refuses=(404,))
+        yield Endpoint(
+            "POST",
+            f"{_ONE}/erase",
+            self.erase,
+            "Erase a tenant",
+            ErasedDocument,
+            also={202: ErasedDocument},
+            refuses=(404,),
+        )
+
+    async def list(self, request: Request) -> Response:
+        """Tenants by id; ``nextCursor`` leads on."""
+        await self._keys.administrator_of(request)
+        asked = read_query(request, PageQuestion)
+        page = await self._tenants.list(cursor=asked.after, limit=asked.limit)
+        items = [_view(each) for each in page.rows]
+        return TenantPage(items=items, next_cursor=page.next).as_response(nulls=True)
+
+    async def show(self, request: Request) -> Response:
+        """One tenant."""
+        return _view(await self._found(request)).as_response(nulls=True)
+
+    async def put(self, request: Request) -> Response:
+        """Create the tenant, or make it just this; a change acts on its waiting backlog at once."""
+        await self._keys.administrator_of(request)
+        name = request.path_params["tenant"]
+        if not is_name(name):
+            raise InvalidMessage([FieldError("tenant", NAME_RULE)])
+        asked = await read_question(request, NewTenantDocument)
+        new = Tenant(TenantId(name))
+        [before] = await self._tenants.find([new.id])
+        return await self._defined(asked.made_of(new, presets=self._presets), before)
+
+    async def change(self, request: Request) -> Response:
+        """Change what is given; it acts on the waiting backlog at once."""
+        tenant = await self._found(request)
+        asked = await read_question(request, TenantChange)
+        return await self._defined(asked.made_of(tenant, presets=self._presets), tenant)
+
+    async def disable(self, request: Request) -> Response:
+        """Nothing more is accepted, its keys open nothing, what waits is held."""
+        return await self._switched(request, disabled=True)
+
+    async def enable(self, request: Request) -> Response:
+        """As it was before it was disabled."""
+        return await self._switched(request, disabled=False)
+
+    async def pause(self, request: Request) -> Response:
+        """Accept, and send nothing until it is resumed."""
+        return await self._switched(request, paused=True)
+
+    async def resume(self, request: Request) -> Response:
+        """Go on with what waits."""
+        return await self._switched(request, paused=False)
+
+    async def erase(self, request: Request) -> Response:
+        """Take the tenant and everything of it away; 202 with ``hasMore``: ask again."""
+        tenant = await self._found(request)
+        erased = await erased_in_pages(lambda: self._tenants.erase(tenant.id))
+        self._keys.forget()
+        if erased is None:
+            raise not_found("tenant")
+        return erased
+
+    async def _found(self, request: Request) -> Tenant:
+        await self._keys.administrator_of(request)
+        return await found_tenant(self._tenants, request)
+
+    async def _switched(self, request: Request, **switch: Any) -> Response:  # noqa: ANN401 - a field of a tenant
+        tenant = await self._found(request)
+        return await self._defined(replace(tenant, **switch), tenant)
+
+    async def _defined(self, tenant: Tenant, before: Tenant | None) -> Response:
+        try:
+            await refuse_others_sender(self._tenants, before, tenant)
+            await self._tenants.define([tenant])
+        except DomainClaimed as error:
+            raise Refusal(409, _sentence(error)) from None
+        except TierUnknown as error:
+            raise bad_value("tier", str(error)) from None
+        self._keys.forget()
+        return _view(tenant).as_response(nulls=True)
+
+
+def _view(tenant: Tenant) -> TenantView:
+    limits = tenant.limits
+    return TenantView(
+        company_id=tenant.id,
+        name=tenant.name,
+        tier=tenant.tier,
+        weight=tenant.weight,
+        cap=tenant.cap,
+        rate_per_second=tenant.rate_per_second,
+        paused=tenant.paused,
+        disabled=tenant.disabled,
+        default_from=tenant.default_from,
+        from_domains=list(tenant.from_domains),
+        allowed_networks=list(tenant.allowed_networks),
+        limits=None
+        if limits is None
+        else LimitsDocument(
+            per_minute=limits.per_minute, per_hour=limits.per_hour, per_day=limits.per_day
+        ),
+        retry_preset=tenant.retry_preset,
+        external_id_is_key=tenant.external_id_is_key,
+    )
+
+
+def _sentence(error: Exception) -> str:
+    told = str(error)
+    return told[:1].upper() + told[1:]
+
+
+def _in_json(field: str) -> str:
+    known = TenantChange.model_fields.get(field)
+    return field if known is None or known.alias is None else known.alias

@@ -1,0 +1,182 @@
+"""The endpoint for many e-mails at once: each is judged and answered by itself, all are one commit."""
+
+import asyncio
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import count
+from typing import Any
+
+import orjson
+from pydantic import ConfigDict, Field
+from starlette.requests import Request
+from starlette.responses import Response
+
+from carteiro.api.body import MAX_BATCH_BYTES, read_json, too_large
+from carteiro.api.documents import json_response
+from carteiro.api.email_documents import BatchResults, accepted, rate_limit
+from carteiro.api.endpoint import Endpoint
+from carteiro.api.idempotency import judged_key
+from carteiro.api.in_flight import SHARE, Share
+from carteiro.api.intake import Intake, Item, PostAnswer, refused
+from carteiro.api.key_ring import KeyRing
+from carteiro.api.reading import Question
+from carteiro.api.refusal import Refusal, bad_value, of_invalid
+from carteiro.email.message import MAX_REQUEST_BYTES, Email, read_email, refuse_many_parts
+from carteiro.errors import FieldError, InvalidMessage, NotAccepted
+from carteiro.model import Charged, KeyConflict, OverLimit
+from carteiro.runtime.fair_thread import MOST_ITEMS, Slice
+
+MOST_IN_A_BATCH = 1000
+_MOST_PARTS = 250 * MOST_IN_A_BATCH
+_REFUSED = (Refusal, NotAccepted)
+_KEY = "idempotencyKey"
+
+
+class BatchItem(Email):
+    """One e-mail of a batch, with a key of its own if it has one."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    idempotency_key: str | None = Field(
+        default=None, min_length=1, max_length=128, pattern="^[ -~]+$"
+    )
+
+
+class Batch(Question):
+    """Many e-mails; what is wrong with one does not touch the others."""
+
+    messages: list[BatchItem] = Field(min_length=1, max_length=MOST_IN_A_BATCH)
+
+
+class BatchIntake:
+    """What ``/v1`` offers for many e-mails."""
+
+    def __init__(self, intake: Intake, keys: KeyRing) -> None:
+        self._intake = intake
+        self._keys = keys
+
+    def endpoints(self) -> Iterable[Endpoint]:
+        """The one there is."""
+        yield Endpoint(
+            "POST",
+            "/v1/email/batch",
+            self.send,
+            "Accept many e-mails",
+            BatchResults,
+            reads=Batch,
+        )
+
+    async def send(self, request: Request) -> Response:
+        """200 with a result for each e-mail, in order, after all that is accepted is committed.
+
+        The status of a result is what ``/v1/email/send`` would have answered. An e-mail may have
+        an ``idempotencyKey``, which works as the header does. One that is refused counts against the
+        limits as one that is accepted.
+        """
+        tenant = await self._keys.tenant_of(request)
+        body = await read_json(request, most=MAX_BATCH_BYTES)
+        share: Share = request.scope[SHARE]
+        share.take_parsed(body)
+        items = _items(body)
+        request_id: str = request.state.request_id
+        made = await self._made(items)
+        handed_in = [each for each in made if isinstance(each, Item)]
+        stored = iter(await self._intake.many(handed_in, tenant=tenant, request_id=request_id))
+        answers = [next(stored) if isinstance(each, Item) else each for each in made]
+        refused = len([1 for each in answers if isinstance(each, _REFUSED)])
+        charged = await self._intake.charge(tenant, refused) if refused else Charged(0)
+        return json_response({"results": await _results(made, answers, charged, request_id)})
+
+    async def _made(self, items: list[Any]) -> list[Item | Refusal]:
+        """Each e-mail of a batch, judged as a request of its own is; others have turns in between."""
+        judged, made = Slice(), []
+        for each in items:
+            item, size = _made(each, self._intake.relay_headers)
+            made.append(item)
+            if judged.is_over(size):
+                await asyncio.sleep(0)
+        return made
+
+
+def _items(body: bytes) -> list[Any]:
+    refuse_many_parts(body, _MOST_PARTS)
+    try:
+        batch = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        raise InvalidMessage([FieldError("body", "is not valid JSON")]) from None
+    if not isinstance(batch, dict) or "messages" not in batch:
+        raise InvalidMessage([FieldError("messages", "is required", missing=True)])
+    if len(batch) > 1:
+        raise bad_value("messages", "is the only field that is known")
+    items = batch["messages"]
+    if not isinstance(items, list) or not 1 <= len(items) <= MOST_IN_A_BATCH:
+        raise bad_value("messages", f"must be a list of 1 to {MOST_IN_A_BATCH} e-mails")
+    return items
+
+
+def _made(item: object, relay_headers: Collection[str]) -> tuple[Item | Refusal, int]:
+    """One e-mail of the batch, judged, and how many bytes it has."""
+    if not isinstance(item, dict):
+        return of_invalid(InvalidMessage([FieldError("body", "must be an object")])), 0
+    size = 0
+    try:
+        key = judged_key(item.pop(_KEY, None), _KEY)
+        encoded = _encoded(item)
+        size = len(encoded)
+        if size > MAX_REQUEST_BYTES:
+            return too_large(MAX_REQUEST_BYTES), size
+        return Item(read_email(encoded, relay_headers=relay_headers), key), size
+    except InvalidMessage as error:
+        return of_invalid(error), size
+
+
+async def _results(
+    made: Sequence[Item | Refusal],
+    answers: Sequence[PostAnswer | NotAccepted | Refusal],
+    charged: Charged,
+    request_id: str,
+) -> list[Mapping[str, Any]]:
+    """What is told of each; those that were refused when no more could be counted are over the limit."""
+    results: list[Mapping[str, Any]] = []
+    left = count(charged.counted, -1)  # refused ones that were counted
+    for start in range(0, len(made), MOST_ITEMS):
+        some = slice(start, start + MOST_ITEMS)
+        for item, answer in zip(made[some], answers[some], strict=True):
+            over = charged.over if isinstance(answer, _REFUSED) and next(left) <= 0 else None
+            results.append(_told(item, over or answer, request_id))
+        await asyncio.sleep(0)
+    return results
+
+
+def _encoded(item: dict[str, Any]) -> bytes:
+    try:
+        return orjson.dumps(item)
+    except orjson.JSONEncodeError:  # it reads deeper nests than it writes
+        raise InvalidMessage([FieldError("body", "is nested too deep")]) from None
+
+
+def _told(
+    item: Item | Refusal, answer: PostAnswer | NotAccepted | Refusal, request_id: str
+) -> Mapping[str, Any]:
+    """A `BatchResult`, see `accepted` for why it is none."""
+    match answer:
+        case OverLimit():
+            return _over(answer, request_id)
+        case KeyConflict() | NotAccepted():
+            return _refused(refused(answer), request_id)
+        case Refusal():
+            return _refused(answer, request_id)
+    if isinstance(item, Refusal):
+        return _refused(item, request_id)
+    return {"status": 202, "accepted": accepted(answer, item.email, request_id)}
+
+
+def _over(answer: OverLimit, request_id: str) -> Mapping[str, Any]:
+    return {
+        **_refused(refused(answer), request_id),
+        "rateLimit": rate_limit(answer).model_dump(by_alias=True),
+    }
+
+
+def _refused(refusal: Refusal, request_id: str) -> Mapping[str, Any]:
+    error = refusal.as_error(request_id).model_dump(by_alias=True)
+    return {"status": refusal.status, "error": error}

@@ -1,0 +1,350 @@
+"""The server's side of a connection: answers go out in one piece, and nobody holds one longer than needed."""
+
+import asyncio
+import math
+import time
+from collections import Counter
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any, ClassVar, cast
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from carteiro.api.networks import Address, Networks, counted_as, parsed_address
+from carteiro.model import value
+from carteiro.observability import log
+
+MOST_HEAD_BYTES = 64 * 1024
+MOST_FRAMING_BYTES = 64 * 1024  # around the pieces of a body, and in the trailers behind it
+MOST_PIPELINED = 64
+_FRAMING_PER_BYTE = 8  # a chunk of one byte has five around it
+_MOST_HELD_BYTES = 64 * 1024
+_LINGER_S = 2.0
+_LOG_EVERY_S = 60.0
+_KEPT_FOR_THIS_MACHINE = 10
+_MOST_LINGER_BYTES = 8 * 1024 * 1024  # so that one who sends too much still reads why it is refused
+_FULL = (
+    b"HTTP/1.1 503 Service Unavailable\r\ncontent-type: text/plain; charset=utf-8\r\n"
+    b"content-length: 21\r\nretry-after: 5\r\nconnection: close\r\n\r\nToo many connections\n"
+)
+
+
+@value
+class ConnectionLimits:
+    """What a listener lets its clients hold; ``proxies`` speak for many, so no bound per address is theirs."""
+
+    patience: timedelta
+    most: int
+    most_per_address: int
+    proxies: Networks
+
+
+class Bound:
+    """A number that must not be passed; a passed one is logged once a minute at most, whoever passes it."""
+
+    __slots__ = ("_logged_at", "_name", "most")
+
+    def __init__(self, name: str, most: int) -> None:
+        self.most = most
+        self._name = name
+        self._logged_at = -math.inf
+
+    def is_reached(self, count: int) -> bool:
+        """Whether one more is too many."""
+        if count < self.most:
+            return False
+        now = time.monotonic()
+        if now - self._logged_at >= _LOG_EVERY_S:
+            self._logged_at = now
+            log.bound_reached(self._name, most=self.most)
+        return True
+
+
+class Crowd:
+    """The connections of one listener, in total and by the address that they come from.
+
+    A few places, at most a tenth, are kept for this machine itself: its checks are answered when others fill the rest.
+    """
+
+    def __init__(self, limits: ConnectionLimits) -> None:
+        self.patience_s = limits.patience.total_seconds()
+        self._proxies = limits.proxies
+        self._total = 0
+        self._kept = min(_KEPT_FOR_THIS_MACHINE, limits.most // 10)
+        self._by_address: Counter[Address | None] = Counter()  # None: all whose address is unknown
+        self._most = Bound("connections", limits.most)
+        self._most_per_address = Bound("connections of one address", limits.most_per_address)
+
+    def let_in(self, address: str) -> bool:
+        """Count one more connection of this address, unless that is too many."""
+        parsed = parsed_address(address)
+        is_proxy = self._is_proxy(parsed)
+        is_own = parsed is not None and parsed.is_loopback and not is_proxy
+        if self._most.is_reached(self._total + (0 if is_own else self._kept)):
+            return False
+        if not is_proxy:
+            counted = _counted(parsed)
+            if self._most_per_address.is_reached(self._by_address[counted]):
+                return False
+            self._by_address[counted] += 1
+        self._total += 1
+        return True
+
+    def let_out(self, address: str) -> None:
+        """One that was let in is gone."""
+        self._total -= 1
+        parsed = parsed_address(address)
+        if self._is_proxy(parsed):
+            return
+        counted = _counted(parsed)
+        self._by_address[counted] -= 1
+        if not self._by_address[counted]:
+            del self._by_address[counted]
+
+    def _is_proxy(self, address: Address | None) -> bool:
+        return bool(self._proxies) and address is not None and address in self._proxies
+
+
+def _counted(address: Address | None) -> Address | None:
+    return None if address is None else counted_as(address)
+
+
+def guarded(limits: ConnectionLimits) -> type[HttpToolsProtocol]:
+    """The protocol of a listener with these limits.
+
+    A request that is not complete in time is cut off: its head after ``patience``, body and trailers after
+    twice that, because the body is timed where it is read, and there the client can still be answered.
+    """
+
+    class Guarded(_Guarded):
+        crowd = Crowd(limits)
+
+    return Guarded
+
+
+class _Corked:
+    """A transport that writes once per turn of the event loop what was written piece by piece.
+
+    Head and body of an answer are two writes: as two system calls they cost more than making them.
+    To close it is left to ``closing``, which knows whether something is still on its way to us.
+    """
+
+    __slots__ = ("_closing", "_held", "_held_bytes", "_loop", "_transport", "is_left")
+
+    def __init__(
+        self,
+        transport: asyncio.Transport,
+        loop: asyncio.AbstractEventLoop,
+        closing: Callable[[], None],
+    ) -> None:
+        self._transport = transport
+        self._loop = loop
+        self._closing = closing
+        self._held: list[bytes] = []
+        self._held_bytes = 0
+        self.is_left = False  # nothing more is said, though the client may still talk
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever the transport offers
+        return getattr(self._transport, name)
+
+    def is_closing(self) -> bool:
+        return self.is_left or self._transport.is_closing()
+
+    def write(self, data: bytes) -> None:
+        if not self._held:
+            self._loop.call_soon(self._flush)
+        self._held.append(data)
+        self._held_bytes += len(data)
+        if self._held_bytes > _MOST_HELD_BYTES:  # the transport must be able to say that it is full
+            self._flush()
+
+    def close(self) -> None:
+        self._flush()
+        self._closing()
+
+    def _flush(self) -> None:
+        if self._held:
+            self._transport.write(b"".join(self._held))
+            self._held.clear()
+            self._held_bytes = 0
+
+
+class _Dropped(list[tuple[bytes, bytes]]):
+    """Where trailers go."""
+
+    def append(self, _: tuple[bytes, bytes]) -> None:
+        """Keep nothing."""
+
+
+_NOWHERE = _Dropped()
+
+
+class _Guarded(HttpToolsProtocol):
+    crowd: ClassVar[Crowd]
+    _address = ""
+    _timer: asyncio.TimerHandle | None = None
+    _raw: asyncio.Transport
+    _corked: _Corked
+    _is_let_in = False
+    _is_shutting_down = False
+    _keeps_alive = False
+    _head_since: float | None = None  # None: no head is being read
+    _request_since: float | None = None  # None: no request is being read
+    _stuck_since: float | None = None  # None: the client reads what it asked for
+    _left_since: float | None = None  # None: it is not being closed
+    _has_spoken = False
+    _is_fresh = False  # a request began in what was just received
+    _all_body_bytes = 0
+    _head_bytes = 0
+    _body_bytes = 0
+    _framing_bytes = 0
+    _quiet_bytes = 0  # since the last piece of a body
+    _lingered_bytes = 0
+
+    # --- the connection
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        peer = transport.get_extra_info("peername")
+        self._address = peer[0] if isinstance(peer, tuple) else ""
+        self._raw = transport
+        self._corked = _Corked(transport, self.loop, self._leave)
+        super().connection_made(cast("asyncio.Transport", self._corked))
+        self._is_let_in = self.crowd.let_in(self._address)
+        self._begin_request()
+        self._timer = self.loop.call_later(self.crowd.patience_s, self._look)
+        if not self._is_let_in:
+            transport.write(_FULL)
+            self._leave()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._is_let_in:
+            self.crowd.let_out(self._address)
+        self._corked.is_left = True  # what is already held has nobody to go to
+        super().connection_lost(exc)
+
+    def shutdown(self) -> None:
+        self._is_shutting_down = True
+        super().shutdown()
+
+    def pause_writing(self) -> None:
+        self._stuck_since = self.loop.time()
+        super().pause_writing()
+
+    def resume_writing(self) -> None:
+        self._stuck_since = None
+        super().resume_writing()
+
+    # --- what comes in
+
+    def data_received(self, data: bytes) -> None:
+        if self._left_since is not None:
+            self._lingered_bytes += len(data)
+            if self._lingered_bytes > _MOST_LINGER_BYTES:
+                self._raw.abort()
+            return
+        self._has_spoken, self._is_fresh, before = True, False, self._all_body_bytes
+        super().data_received(data)
+        if self._request_since is None:
+            if self.timeout_keep_alive_task is None and self._is_idle():
+                self._begin_request()  # line breaks before a request: they may not go on for ever
+        elif self._head_since is not None:
+            self._head_bytes += len(data)
+            if self._head_bytes > MOST_HEAD_BYTES:
+                self._raw.abort()
+        elif not self._is_fresh:
+            self._count_framing(len(data), len(data) - (self._all_body_bytes - before))
+
+    def eof_received(self) -> None:
+        if self._left_since is not None:
+            self._raw.close()
+        super().eof_received()
+
+    def on_message_begin(self) -> None:
+        if len(self.pipeline) >= MOST_PIPELINED:
+            raise ConnectionAbortedError  # the parser stops, and it is answered 400
+        self._is_fresh = True
+        self._begin_request()
+        super().on_message_begin()
+
+    def on_headers_complete(self) -> None:
+        self._head_since = None
+        super().on_headers_complete()
+        # Until all of it is here, an answer is the last one: nobody reads the rest.
+        self.headers = _NOWHERE
+        self._keeps_alive = self.cycle.keep_alive
+        self.cycle.keep_alive = False
+
+    def on_body(self, body: bytes) -> None:
+        self._body_bytes += len(body)
+        self._all_body_bytes += len(body)
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        self._request_since = None
+        if not self.cycle.response_started and not self._is_shutting_down:
+            self.cycle.keep_alive = self._keeps_alive
+        super().on_message_complete()
+
+    def _is_idle(self) -> bool:
+        return self.cycle is None or (self.cycle.response_complete and not self.pipeline)
+
+    def _begin_request(self) -> None:
+        self._head_since = self._request_since = self.loop.time()
+        self._head_bytes = self._body_bytes = self._framing_bytes = self._quiet_bytes = 0
+
+    def _count_framing(self, received: int, framing: int) -> None:
+        """Count what is neither head nor body: sizes of chunks and what stands beside them, trailers."""
+        self._framing_bytes += framing
+        self._quiet_bytes = 0 if framing < received else self._quiet_bytes + framing
+        most = MOST_FRAMING_BYTES + _FRAMING_PER_BYTE * self._body_bytes
+        if self._framing_bytes > most or self._quiet_bytes > MOST_FRAMING_BYTES:
+            self._raw.abort()
+
+    # --- its end
+
+    def _leave(self) -> None:
+        """Close, at once if nothing is on its way to us.
+
+        Else the client may be writing: closed under its hands, its system would throw the answer away.
+        """
+        if self._left_since is not None or self._raw.is_closing():
+            return
+        is_talking = self._has_spoken and self._request_since is not None and self._is_let_in
+        self._left_since = self.loop.time()
+        if not is_talking or not self._raw.can_write_eof():
+            self._raw.close()
+        else:
+            self._corked.is_left = True
+            self._raw.write_eof()
+            self._raw.resume_reading()
+        self._look_in(_LINGER_S)
+
+    def _look(self) -> None:
+        """One timer for the life of a connection: starting one for each request would cost more."""
+        ends = self._ends_at()
+        now = self.loop.time()
+        if ends <= now:
+            self._raw.abort()
+            return
+        self._look_in(min(self.crowd.patience_s, ends - now))
+
+    def _look_in(self, wait: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self.loop.call_later(wait, self._look)
+
+    def _ends_at(self) -> float:
+        """When it is cut off, unless something happens before."""
+        patience_s = self.crowd.patience_s
+        ends = float("inf")
+        if self._head_since is not None:
+            ends = self._head_since + patience_s
+        elif self._request_since is not None:
+            ends = self._request_since + 2 * patience_s
+        if self._stuck_since is not None:
+            ends = min(ends, self._stuck_since + patience_s)
+        if self._left_since is not None:
+            ends = min(ends, self._left_since + _LINGER_S)
+        return ends

@@ -1,0 +1,84 @@
+"""What the API answers, as JSON documents: camelCase, moments in ISO 8601 with milliseconds and Z."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Annotated, Any, TypeAlias
+
+import orjson
+from pydantic import BaseModel, ConfigDict, PlainSerializer, WithJsonSchema
+from pydantic.alias_generators import to_camel
+from starlette.responses import Response
+
+from carteiro.views.dead_letters import in_iso
+
+JSON = "application/json"
+
+
+Moment: TypeAlias = Annotated[
+    datetime,
+    PlainSerializer(in_iso, return_type=str),
+    WithJsonSchema({"type": "string", "format": "date-time"}),
+]
+
+
+class Document(BaseModel):
+    """A JSON document; what is None is left out unless the document says otherwise."""
+
+    model_config = ConfigDict(
+        alias_generator=to_camel, validate_by_name=True, validate_by_alias=True, extra="forbid"
+    )
+
+    def as_response(
+        self, status: int = 200, *, headers: dict[str, str] | None = None, nulls: bool = False
+    ) -> Response:
+        """The response that carries it."""
+        text = self.model_dump_json(by_alias=True, exclude_none=not nulls)
+        return Response(text, status, headers, media_type=JSON)
+
+
+def json_response(document: Mapping[str, Any], status: int = 200) -> Response:
+    """The response that carries a document which was made without a model."""
+    return Response(orjson.dumps(document), status, media_type=JSON)
+
+
+class PageDocument(Document):
+    """A part of a list; ``nextCursor`` leads to the part after it, null at the end."""
+
+    next_cursor: str | None
+
+
+class FieldFault(Document):
+    """One field that is wrong, and why."""
+
+    field: str
+    message: str
+
+
+class ErrorBody(Document):
+    """What went wrong; ``details`` name the fields, if it was about fields."""
+
+    code: str
+    message: str
+    request_id: str
+    timestamp: Moment
+    details: list[FieldFault]
+
+
+class ErrorDocument(Document):
+    """The one shape of every error."""
+
+    error: ErrorBody
+
+
+class Health(Document):
+    """How this process is: `live`; or `ready`, `degraded` (it does its work, and something waits) or `unready`.
+
+    `ledger` is `writable` or `unavailable`; `queue`, where it is kept apart, `reachable`, `full` or `away`. `roles` has
+    the status of each role of the process; the first of them is its status. `detail` says what follows.
+    """
+
+    status: str
+    ledger: str | None = None
+    queue: str | None = None
+    roles: dict[str, str] | None = None
+    detail: str | None = None

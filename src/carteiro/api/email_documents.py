@@ -1,0 +1,227 @@
+"""E-mails as the API shows them."""
+
+from datetime import timedelta
+from typing import Any
+
+from carteiro.api.documents import Document, ErrorBody, Moment, PageDocument
+from carteiro.email.message import Email
+from carteiro.model import (
+    DEAD,
+    Accepted,
+    Category,
+    EventType,
+    KindName,
+    OverLimit,
+    Replayed,
+    State,
+    StoredMessage,
+    TimelineEvent,
+)
+from carteiro.policy.feedback import standing
+from carteiro.views.dead_letters import in_iso
+
+_MILLISECOND = timedelta(milliseconds=1)
+
+
+# --- accepted -----------------------------------------------------------------------------------
+
+
+class RecipientGiven(Document):
+    """The recipient as given, under the id it is known by."""
+
+    recipient_id: str
+    email: str
+    external_id: str | None = None
+    cpf_cnpj_hash: str | None = None
+    razao_social: str | None = None
+    nome: str | None = None
+
+
+class EmailAccepted(Document):
+    """The e-mail is durably committed."""
+
+    outbox_id: str
+    job_id: str
+    request_id: str
+    status: State
+    received_at: Moment
+    recipient: RecipientGiven | None = None
+
+
+class RateLimit(Document):
+    """The limit that was reached; ``reset`` in seconds since 1970, as X-RateLimit-Reset."""
+
+    limit: int
+    remaining: int
+    reset: int
+    retry_after_ms: int
+
+
+class BatchResult(Document):
+    """What became of one e-mail of a batch: ``accepted`` if its status is 202, else ``error``."""
+
+    status: int
+    accepted: EmailAccepted | None = None
+    error: ErrorBody | None = None
+    rate_limit: RateLimit | None = None
+
+
+class BatchResults(Document):
+    """A result for each e-mail of a batch, in its order."""
+
+    results: list[BatchResult]
+
+
+def accepted(answer: Accepted | Replayed, email: Email, request_id: str) -> dict[str, Any]:
+    """An `EmailAccepted`; one that was asked for before is answered as then.
+
+    As plain JSON: a model for each e-mail would cost more than all else that is done to answer it.
+    """
+    replayed = isinstance(answer, Replayed) and answer.request_id
+    document: dict[str, Any] = {
+        "outboxId": answer.id,
+        "jobId": answer.id,
+        "requestId": replayed or request_id,
+        "status": State.ENQUEUED.value,
+        "receivedAt": in_iso(answer.received_at),
+    }
+    if email.recipient is not None and answer.recipient_id is not None:
+        given = email.recipient.model_dump(by_alias=True, exclude_none=True)
+        document["recipient"] = given | {"recipientId": answer.recipient_id}
+    return document
+
+
+def rate_limit(answer: OverLimit) -> RateLimit:
+    """What is told of a limit inside a batch."""
+    return RateLimit(
+        limit=answer.limit,
+        remaining=answer.remaining,
+        reset=int(answer.resets_at.timestamp()),
+        retry_after_ms=answer.retry_after // _MILLISECOND,
+    )
+
+
+# --- looked at ----------------------------------------------------------------------------------
+
+
+class EventView(Document):
+    """One line of an e-mail's timeline."""
+
+    type: EventType
+    metadata: dict[str, Any]
+    created_at: Moment
+
+
+class EmailSummary(Document):
+    """Where an e-mail stands.
+
+    ``inDoubt``: how many attempts, since it was accepted or last redriven, may have delivered it and nobody knows.
+    """
+
+    outbox_id: str
+    job_id: str
+    request_id: str
+    company_id: str
+    kind: KindName
+    external_id: str | None
+    recipient_id: str | None
+    to: str | None
+    subject: str | None
+    tags: list[str]
+    template_type: str | None
+    status: State
+    priority: int
+    attempts: int
+    in_doubt: int
+    revision: int
+    provider: str | None
+    ses_message_id: str | None
+    error_code: str | None
+    error_category: Category | None
+    error_reason: str | None
+    original_code: str | None
+    duration_ms: int | None
+    created_at: Moment
+    due_at: Moment
+    expires_at: Moment
+    cancel_requested_at: Moment | None
+    sent_at: Moment | None
+    failed_at: Moment | None
+
+
+class EmailView(EmailSummary):
+    """Where an e-mail stands, and how it got there; events oldest first.
+
+    ``deliveryStatus`` is what its provider told later of where it got to, null while it told nothing.
+    """
+
+    delivery_status: EventType | None
+    events: list[EventView]
+
+
+class EmailPage(PageDocument):
+    """E-mails that match, newest first."""
+
+    items: list[EmailSummary]
+
+
+class Cancelled(Document):
+    """The e-mail will not be sent; or, if it is being sent right now, not again."""
+
+    outbox_id: str
+    status: State
+    cancel_requested: bool
+
+
+def summary(message: StoredMessage) -> EmailSummary:
+    """One line of a list."""
+    return EmailSummary(**_fields(message))
+
+
+def view(message: StoredMessage, events: list[TimelineEvent]) -> EmailView:
+    """All that is shown of one."""
+    return EmailView(
+        **_fields(message),
+        delivery_status=standing(events),
+        events=[event_view(each) for each in events],
+    )
+
+
+def event_view(event: TimelineEvent) -> EventView:
+    """One line of a timeline."""
+    return EventView(type=event.type, metadata=dict(event.metadata), created_at=event.at)
+
+
+def _fields(message: StoredMessage) -> dict[str, Any]:
+    failure, duration = message.failure, message.duration
+    return {
+        "outbox_id": message.id,
+        "job_id": message.id,
+        "request_id": message.request_id,
+        "company_id": message.tenant,
+        "kind": message.kind,
+        "external_id": message.external_id,
+        "recipient_id": message.recipient_id,
+        "to": message.to,
+        "subject": message.subject,
+        "tags": list(message.tags),
+        "template_type": message.template_type,
+        "status": message.state,
+        "priority": message.priority,
+        "attempts": message.attempts,
+        "in_doubt": message.in_doubt,
+        "revision": message.revision,
+        "provider": message.provider,
+        "ses_message_id": message.provider_id,
+        "error_code": None if failure is None else failure.code,
+        "error_category": None if failure is None else failure.category,
+        "error_reason": None if failure is None else failure.reason,
+        "original_code": None if failure is None else failure.original_code,
+        "duration_ms": None if duration is None else duration // _MILLISECOND,
+        "created_at": message.created_at,
+        "due_at": message.due_at,
+        "expires_at": message.expires_at,
+        "cancel_requested_at": message.cancel_requested_at,
+        "sent_at": message.finished_at if message.state is State.SENT else None,
+        "failed_at": message.finished_at if message.state in DEAD else None,
+    }

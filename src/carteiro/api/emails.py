@@ -1,0 +1,179 @@
+"""The endpoints of e-mail: accept one or many, look at one or many, cancel one."""
+
+from collections.abc import Iterable
+from uuid import UUID
+
+from pydantic import Field
+from starlette.requests import Request
+from starlette.responses import Response
+
+from carteiro.api.body import read_json
+from carteiro.api.cancelling import cancel
+from carteiro.api.documents import json_response
+from carteiro.api.email_documents import (
+    Cancelled,
+    EmailAccepted,
+    EmailPage,
+    EmailView,
+    accepted,
+    summary,
+    view,
+)
+from carteiro.api.endpoint import Endpoint
+from carteiro.api.idempotency import IDEMPOTENCY_KEY, REPLAYED, key_in
+from carteiro.api.intake import Intake, Item, refused
+from carteiro.api.key_ring import KeyRing
+from carteiro.api.reading import PageQuestion, Time, read_query
+from carteiro.api.refusal import not_found
+from carteiro.email.message import Email, read_email
+from carteiro.errors import InvalidMessage
+from carteiro.model import (
+    EMAIL,
+    Accepted,
+    KindName,
+    MessageFilter,
+    MessageId,
+    Replayed,
+    State,
+    StoredMessage,
+    TenantId,
+)
+from carteiro.policy.addresses import judge_address
+from carteiro.ports import Reading, Store
+
+
+class EmailQuestion(PageQuestion):
+    """Which e-mails; what is not given does not matter."""
+
+    status: State | None = None
+    to: str | None = Field(default=None, max_length=320)
+    external_id: str | None = Field(default=None, max_length=255)
+    provider_id: str | None = Field(
+        default=None,
+        min_length=1,
+        max_length=998,
+        description="The id that the provider gave, as `sesMessageId` of an e-mail shows it.",
+    )
+    recipient_external_id: str | None = Field(default=None, max_length=255)
+    tag: str | None = Field(default=None, max_length=255)
+    created_after: Time | None = None
+    created_before: Time | None = None
+
+    def as_filter(self, *, tenant: TenantId | None, kind: KindName | None) -> MessageFilter:
+        """The same, as the ledger is asked."""
+        return MessageFilter(
+            tenant=tenant,
+            kind=kind,
+            state=self.status,
+            to=None if self.to is None else judge_address(self.to) or self.to,
+            external_id=self.external_id,
+            provider_id=self.provider_id,
+            recipient_external_id=self.recipient_external_id,
+            tag=self.tag,
+            created_after=self.created_after,
+            created_before=self.created_before,
+        )
+
+
+class Emails:
+    """What ``/v1`` offers for e-mail."""
+
+    def __init__(self, intake: Intake, store: Store, reading: Reading, keys: KeyRing) -> None:
+        self._intake = intake
+        self._store = store
+        self._reading = reading
+        self._keys = keys
+
+    def endpoints(self) -> Iterable[Endpoint]:
+        """All of them."""
+        yield Endpoint(
+            "POST",
+            "/v1/email/send",
+            self.send,
+            "Accept an e-mail",
+            EmailAccepted,
+            status=202,
+            reads=Email,
+            headers=(IDEMPOTENCY_KEY,),
+            refuses=(409, 429),
+        )
+        yield Endpoint(
+            "GET", "/v1/emails", self.list, "List e-mails", EmailPage, query=EmailQuestion
+        )
+        yield Endpoint(
+            "GET",
+            "/v1/emails/{id}",
+            self.show,
+            "Look at an e-mail and its events",
+            EmailView,
+            refuses=(404,),
+        )
+        yield Endpoint(
+            "POST",
+            "/v1/emails/{id}/cancel",
+            self.cancel,
+            "Cancel an e-mail",
+            Cancelled,
+            also={202: Cancelled},
+            refuses=(404, 409),
+        )
+
+    async def send(self, request: Request) -> Response:
+        """Answered only after the e-mail is durably committed.
+
+        The same Idempotency-Key with the same e-mail within a day is answered as the first time,
+        with `Idempotent-Replayed: true` among the headers, and nothing is sent twice; with another
+        e-mail it is 409. One that is refused counts against the limits, too.
+        """
+        tenant = await self._keys.tenant_of(request)
+        key = key_in(request.headers)
+        body = await read_json(request)
+        request_id: str = request.state.request_id
+        try:
+            item = Item(read_email(body, relay_headers=self._intake.relay_headers), key)
+            answer = await self._intake.one(item, tenant=tenant, request_id=request_id)
+        except InvalidMessage:
+            await self._intake.charge_one(tenant)
+            raise
+        if not isinstance(answer, Accepted | Replayed):
+            raise refused(answer)
+        response = json_response(accepted(answer, item.email, request_id), 202)
+        if isinstance(answer, Replayed):
+            response.headers[REPLAYED] = "true"
+        return response
+
+    async def list(self, request: Request) -> Response:
+        """E-mails that match, newest first, without their contents; ``nextCursor`` leads on."""
+        tenant = await self._keys.tenant_of(request)
+        asked = read_query(request, EmailQuestion)
+        wanted = asked.as_filter(tenant=tenant.id, kind=EMAIL)
+        page = await self._reading.messages(wanted, cursor=asked.after, limit=asked.limit)
+        items = [summary(each) for each in page.rows]
+        return EmailPage(items=items, next_cursor=page.next).as_response(nulls=True)
+
+    async def show(self, request: Request) -> Response:
+        """Another tenant's e-mail is not found, as one that never was."""
+        message = await self._found(request)
+        events = await self._reading.events(message.id)
+        return view(message, events).as_response(nulls=True)
+
+    async def cancel(self, request: Request) -> Response:
+        """What waits is cancelled (200); what is being sent is not sent again (202); else 409."""
+        message = await self._found(request)
+        return await cancel(self._store, message, "e-mail")
+
+    async def _found(self, request: Request) -> StoredMessage:
+        tenant = await self._keys.tenant_of(request)
+        identity = message_id(request.path_params["id"], "e-mail")
+        message = await self._reading.message(identity, tenant=tenant.id)
+        if message is None or message.kind != EMAIL:
+            raise not_found("e-mail")
+        return message
+
+
+def message_id(given: str, what: str) -> MessageId:
+    """The id that stands in an address; a `Refusal` if nothing can have it."""
+    try:
+        return MessageId(str(UUID(given)))
+    except ValueError:
+        raise not_found(what) from None

@@ -1,0 +1,201 @@
+"""An endpoint, and how it is documented: what it reads, what it answers, how it refuses."""
+
+import re
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from enum import Enum
+from http import HTTPStatus
+from typing import Any, TypeAlias
+
+from fastapi import FastAPI, Security
+from fastapi.params import Depends
+from fastapi.security import APIKeyHeader, HTTPBearer
+from pydantic import BaseModel
+from pydantic.json_schema import JsonSchemaMode, models_json_schema
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from carteiro.api.body import JSON_LINES
+from carteiro.api.documents import JSON, Document, ErrorDocument
+from carteiro.model import value
+
+Call: TypeAlias = Callable[[Request], Awaitable[Response]]
+
+_SCHEMAS = "#/components/schemas/{model}"
+_IN_PATH = re.compile(r"{(\w+)}")
+_WHAT_PATHS_NAME = {
+    "id": "The id it is known by.",
+    "key": "The id of a key, not the key itself.",
+    "tenant": "The id of a tenant.",
+    "type": "The type of a template.",
+}
+
+
+class Access(Enum):
+    """Whose key opens an endpoint."""
+
+    ANYONE = ()
+    TENANT = (
+        APIKeyHeader(name="X-API-Key", scheme_name="X-API-Key", auto_error=False),
+        HTTPBearer(scheme_name="Bearer", auto_error=False),
+    )
+    ADMINISTRATOR = (
+        APIKeyHeader(name="X-API-Key", scheme_name="Admin-X-API-Key", auto_error=False),
+        HTTPBearer(scheme_name="Admin-Bearer", auto_error=False),
+    )
+
+
+@value
+class Endpoint:
+    """One method of one address; the docstring of ``call`` says what it promises.
+
+    ``refuses`` are the statuses that its access, its body and its query do not imply.
+    """
+
+    method: str
+    path: str
+    call: Call
+    summary: str
+    answers: type[Document] | None
+    status: int = 200
+    also: Mapping[int, type[Document]] | None = None
+    reads: type[BaseModel] | None = None
+    reads_lines: bool = False
+    query: type[BaseModel] | None = None
+    headers: tuple[Mapping[str, Any], ...] = ()
+    refuses: tuple[int, ...] = ()
+    answers_with: type[Response] = JSONResponse
+
+
+def add_endpoint(api: FastAPI, endpoint: Endpoint, *, tag: str, access: Access) -> None:
+    """Put an endpoint into the application. Its documents are referred to, see `schemas_of`."""
+    api.add_api_route(
+        endpoint.path,
+        endpoint.call,
+        methods=[endpoint.method],
+        status_code=endpoint.status,
+        tags=[tag],
+        summary=endpoint.summary,
+        response_model=None,
+        response_class=endpoint.answers_with,
+        responses=_answers(endpoint, access),
+        # A lean route runs no dependency: these tell readers of the documentation how to name
+        # themselves, and the key ring sees to it.
+        dependencies=[_way(each) for each in access.value],
+        openapi_extra=_what_it_reads(endpoint),
+    )
+
+
+def _way(scheme: APIKeyHeader | HTTPBearer) -> Depends:
+    way: Depends = Security(scheme)
+    return way
+
+
+def _answers(endpoint: Endpoint, access: Access) -> dict[int | str, dict[str, Any]]:
+    documents: dict[int, type[Document]] = dict.fromkeys(_refusals(endpoint, access), ErrorDocument)
+    if endpoint.answers is not None:
+        documents[endpoint.status] = endpoint.answers
+    documents |= endpoint.also or {}
+    return {
+        status: {
+            "description": HTTPStatus(status).phrase,
+            "content": {JSON: {"schema": _reference(document)}},
+        }
+        for status, document in sorted(documents.items())
+    }
+
+
+def _refusals(endpoint: Endpoint, access: Access) -> set[int]:
+    statuses = {*endpoint.refuses, 500, 503}
+    if access is not Access.ANYONE:
+        statuses |= {401, 429}
+    if access is Access.TENANT:
+        statuses.add(403)
+    if endpoint.reads is not None or endpoint.reads_lines:
+        statuses |= {400, 408, 413, 415, 422, 429}
+    if endpoint.query is not None:
+        statuses |= {400, 422}
+    return statuses
+
+
+# --- what FastAPI cannot see, because a lean route reads it by itself --------------------------
+
+
+def _what_it_reads(endpoint: Endpoint) -> dict[str, Any]:
+    extra: dict[str, Any] = {}
+    if parameters := [*_in_path(endpoint), *_in_query(endpoint), *endpoint.headers]:
+        extra["parameters"] = parameters
+    if endpoint.reads is not None:
+        schema = {"schema": _reference(endpoint.reads)}
+        extra["requestBody"] = {"required": True, "content": {JSON: schema}}
+    if endpoint.reads_lines:
+        lines = {"schema": {"type": "string", "description": "One JSON document a line."}}
+        extra["requestBody"] = {"required": True, "content": {JSON_LINES: lines}}
+    return extra
+
+
+def _in_path(endpoint: Endpoint) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": name,
+            "in": "path",
+            "required": True,
+            "description": _WHAT_PATHS_NAME[name],
+            "schema": {"type": "string"},
+        }
+        for name in _IN_PATH.findall(endpoint.path)
+    ]
+
+
+def _in_query(endpoint: Endpoint) -> list[dict[str, Any]]:
+    if endpoint.query is None:
+        return []
+    shape = _inlined(endpoint.query)
+    return [
+        {
+            "name": name,
+            "in": "query",
+            "required": name in shape.get("required", ()),
+            "schema": schema,
+        }
+        for name, schema in shape["properties"].items()
+    ]
+
+
+def _inlined(model: type[BaseModel]) -> dict[str, Any]:
+    """The schema of a flat model, its few references (enumerations) put in their places."""
+    shape = model.model_json_schema(by_alias=True)
+    definitions = shape.pop("$defs", {})
+
+    def inline(part: Any) -> Any:  # noqa: ANN401 - any part of a JSON document
+        if isinstance(part, list):
+            return [inline(each) for each in part]
+        if not isinstance(part, dict):
+            return part
+        if "$ref" in part:
+            return definitions[part["$ref"].rpartition("/")[2]]
+        return {name: inline(each) for name, each in part.items()}
+
+    inlined: dict[str, Any] = inline(shape)
+    return inlined
+
+
+def _reference(document: type[BaseModel]) -> dict[str, str]:
+    return {"$ref": _SCHEMAS.format(model=document.__name__)}
+
+
+def schemas_of(endpoints: Iterable[Endpoint]) -> dict[str, Any]:
+    """The schemas of all documents that endpoints read and answer, by name."""
+    read: set[type[BaseModel]] = set()
+    answered: set[type[BaseModel]] = {ErrorDocument}
+    for each in endpoints:
+        read |= {each.reads} if each.reads is not None else set()
+        answered |= {each.answers} if each.answers is not None else set()
+        answered |= set((each.also or {}).values())
+    models: list[tuple[type[BaseModel], JsonSchemaMode]] = [
+        *((model, "validation") for model in read),
+        *((model, "serialization") for model in answered),
+    ]
+    models.sort(key=lambda each: each[0].__name__)
+    _, document = models_json_schema(models, ref_template=_SCHEMAS)
+    schemas: dict[str, Any] = document["$defs"]
+    return schemas

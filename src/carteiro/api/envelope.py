@@ -1,0 +1,115 @@
+"""What every request gets: an id, that id in the answer, and errors in one shape."""
+
+import re
+from http import HTTPStatus
+
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import Match
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from uuid_utils import uuid7
+
+from carteiro.api.in_flight import SHARE
+from carteiro.api.refusal import Refusal, not_found, refusal_of
+from carteiro.errors import TextUnfit
+from carteiro.observability.metrics import Tally
+
+NO_ROUTE = "none"
+_REFUSED_BY_ROUTER = {
+    404: "There is nothing at this address: /docs lists what there is",
+    405: "This address does not know that method: /docs lists what it knows",
+}
+_SANE_ID = re.compile(rb"[A-Za-z0-9._-]{1,128}")
+
+
+class Envelope:
+    """ASGI middleware around all endpoints."""
+
+    def __init__(self, app: ASGIApp, *, tally: Tally) -> None:
+        self._app = app
+        self._tally = tally
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        answer = _Answer(send, scope, self._tally)
+        scope.setdefault("state", {})["request_id"] = answer.request_id
+        try:
+            await self._app(scope, receive, answer)
+        except ClientDisconnect:
+            return  # before its body was read: nothing was done, and nobody is there to be told
+        except Exception as error:
+            if answer.is_started:
+                raise
+            refusal = _refusal(error, scope, answer.request_id)
+            response = refusal.as_response(answer.request_id)
+            await response(scope, receive, answer)
+        finally:
+            share = scope.pop(SHARE, None)
+            if share is not None:
+                share.end()
+
+
+class _Answer:
+    """Sends a response with the request's id on it, and counts it."""
+
+    __slots__ = ("_scope", "_send", "_tally", "is_started", "request_id")
+
+    def __init__(self, send: Send, scope: Scope, tally: Tally) -> None:
+        self._send = send
+        self._scope = scope
+        self._tally = tally
+        self.request_id = _request_id(scope)
+        self.is_started = False
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.is_started = True
+            self._tally.answered(self._scope["method"], _route(self._scope), message["status"])
+            tag = (b"x-request-id", self.request_id.encode())
+            message = {**message, "headers": [*message["headers"], tag]}
+        await self._send(message)
+
+
+def _refusal(error: Exception, scope: Scope, request_id: str) -> Refusal:
+    """What the client is told; a thing whose name no store can hold is not there, whatever the store."""
+    if isinstance(error, TextUnfit) and "\0" in scope["path"]:
+        return not_found("thing")
+    return refusal_of(error, request_id)
+
+
+def _request_id(scope: Scope) -> str:
+    """The client's own id where it is fit to stand in logs and headers, else a new one."""
+    given = dict(scope["headers"]).get(b"x-request-id", b"")
+    return given.decode() if _SANE_ID.fullmatch(given) else str(uuid7())
+
+
+def _route(scope: Scope) -> str:
+    """The template of the address: what stands in its place in a real one is known to few."""
+    route = scope.get("route")
+    return NO_ROUTE if route is None else route.path
+
+
+def _methods_at(request: Request) -> set[str]:
+    """The methods of all routes that lead to this address: each has its own, and the router names the first one's."""
+    return {
+        method
+        for route in request.app.routes
+        if route.matches(request.scope)[0] is not Match.NONE
+        for method in route.methods or ()
+    }
+
+
+async def answer_http_error(request: Request, error: Exception) -> Response:
+    """Answer what the router refuses: an address or method that there is not."""
+    if not isinstance(error, HTTPException):  # registered for no other
+        raise error
+    text = _REFUSED_BY_ROUTER.get(error.status_code, error.detail)
+    headers = dict(error.headers or {})
+    if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
+        headers["Allow"] = ", ".join(sorted(_methods_at(request)))
+    refusal = Refusal(error.status_code, text, headers=headers)
+    return refusal.as_response(request.state.request_id)

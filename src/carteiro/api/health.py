@@ -1,0 +1,69 @@
+"""Whether it is running, and whether it can do its work."""
+
+from collections.abc import Iterable, Sequence
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from carteiro.api.documents import Health
+from carteiro.api.endpoint import Endpoint
+from carteiro.observability.readiness import (
+    ASK_AGAIN,
+    QueueState,
+    Readiness,
+    Role,
+    Sight,
+    look,
+    readiness,
+)
+from carteiro.ports import Backend
+
+_NO_LEDGER = "The store cannot be written: nothing is accepted"
+_DETAILS = {
+    QueueState.AWAY: "The queue is away: messages are accepted and stored, and are sent when it is back",
+    QueueState.FULL: "The queue is full: messages are accepted and stored, and are sent when it has room",
+}
+
+
+class HealthChecks:
+    """What ``/health`` offers; needs no key and tells nothing that a stranger may not know."""
+
+    def __init__(self, backend: Backend, roles: Sequence[Role]) -> None:
+        self._backend = backend
+        self._roles = roles
+
+    def endpoints(self) -> Iterable[Endpoint]:
+        """All of them."""
+        yield Endpoint("GET", "/health/live", self.live, "Is it running?", Health)
+        yield Endpoint(
+            "GET", "/health/ready", self.ready, "Can it do its work?", Health, also={503: Health}
+        )
+
+    async def live(self, _: Request) -> Response:
+        """200 as long as the process answers at all."""
+        return Health(status="live").as_response()
+
+    async def ready(self, _: Request) -> Response:
+        """200 while messages can be stored, also while the queue beside the store is away: then it is `degraded`.
+
+        Else 503. A worker's own page is 503 while the queue is away, too: it has nothing to work on.
+        """
+        sight = await look(self._backend)
+        roles = {role: readiness(role, sight) for role in self._roles}
+        status = roles[self._roles[0]]
+        health = Health(
+            status=status,
+            ledger="writable" if sight.is_writable else "unavailable",
+            queue=sight.queue,
+            roles={role.value: each.value for role, each in roles.items()},
+            detail=_detail(sight),
+        )
+        if status is not Readiness.UNREADY:
+            return health.as_response()
+        return health.as_response(503, headers={"Retry-After": str(ASK_AGAIN.seconds)})
+
+
+def _detail(sight: Sight) -> str | None:
+    if not sight.is_writable:
+        return _NO_LEDGER
+    return None if sight.queue is None else _DETAILS.get(sight.queue)

@@ -1,0 +1,128 @@
+"""What each caller has under way in this process: requests, and bytes of their bodies."""
+
+import asyncio
+import time
+from collections.abc import Callable
+
+from starlette.types import Scope
+
+from carteiro.api.networks import Address
+from carteiro.api.refusal import too_busy
+from carteiro.model import TenantId
+
+MOST_READS = 4  # of one tenant at once: a store has ten connections, and others read and write, too
+SHARE = "carteiro.share"  # where the scope of a request has what it holds
+_WINDOW_S = 60.0
+_MOST_REMEMBERED = 10_000
+_BYTES_PER_PART = 64  # an empty object, or a short text in a list
+
+
+class _Held:
+    """What one caller has under way."""
+
+    __slots__ = ("bytes", "reads", "requests")
+
+    def __init__(self) -> None:
+        self.requests = 0
+        self.bytes = 0
+        self.reads = asyncio.Semaphore(MOST_READS)
+
+
+class InFlight:
+    """The callers with something under way, each within the same limits; ``most_together``: bytes of all of them."""
+
+    def __init__(
+        self, *, most_requests: int, most_bytes: int, most_together: int | None = None
+    ) -> None:
+        self.most_requests = most_requests
+        self.most_bytes = most_bytes
+        self.most_together = most_together
+        self.together = _Held()
+        self.held: dict[TenantId | Address | None, _Held] = {}
+
+    def begin(self, scope: Scope, caller: TenantId | Address | None) -> None:
+        """Count the request as this caller's until `end`; a `Refusal` if it has too many. None: administrators."""
+        if SHARE in scope:
+            return
+        held = self.held.get(caller) or self._new(caller)
+        if held.requests >= self.most_requests:
+            raise too_busy(f"At most {self.most_requests} requests may be under way at once")
+        held.requests += 1
+        scope[SHARE] = Share(held, self)
+
+    def _new(self, caller: TenantId | Address | None) -> _Held:
+        if len(self.held) >= _MOST_REMEMBERED:
+            self.held = {each: held for each, held in self.held.items() if held.requests}
+        held = self.held[caller] = _Held()
+        return held
+
+
+class Share:
+    """What one request holds."""
+
+    __slots__ = ("_bytes", "_held", "_is_reading", "_of")
+
+    def __init__(self, held: _Held, of: InFlight) -> None:
+        self._held = held
+        self._of = of
+        self._bytes = 0
+        self._is_reading = False
+
+    def take(self, size: int) -> None:
+        """Hold this many bytes more; a `Refusal` if the caller, or all together, hold too many."""
+        most, together = self._of.most_bytes, self._of.together
+        if self._held.bytes + size > most:
+            raise too_busy(f"At most {most} bytes of requests may be under way at once")
+        all_most = self._of.most_together
+        if all_most is not None and together.bytes + size > all_most:
+            raise too_busy("Others have too many bytes of requests under way")
+        self._held.bytes += size
+        together.bytes += size
+        self._bytes += size
+
+    def take_parsed(self, body: bytes) -> None:
+        """Hold what JSON becomes when it is parsed, texts counted along; what needs more than there is goes alone."""
+        parts = body.count(b"{") + body.count(b"[") + body.count(b",")
+        self.take(min(parts * _BYTES_PER_PART, self._of.most_bytes - self._bytes))
+
+    async def read(self) -> None:
+        """Wait until fewer than `MOST_READS` of the caller's requests read; this is one of them until its end."""
+        if not self._is_reading:
+            await self._held.reads.acquire()
+            self._is_reading = True
+
+    def end(self) -> None:
+        """Give everything back."""
+        if self._is_reading:
+            self._held.reads.release()
+        self._held.requests -= 1
+        self._held.bytes -= self._bytes
+        self._of.together.bytes -= self._bytes
+
+
+class PerMinute:
+    """So many of something in 60 s for each tenant, in this process; 0: any number."""
+
+    def __init__(self, most: int, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._most = most
+        self._clock = clock
+        self._windows: dict[TenantId, tuple[float, int]] = {}
+
+    def count(self, tenant: TenantId, what: str) -> None:
+        """Count one more; a `Refusal` if there were as many as there may be."""
+        if not self._most:
+            return
+        now = self._clock()
+        since, count = self._windows.get(tenant, (now, 0))
+        if now - since >= _WINDOW_S:
+            since, count = now, 0
+        if count >= self._most:
+            text = f"At most {self._most} {what} may be asked for in {_WINDOW_S:g} s"
+            raise too_busy(text, wait_s=since + _WINDOW_S - now)
+        if len(self._windows) >= _MOST_REMEMBERED:
+            self._windows = {
+                each: window
+                for each, window in self._windows.items()
+                if now - window[0] < _WINDOW_S
+            }
+        self._windows[tenant] = (since, count + 1)

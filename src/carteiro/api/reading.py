@@ -1,0 +1,106 @@
+"""What a request says, read into documents: bodies and queries, judged alike."""
+
+from functools import cache
+from typing import Annotated, Any, TypeVar, get_args
+
+import orjson
+from pydantic import (
+    AwareDatetime,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    RootModel,
+    ValidationError,
+)
+from pydantic.alias_generators import to_camel
+from starlette.requests import Request
+
+from carteiro.api.body import read_json
+from carteiro.email.message import (
+    MOST_VALUES,
+    has_more_values,
+    only_time_as_text,
+    plainly,
+    refuse_many_parts,
+)
+from carteiro.errors import FieldError, InvalidMessage
+from carteiro.model import Cursor
+
+Asked = TypeVar("Asked", bound=BaseModel)
+
+MOST_IN_A_PAGE = 200
+
+# Not strict inside: what comes out of the check is a text, which strictly is no time.
+Time = Annotated[AwareDatetime, BeforeValidator(only_time_as_text), Field(strict=False)]
+
+_MOST_FIELDS = 100  # of an object whose fields are known: more than any has
+_MOST_PARTS = 50_000
+
+
+class Question(BaseModel):
+    """What is asked, in camelCase; unknown names are refused, and in JSON no value is turned into another type."""
+
+    model_config = ConfigDict(alias_generator=to_camel, extra="forbid", frozen=True, strict=True)
+
+
+class PageQuestion(Question):
+    """Which part of a list."""
+
+    cursor: str | None = Field(
+        default=None, max_length=1024, description="The nextCursor of the page before."
+    )
+    limit: int = Field(default=50, ge=1, le=MOST_IN_A_PAGE)
+
+    @property
+    def after(self) -> Cursor | None:
+        """Where the page before ended."""
+        return None if self.cursor is None else Cursor(self.cursor)
+
+
+async def read_question(request: Request, shape: type[Asked]) -> Asked:
+    """The JSON body as this document; `InvalidMessage` if it is not one."""
+    body = await read_json(request)
+    refuse_many_parts(body, _MOST_PARTS)
+    _refuse_crowds(body, shape)
+    try:
+        return shape.model_validate_json(body)
+    except ValidationError as error:
+        raise plainly(error) from None
+
+
+def _refuse_crowds(body: bytes, shape: type[BaseModel]) -> None:
+    """Refuse objects with more fields than any may have: each unknown field would be a fault of its own."""
+    try:
+        fields = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return  # what is wrong with it is told by who reads it
+    if not isinstance(fields, dict):
+        return
+    if has_more_values(fields, MOST_VALUES):
+        raise InvalidMessage([FieldError("body", f"must have at most {MOST_VALUES} values")])
+    if issubclass(shape, RootModel):
+        return
+    inner = [each for name in _documents_in(shape) if isinstance(each := fields.get(name), dict)]
+    if any(len(each) > _MOST_FIELDS for each in (fields, *inner)):
+        raise InvalidMessage([FieldError("body", f"must have at most {_MOST_FIELDS} fields")])
+
+
+@cache
+def _documents_in(shape: type[BaseModel]) -> list[str]:
+    """The fields that are documents themselves, by their JSON names."""
+    return [
+        field.alias or name
+        for name, field in shape.model_fields.items()
+        for each in (field.annotation, *get_args(field.annotation))
+        if isinstance(each, type) and issubclass(each, BaseModel)
+    ]
+
+
+def read_query(request: Request, shape: type[Asked]) -> Asked:
+    """The query as this document; `InvalidMessage` if it is not one."""
+    given: dict[str, Any] = dict(request.query_params)
+    try:
+        return shape.model_validate(given, strict=False)  # all that stands there is text
+    except ValidationError as error:
+        raise plainly(error) from None

@@ -1,0 +1,176 @@
+"""Every way in which a request can fail, in one shape."""
+
+import math
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from http import HTTPStatus
+
+from starlette.responses import Response
+
+from carteiro.api.documents import ErrorBody, ErrorDocument, FieldFault
+from carteiro.errors import (
+    BadCursor,
+    FieldError,
+    InvalidMessage,
+    StoreError,
+    StoreFull,
+    StoreMoved,
+    TenantMissing,
+    TextUnfit,
+)
+from carteiro.model import OverLimit, StorageLimit
+from carteiro.observability import log
+
+STORAGE_LIMIT = "STORAGE_LIMIT"
+COME_AGAIN = timedelta(seconds=5)
+_UNFIT = (
+    "The request has values that are not allowed: no text may hold U+0000 or half a surrogate pair"
+)
+
+_CODES: Mapping[int, str] = {
+    400: "MALFORMED_REQUEST",
+    401: "UNAUTHORIZED",
+    403: "FORBIDDEN",
+    404: "NOT_FOUND",
+    405: "METHOD_NOT_ALLOWED",
+    408: "REQUEST_TIMEOUT",
+    409: "CONFLICT",
+    413: "REQUEST_TOO_LARGE",
+    415: "UNSUPPORTED_MEDIA_TYPE",
+    422: "INVALID_VALUE",
+    429: "TOO_MANY_REQUESTS",
+    500: "INTERNAL_ERROR",
+    503: "STORE_UNAVAILABLE",
+}
+
+
+class Refusal(Exception):
+    """The request is not done, and leaves nothing behind."""
+
+    def __init__(
+        self,
+        status: int,
+        message: str,
+        *,
+        fields: Sequence[FieldError] = (),
+        headers: Mapping[str, str] | None = None,
+        code: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.message = message
+        self.fields = fields
+        self.headers = dict(headers or {})
+        self.code = code or _CODES.get(status) or HTTPStatus(status).name
+
+    def as_response(self, request_id: str) -> Response:
+        """The answer that tells the client."""
+        error = self.as_error(request_id)
+        return ErrorDocument(error=error).as_response(self.status, headers=self.headers)
+
+    def as_error(self, request_id: str) -> ErrorBody:
+        """The part of an answer that tells the client."""
+        return ErrorBody(
+            code=self.code,
+            message=self.message,
+            request_id=request_id,
+            timestamp=datetime.now(UTC),
+            details=[FieldFault(field=each.field, message=each.message) for each in self.fields],
+        )
+
+
+def unauthorized() -> Refusal:
+    """No key, or one that speaks for nobody: the two are not told apart."""
+    text = "A valid API key is needed, as X-API-Key, Authorization: Bearer or apikey"
+    return Refusal(401, text, headers={"WWW-Authenticate": "Bearer"})
+
+
+def token_needed() -> Refusal:
+    """No token, or one that is no administrator's: the two are not told apart."""
+    text = "An admin token is needed, as X-API-Key or Authorization: Bearer"
+    return Refusal(401, text, headers={"WWW-Authenticate": "Bearer"})
+
+
+def forbidden() -> Refusal:
+    """The key fits, and is used from where it must not be."""
+    return Refusal(403, "Requests of this tenant are not allowed from this address")
+
+
+def not_found(what: str) -> Refusal:
+    """There is none, or it is another's: the two are not told apart."""
+    return Refusal(404, f"There is no such {what}")
+
+
+def bad_value(field: str, message: str) -> Refusal:
+    """One value that is not allowed."""
+    return of_invalid(InvalidMessage([FieldError(field, message)]))
+
+
+def over_limit(answer: OverLimit) -> Refusal:
+    """The tenant handed in as many messages as it may."""
+    headers = {
+        "Retry-After": str(whole_seconds(answer.retry_after)),
+        "X-RateLimit-Limit": str(answer.limit),
+        "X-RateLimit-Remaining": str(answer.remaining),
+        "X-RateLimit-Reset": str(math.ceil(answer.resets_at.timestamp())),
+    }
+    return Refusal(429, "As many messages were handed in as is allowed", headers=headers)
+
+
+def too_busy(message: str, *, wait_s: float = 1.0) -> Refusal:
+    """The caller has as much under way as it may: some of it must end first."""
+    wait = timedelta(seconds=wait_s)
+    return Refusal(429, message, headers={"Retry-After": str(whole_seconds(wait))})
+
+
+def storage_full(limit: StorageLimit) -> Refusal:
+    """The tenant keeps as much as it may."""
+    text = f"At most {limit.most} {limit.what} can be kept: delete some first"
+    return Refusal(422, text, code=STORAGE_LIMIT)
+
+
+def whole_seconds(wait: timedelta) -> int:
+    """The wait as a header says it: never shorter, never nothing."""
+    return max(1, math.ceil(wait.total_seconds()))
+
+
+def refusal_of(  # noqa: PLR0911 - a table, one error a line
+    error: Exception, request_id: str
+) -> Refusal:
+    """What the client is told of an error; what it must not know goes to the log alone."""
+    match error:
+        case Refusal():
+            return error
+        case InvalidMessage():
+            return of_invalid(error)
+        case TenantMissing():  # gone since its key was looked up
+            return unauthorized()
+        case BadCursor():
+            return bad_value("cursor", "was not given out by this list")
+        case TextUnfit():
+            return Refusal(422, _UNFIT)
+        case StoreError():
+            log.request_failed(request_id, error, status=503)
+            return _of_store(error)
+        case _:
+            log.request_failed(request_id, error, status=500)
+            return Refusal(500, "Something went wrong here, and was logged")
+
+
+def _of_store(error: StoreError) -> Refusal:
+    """Nothing was done, and it is not the client's fault."""
+    text = "Nothing can be stored or read right now: try again"
+    if isinstance(error, StoreFull):
+        text = "There is no room for new messages right now: try again later"
+    if isinstance(error, StoreMoved):
+        text = (
+            "Everything here moves to another store, or has moved: nothing was changed, try again"
+        )
+    return Refusal(503, text, headers={"Retry-After": str(COME_AGAIN.seconds)})
+
+
+def of_invalid(error: InvalidMessage) -> Refusal:
+    """Malformed or incomplete is 400; well-formed with a bad value is 422."""
+    if any(each.missing or each.field == "body" for each in error.fields):
+        return Refusal(400, "The request is malformed or incomplete", fields=error.fields)
+    return Refusal(422, "The request has values that are not allowed", fields=error.fields)

@@ -1,0 +1,189 @@
+"""The endpoints of suppressions: a tenant's own under ``/v1``, any tenant's under ``/admin/v1``."""
+
+import asyncio
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Annotated
+
+from pydantic import FailFast, Field, StringConstraints
+from starlette.requests import Request
+from starlette.responses import Response
+
+from carteiro.api.documents import Document, Moment, PageDocument
+from carteiro.api.endpoint import Endpoint
+from carteiro.api.reading import PageQuestion, Question, Time, read_query, read_question
+from carteiro.api.refusal import bad_value, not_found, storage_full
+from carteiro.api.whose import Whose
+from carteiro.email.message import MOST_FAULTS
+from carteiro.errors import FieldError, InvalidMessage
+from carteiro.model import (
+    LATEST,
+    NewSuppression,
+    StorageLimit,
+    Suppression,
+    SuppressionReason,
+    TenantUnknown,
+)
+from carteiro.policy.addresses import judge_address
+from carteiro.ports import Suppressions
+from carteiro.runtime.fair_thread import Slice
+
+MOST_AT_ONCE = 1000
+_Address = Annotated[str, StringConstraints(strict=True, min_length=1, max_length=320)]
+
+
+class SuppressionView(Document):
+    """One reason why an address is not written to; ``email`` null: it was erased, its hash alone is known.
+
+    ``active`` false: soft bounces that are merely counted so far.
+    """
+
+    email: str | None
+    reason: SuppressionReason
+    active: bool
+    bounces: int
+    created_at: Moment
+    expires_at: Moment | None
+
+
+class SuppressionPage(PageDocument):
+    """What is on record, newest first."""
+
+    items: list[SuppressionView]
+
+
+class SuppressionQuestion(PageQuestion):
+    """Which part of the list, or which address."""
+
+    email: str | None = Field(default=None, max_length=320)
+
+
+class WhichAddress(Question):
+    """One address, however its letters are cased."""
+
+    email: _Address
+
+
+class NewSuppressions(Question):
+    """Addresses that are not to be written to; without a time, for good."""
+
+    emails: Annotated[tuple[_Address, ...], FailFast()] = Field(
+        min_length=1, max_length=MOST_AT_ONCE
+    )
+    expires_at: Time | None = Field(
+        default=None, description="ISO 8601 with a time zone, in the future."
+    )
+
+
+class SuppressionCount(Document):
+    """How many addresses were put."""
+
+    count: int
+
+
+class SuppressionDesk:
+    """What can be done with the suppressions of the tenant that ``whose`` finds, below ``prefix``."""
+
+    def __init__(self, suppressions: Suppressions, whose: Whose, *, prefix: str, most: int) -> None:
+        self._most = most
+        self._suppressions = suppressions
+        self._whose = whose
+        self._path = f"{prefix}/suppressions"
+
+    def endpoints(self) -> Iterable[Endpoint]:
+        """All of them."""
+        yield Endpoint(
+            "GET",
+            self._path,
+            self.list,
+            "List suppressed addresses",
+            SuppressionPage,
+            query=SuppressionQuestion,
+            refuses=self._whose.refuses,
+        )
+        yield Endpoint(
+            "PUT",
+            self._path,
+            self.put,
+            "Suppress addresses",
+            SuppressionCount,
+            reads=NewSuppressions,
+            refuses=self._whose.refuses,
+        )
+        yield Endpoint(
+            "DELETE",
+            self._path,
+            self.remove,
+            "Write to an address again",
+            None,
+            status=204,
+            query=WhichAddress,
+            refuses=(404,),
+        )
+
+    async def list(self, request: Request) -> Response:
+        """Newest first; an address may stand there once for each reason."""
+        tenant = await self._whose.tenant_of(request)
+        asked = read_query(request, SuppressionQuestion)
+        page = await self._suppressions.list(
+            tenant, email=asked.email, cursor=asked.after, limit=asked.limit
+        )
+        items = [_view(each) for each in page.rows]
+        return SuppressionPage(items=items, next_cursor=page.next).as_response(nulls=True)
+
+    async def put(self, request: Request) -> Response:
+        """As ``manual``: what is to be sent to them from now on fails with ``SUPPRESSED``. All of them, or none.
+
+        422 ``STORAGE_LIMIT`` if the tenant then kept more than ``storage.suppressions``.
+        """
+        tenant = await self._whose.tenant_of(request)
+        asked = await read_question(request, NewSuppressions)
+        await _refuse_bad(asked)
+        new = [
+            NewSuppression(each, SuppressionReason.MANUAL, None, asked.expires_at)
+            for each in asked.emails
+        ]
+        count = await self._suppressions.put(new, tenant=tenant, most=self._most)
+        match count:
+            case TenantUnknown():
+                raise not_found("tenant")
+            case StorageLimit():
+                raise storage_full(count)
+        return SuppressionCount(count=count).as_response()
+
+    async def remove(self, request: Request) -> Response:
+        """Whatever the reasons were; another bounce or complaint brings it back."""
+        tenant = await self._whose.tenant_of(request)
+        asked = read_query(request, WhichAddress)
+        if not await self._suppressions.remove([asked.email], tenant=tenant):
+            raise not_found("suppression")
+        return Response(status_code=204)
+
+
+async def _refuse_bad(asked: NewSuppressions) -> None:
+    if asked.expires_at is not None and asked.expires_at <= datetime.now(UTC):
+        raise bad_value("expiresAt", "is over: it would suppress nobody; DELETE ends a suppression")
+    if asked.expires_at is not None and asked.expires_at > LATEST:
+        raise bad_value("expiresAt", f"must not be after {LATEST:%Y-%m-%d}")
+    faults: list[FieldError] = []
+    judged = Slice()
+    for index, each in enumerate(asked.emails):
+        if judge_address(each) is None:
+            faults.append(FieldError(f"emails.{index}", "is not an e-mail address"))
+            if len(faults) == MOST_FAULTS:
+                break
+        if judged.is_over(len(each)):
+            await asyncio.sleep(0)
+    if faults:
+        raise InvalidMessage(faults)
+
+
+def _view(suppression: Suppression) -> SuppressionView:
+    return SuppressionView(
+        email=suppression.address,
+        reason=suppression.reason,
+        active=suppression.is_active,
+        bounces=suppression.bounces,
+        created_at=suppression.created_at,
+        expires_at=suppression.expires_at,
+    )

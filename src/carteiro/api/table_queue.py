@@ -1,0 +1,328 @@
+"""The addresses of the table queue, as those who come from Supabase know them."""
+
+import asyncio
+import binascii
+import time
+from base64 import urlsafe_b64decode
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+import orjson
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.requests import Request
+from starlette.responses import Response
+
+from carteiro.api.documents import JSON, Document
+from carteiro.api.endpoint import Endpoint
+from carteiro.api.intake import Intake, Item, refused
+from carteiro.api.key_ring import KeyRing, key_in
+from carteiro.api.reading import read_question
+from carteiro.api.refusal import Refusal, too_busy
+from carteiro.email.message import Email, make_email
+from carteiro.errors import FieldError, InvalidMessage, NotAccepted
+from carteiro.model import (
+    EMAIL,
+    FINISHED,
+    Accepted,
+    Cursor,
+    MessageFilter,
+    MessageId,
+    QueueRow,
+    Replayed,
+    State,
+    StoredMessage,
+    Tenant,
+    TenantId,
+)
+from carteiro.ports import Reading
+
+MOST_IN_A_RUN = 10
+_FIRST_LOOK_S, _LAST_LOOK_S = 0.05, 1.0  # between two looks at the ledger: doubled each time
+_MOST_WAITING_CALLS = 5  # of a tenant: each looks at the ledger for as long as it waits
+_PAGES, _IN_A_PAGE = 5, 200  # of waiting e-mails that are looked through for due ones
+_WAITING = (State.ENQUEUED, State.RETRY_SCHEDULED)
+_STATUS = {State.SENT: "sent", State.CANCELLED: "cancelled"} | dict.fromkeys(
+    (State.FAILED, State.EXPIRED), "failed"
+)
+_PUBLISHABLE = "sb_publishable_"
+_FIELDS = ("to", "template.type", "template.variables")
+_ARGUMENTS = dict(zip(_FIELDS, ("p_recipient_email", "p_template_type", "p_payload"), strict=True))
+_COLUMNS = dict(zip(_FIELDS, ("recipient_email", "template_type", "payload"), strict=True))
+
+
+class EnqueueQuestion(BaseModel):
+    """The arguments of ``enqueue_email``, by their names in SQL."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    p_template_type: str = Field(description="The name of a template.")
+    p_recipient_email: str = Field(description="An address alone, without a display name.")
+    p_user_id: UUID | None = Field(default=None, description="Whom the tenant knows by it.")
+    p_payload: dict[str, object] | None = Field(
+        default=None, description="The variables of the template, by name."
+    )
+
+
+class SendQuestion(BaseModel):
+    """A row of ``email_queue``, by its columns."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    template_type: str = Field(description="The name of a template.")
+    recipient_email: str = Field(description="An address alone, without a display name.")
+    user_id: UUID | None = Field(default=None, description="Whom the tenant knows by it.")
+    payload: dict[str, object] | None = Field(
+        default=None, description="The variables of the template, by name."
+    )
+
+
+class QueueRun(Document):
+    """Results of the e-mails that were due; ``pending`` ones were not tried yet."""
+
+    processed: int
+    sent: int
+    retried: int
+    failed: int
+    cancelled: int
+    pending: int
+
+
+class SendResult(Document):
+    """A row of ``email_queue`` after its first attempt, by its columns."""
+
+    model_config = ConfigDict(alias_generator=None)
+
+    id: str
+    status: str = Field(description="sent, pending, failed or cancelled.")
+    error_message: str | None = Field(default=None, description="Reason of the last failure.")
+    next_retry_at: datetime | None = Field(default=None, description="Of a pending one.")
+    resend_id: str | None = Field(default=None, description="The provider's id of a sent one.")
+
+
+class TableQueueDesk:
+    """Accepts e-mails by a template, and reports the results of their attempts; sending is the workers' part."""
+
+    def __init__(
+        self,
+        intake: Intake,
+        reading: Reading,
+        keys: KeyRing,
+        *,
+        longest_wait: timedelta,
+    ) -> None:
+        self._intake = intake
+        self._reading = reading
+        self._keys = keys
+        self._longest_wait = longest_wait
+        self._calls: Counter[TenantId] = Counter()
+
+    def endpoints(self) -> Iterable[Endpoint]:
+        """All of them."""
+        yield Endpoint(
+            "POST",
+            "/rest/v1/rpc/enqueue_email",
+            self.enqueue,
+            "Put an e-mail into the table queue",
+            None,
+            reads=EnqueueQuestion,
+            refuses=(429,),
+        )
+        yield Endpoint(
+            "POST",
+            "/functions/v1/send-custom-emails",
+            self.send,
+            "Put an e-mail into the table queue and wait for its first attempt",
+            SendResult,
+            also={202: SendResult},
+            reads=SendQuestion,
+            refuses=(429,),
+        )
+        yield Endpoint(
+            "POST",
+            "/functions/v1/process-email-queue",
+            self.process,
+            "Wait for the e-mails that are due",
+            QueueRun,
+            also={202: QueueRun},
+            refuses=(429,),
+        )
+
+    async def enqueue(self, request: Request) -> Response:
+        """Answered with the id, a JSON string, after the e-mail is durably committed.
+
+        It is rendered here, tried at once and, as the preset ``transactional`` has it, again after 1, 5
+        and 15 minutes: the fourth failure is final. On Postgres it is a row of ``email_queue``.
+        """
+        tenant = await self._tenant_of(request)
+        asked = await read_question(request, EnqueueQuestion)
+        fields = (asked.p_recipient_email, asked.p_template_type, asked.p_payload)
+        identity = await self._accepted(request, tenant, fields, asked.p_user_id, _ARGUMENTS)
+        return Response(orjson.dumps(identity), media_type=JSON)
+
+    async def send(self, request: Request) -> Response:
+        """Answered after a worker made the first attempt: 200 with its result. 202 if none came in time.
+
+        The e-mail is committed first, as by ``enqueue_email``: a pending one is tried later.
+        """
+        tenant = await self._tenant_of(request)
+        asked = await read_question(request, SendQuestion)
+        fields = (asked.recipient_email, asked.template_type, asked.payload)
+        with self._waiting_call(tenant):  # a refused call leaves nothing behind
+            identity = await self._accepted(request, tenant, fields, asked.user_id, _COLUMNS)
+            [tried], _ = await self._tried({identity: 0})
+        if tried is None:
+            return SendResult(id=identity, status="pending").as_response(202)
+        status = _STATUS.get(tried.state, "pending")
+        return SendResult(
+            id=identity,
+            status=status,
+            error_message=None if tried.failure is None else tried.failure.reason,
+            next_retry_at=tried.due_at if status == "pending" else None,
+            resend_id=tried.provider_id,
+        ).as_response()
+
+    async def process(self, request: Request) -> Response:
+        """Wait for workers to try the tenant's e-mails that are due, ten at most; answered with counts.
+
+        202 if some are still pending: they are tried as soon as a worker runs. Nothing is sent by this process.
+        """
+        tenant = await self._tenant_of(request)
+        with self._waiting_call(tenant):
+            rows, pending = await self._tried(await self._due(tenant))
+        states = [row.state for row in rows if row is not None]
+        return QueueRun(
+            processed=len(states),
+            sent=states.count(State.SENT),
+            retried=states.count(State.RETRY_SCHEDULED),
+            failed=states.count(State.FAILED) + states.count(State.EXPIRED),
+            cancelled=states.count(State.CANCELLED),
+            pending=pending,
+        ).as_response(202 if pending else 200)
+
+    async def _accepted(
+        self,
+        request: Request,
+        tenant: Tenant,
+        fields: tuple[str, str, dict[str, object] | None],
+        user_id: UUID | None,
+        names: Mapping[str, str],
+    ) -> MessageId:
+        row = QueueRow(None if user_id is None else str(user_id))
+        request_id: str = request.state.request_id
+        try:
+            item = Item(_email(*fields, row), None, row)
+            [answer] = await self._intake.many([item], tenant=tenant, request_id=request_id)
+            if isinstance(answer, NotAccepted):
+                raise InvalidMessage(answer.fields)  # noqa: TRY301 - told and counted alike
+        except InvalidMessage as error:
+            await self._intake.charge_one(tenant)
+            raise InvalidMessage(_renamed(error.fields, names)) from None
+        if not isinstance(answer, Accepted | Replayed):
+            raise refused(answer)
+        return answer.id
+
+    @contextmanager
+    def _waiting_call(self, tenant: Tenant) -> Iterator[None]:
+        if self._calls[tenant.id] >= _MOST_WAITING_CALLS:
+            raise too_busy(f"At most {_MOST_WAITING_CALLS} calls may wait for a worker at once")
+        self._calls[tenant.id] += 1
+        try:
+            yield
+        finally:
+            self._calls[tenant.id] -= 1
+            if not self._calls[tenant.id]:
+                del self._calls[tenant.id]
+
+    async def _due(self, tenant: Tenant) -> dict[MessageId, int]:
+        """E-mails of the tenant that are due, and how often each was tried; found among the newest ones that wait."""
+        now = datetime.now(UTC)
+        due = [
+            row
+            for state in _WAITING
+            for row in await self._waiting(tenant, state)
+            if row.due_at <= now
+        ]
+        due.sort(key=lambda row: row.due_at)
+        return {row.id: row.attempts for row in due[:MOST_IN_A_RUN]}
+
+    async def _waiting(self, tenant: Tenant, state: State) -> Sequence[StoredMessage]:
+        wanted = MessageFilter(tenant=tenant.id, kind=EMAIL, state=state)
+        rows: list[StoredMessage] = []
+        cursor: Cursor | None = None
+        for _ in range(_PAGES):
+            page = await self._reading.messages(wanted, cursor=cursor, limit=_IN_A_PAGE)
+            rows += page.rows
+            cursor = page.next
+            if cursor is None:
+                break
+        return rows
+
+    async def _tried(
+        self, attempts: Mapping[MessageId, int]
+    ) -> tuple[list[StoredMessage | None], int]:
+        """Wait for one more attempt of each message: the row after it, None without one; and how many are pending."""
+        rows: dict[MessageId, StoredMessage | None] = dict.fromkeys(attempts)
+        pending = set(attempts)
+        until = time.monotonic() + self._longest_wait.total_seconds()
+        pause = _FIRST_LOOK_S
+        while True:
+            for identity in list(pending):
+                row = await self._reading.message(identity)
+                if row is None or _is_tried(row, attempts[identity]):
+                    rows[identity] = row
+                    pending.discard(identity)
+            if not pending or time.monotonic() >= until:
+                return list(rows.values()), len(pending)
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, _LAST_LOOK_S)
+
+    async def _tenant_of(self, request: Request) -> Tenant:
+        if _is_anonymous(key_in(request.headers)):
+            raise Refusal(403, "An anon key may not do this: a service key is needed")
+        return await self._keys.tenant_of(request)
+
+
+def _is_tried(row: StoredMessage, attempts_before: int) -> bool:
+    """Whether an attempt has ended since, or none will be made."""
+    if row.state in FINISHED:
+        return True
+    return row.state is State.RETRY_SCHEDULED and row.attempts > attempts_before
+
+
+def _email(to: str, type_: str, variables: dict[str, object] | None, row: QueueRow) -> Email:
+    fields: dict[str, object] = {
+        "to": to,
+        "template": {"type": type_, "variables": variables or {}},
+    }
+    if row.user_id is not None:
+        fields["recipient"] = {"email": to, "externalId": row.user_id}
+    return make_email(fields).model_copy(update={"max_retries": row.max_retries})
+
+
+def _renamed(faults: Iterable[FieldError], names: Mapping[str, str]) -> tuple[FieldError, ...]:
+    """The faults by the names that the caller gave."""
+    return tuple(FieldError(_name(each.field, names), each.message) for each in faults)
+
+
+def _name(field: str, names: Mapping[str, str]) -> str:
+    for path, name in names.items():
+        if field == path or field.startswith(f"{path}."):
+            return name + field.removeprefix(path)
+    return field
+
+
+def _is_anonymous(key: str) -> bool:
+    """Whether it is a key that Supabase gives to everybody; its signature does not matter for a no."""
+    if key.startswith(_PUBLISHABLE):
+        return True
+    parts = key.split(".")
+    if len(parts) != 3:  # noqa: PLR2004 - a JSON Web Token
+        return False
+    try:
+        claims = orjson.loads(urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
+    except (binascii.Error, ValueError):
+        return False
+    return isinstance(claims, dict) and claims.get("role") == "anon"

@@ -1,0 +1,267 @@
+"""The endpoints of templates: a tenant's own under ``/v1``, any tenant's under ``/admin/v1``."""
+
+from collections.abc import Collection, Iterable
+from functools import partial
+from typing import Any
+
+from pydantic import Field
+from starlette.requests import Request
+from starlette.responses import Response
+
+from carteiro.api.documents import Document, Moment
+from carteiro.api.endpoint import Endpoint
+from carteiro.api.in_flight import PerMinute
+from carteiro.api.reading import Question, read_query, read_question
+from carteiro.api.refusal import not_found, storage_full
+from carteiro.api.whose import Whose
+from carteiro.email.templates.rendering import check_template, off_the_loop, render
+from carteiro.model import (
+    NewTemplate,
+    StorageLimit,
+    Template,
+    TemplateLimits,
+    TemplateSummary,
+    TenantId,
+    TenantUnknown,
+)
+from carteiro.policy.retry import PRESET_RULE, PRESETS
+from carteiro.ports import Templates
+
+_LARGEST_VERSION = 2**31
+
+
+class TemplateView(Document):
+    """One version of a template."""
+
+    type: str
+    version: int
+    subject: str
+    html: str | None
+    text: str | None
+    retry_preset: str | None
+    created_at: Moment
+    deleted_at: Moment | None
+
+
+class TemplateSummaryView(Document):
+    """One version of a template, without its html and text."""
+
+    type: str
+    version: int
+    subject: str
+    has_html: bool
+    has_text: bool
+    retry_preset: str | None
+    created_at: Moment
+    deleted_at: Moment | None
+
+
+class TemplateList(Document):
+    """Templates, or the versions of one."""
+
+    items: list[TemplateSummaryView]
+
+
+class TemplateDocument(Question):
+    """A template as its tenant writes it: a subject, and html or text or both."""
+
+    subject: str
+    html: str | None = None
+    text: str | None = None
+    retry_preset: str | None = Field(default=None, description=PRESET_RULE)
+
+
+class VersionQuestion(Question):
+    """Which version; the newest if none is named."""
+
+    version: int | None = Field(default=None, ge=1, le=_LARGEST_VERSION)
+
+
+class PreviewQuestion(Question):
+    """The words to put in, and the version to put them into; the newest if none is named."""
+
+    variables: dict[str, Any] = Field(default_factory=dict)
+    version: int | None = Field(default=None, ge=1, le=_LARGEST_VERSION)
+
+
+class Preview(Document):
+    """A template with its words in place."""
+
+    subject: str
+    html: str | None
+    text: str | None
+
+
+class TemplateDesk:
+    """What can be asked of the templates of the tenant that ``whose`` finds, below ``prefix``."""
+
+    def __init__(  # noqa: PLR0913 - each is a setting of its own, by its name
+        self,
+        templates: Templates,
+        whose: Whose,
+        *,
+        prefix: str,
+        limits: TemplateLimits,
+        previews: PerMinute,
+        presets: Collection[str] = PRESETS,
+    ) -> None:
+        self._limits = limits
+        self._previews = previews
+        self._templates = templates
+        self._presets = presets
+        self._whose = whose
+        self._path = f"{prefix}/templates"
+
+    def endpoints(self) -> Iterable[Endpoint]:
+        """All of them."""
+        one, missing = self._path + "/{type}", (404,)
+        yield Endpoint(
+            "GET",
+            self._path,
+            self.list,
+            "List templates",
+            TemplateList,
+            refuses=self._whose.refuses,
+        )
+        yield Endpoint(
+            "GET",
+            one,
+            self.show,
+            "Look at a template",
+            TemplateView,
+            query=VersionQuestion,
+            refuses=missing,
+        )
+        yield Endpoint(
+            "PUT",
+            one,
+            self.put,
+            "Write a template",
+            TemplateView,
+            reads=TemplateDocument,
+            refuses=self._whose.refuses,
+        )
+        yield Endpoint(
+            "DELETE", one, self.delete, "Delete a template", None, status=204, refuses=missing
+        )
+        yield Endpoint(
+            "GET",
+            f"{one}/versions",
+            self.versions,
+            "List the versions of a template",
+            TemplateList,
+            refuses=missing,
+        )
+        yield Endpoint(
+            "POST",
+            f"{one}/preview",
+            self.preview,
+            "Preview a template",
+            Preview,
+            reads=PreviewQuestion,
+            refuses=missing,
+        )
+
+    async def list(self, request: Request) -> Response:
+        """The newest version of each type in use, by type, without html and text: look at one for those.
+
+        There are never more than 1,000.
+        """
+        tenant = await self._whose.tenant_of(request)
+        return _list(await self._templates.list(tenant))
+
+    async def show(self, request: Request) -> Response:
+        """All of the newest version, or of the one that is named, also after a delete."""
+        tenant = await self._whose.tenant_of(request)
+        asked = read_query(request, VersionQuestion)
+        return _view(await self._found(tenant, request, asked.version)).as_response(nulls=True)
+
+    async def put(self, request: Request) -> Response:
+        """Store a new version; messages that were accepted before keep theirs.
+
+        Markup that can never be sent, such as a script or an event handler, is 422.
+
+        The settings of ``[storage]`` say how much is kept. To make room, types that were deleted and then
+        older versions are forgotten; where that is not enough, it is 422 ``STORAGE_LIMIT``.
+        """
+        tenant = await self._whose.tenant_of(request)
+        asked = await read_question(request, TemplateDocument)
+        new = NewTemplate(
+            tenant=tenant,
+            type=request.path_params["type"],
+            subject=asked.subject,
+            html=asked.html,
+            text=asked.text,
+            retry_preset=asked.retry_preset,
+        )
+        await off_the_loop(partial(check_template, new, presets=self._presets), tenant=tenant)
+        made = await self._templates.define(new, limits=self._limits)
+        match made:
+            case TenantUnknown():
+                raise not_found("tenant")
+            case StorageLimit():
+                raise storage_full(made)
+        return _view(made).as_response(nulls=True)
+
+    async def delete(self, request: Request) -> Response:
+        """Take the type out of use; what was accepted with it is sent all the same."""
+        tenant = await self._whose.tenant_of(request)
+        if not await self._templates.delete(tenant, request.path_params["type"]):
+            raise not_found("template")
+        return Response(status_code=204)
+
+    async def versions(self, request: Request) -> Response:
+        """The 100 newest, newest first, without html and text: look at one for those."""
+        tenant = await self._whose.tenant_of(request)
+        versions = await self._templates.versions(tenant, request.path_params["type"])
+        if not versions:
+            raise not_found("template")
+        return _list(versions)
+
+    async def preview(self, request: Request) -> Response:
+        """What a message would say; a variable that is missing is 422. Metered by ``api.previews_per_minute``."""
+        tenant = await self._whose.tenant_of(request)
+        self._previews.count(tenant, "previews")
+        asked = await read_question(request, PreviewQuestion)
+        template = await self._found(tenant, request, asked.version)
+        shown = await off_the_loop(partial(render, template, asked.variables), tenant=tenant)
+        return Preview(subject=shown.subject, html=shown.html, text=shown.text).as_response(
+            nulls=True
+        )
+
+    async def _found(self, tenant: TenantId, request: Request, version: int | None) -> Template:
+        type = request.path_params["type"]
+        template = await self._templates.find(tenant, type, version=version)
+        if template is None:
+            raise not_found("template")
+        return template
+
+
+def _list(templates: Iterable[TemplateSummary]) -> Response:
+    return TemplateList(items=[_summary(each) for each in templates]).as_response(nulls=True)
+
+
+def _summary(template: TemplateSummary) -> TemplateSummaryView:
+    return TemplateSummaryView(
+        type=template.type,
+        version=template.version,
+        subject=template.subject,
+        has_html=template.has_html,
+        has_text=template.has_text,
+        retry_preset=template.retry_preset,
+        created_at=template.created_at,
+        deleted_at=template.deleted_at,
+    )
+
+
+def _view(template: Template) -> TemplateView:
+    return TemplateView(
+        type=template.type,
+        version=template.version,
+        subject=template.subject,
+        html=template.html,
+        text=template.text,
+        retry_preset=template.retry_preset,
+        created_at=template.created_at,
+        deleted_at=template.deleted_at,
+    )

@@ -1,0 +1,101 @@
+"""Signed webhooks, as the Standard Webhooks scheme has them: who holds the secret has said it, and just now."""
+
+import base64
+import binascii
+import hmac
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from hashlib import sha256
+from typing import NamedTuple, Self
+
+from carteiro.api.refusal import Refusal
+from carteiro.config import FeedbackSettings, secret
+from carteiro.errors import ConfigError
+
+TOLERANCE = timedelta(minutes=5)
+_PREFIX = "whsec_"
+_VERSION = "v1"
+
+
+def webhooks_of(settings: FeedbackSettings) -> "Webhooks | None":
+    """Who judges what Resend posts; None: nothing is taken from it. `ConfigError` if its secret is set and is none."""
+    if not settings.resend_secret:
+        return None
+    try:
+        told = secret(settings.resend_secret)
+    except ConfigError as error:
+        raise ConfigError(f"feedback.resend_secret = {error}") from None
+    return Webhooks(told)
+
+
+class Webhooks:
+    """Judges the signatures of one sender; during a change of secrets there are two."""
+
+    def __init__(self, secrets: str) -> None:
+        """``secrets``: one or more, parted by spaces; `ConfigError` if they are none."""
+        self._secrets = [_secret(each) for each in secrets.split() or [""]]
+
+    def verified_id(self, told: "Signed", body: bytes) -> str:
+        """The id of what was sent; a `Refusal` if it is not signed by whom it should be.
+
+        It is the same whenever the same is sent again.
+        """
+        signed = b".".join((told.id.encode("latin-1"), told.sent_at.encode("latin-1"), body))
+        if not any(
+            _is_right(told.signatures.split(), hmac.digest(secret, signed, sha256))
+            for secret in self._secrets
+        ):
+            raise _refused("The signature is wrong")
+        return told.id
+
+
+class Signed(NamedTuple):
+    """What the headers say of a signature."""
+
+    id: str
+    sent_at: str
+    signatures: str
+
+    @classmethod
+    def of(cls, headers: Mapping[str, str], *, now: float) -> Self:
+        """Read before the body is; a `Refusal` if there is no signature, or an old one."""
+        names = ("id", "timestamp", "signature")
+        told = [headers.get(f"svix-{name}") or headers.get(f"webhook-{name}") for name in names]
+        identity, sent_at, signatures = told
+        if not identity or not sent_at or not signatures:
+            raise _refused("The request is not signed")
+        if not _is_fresh(sent_at, now):
+            raise _refused(f"The signature is not of the last {TOLERANCE.seconds} s")
+        return cls(identity, sent_at, signatures)
+
+
+def _secret(text: str) -> bytes:
+    try:
+        key = base64.b64decode(text.removeprefix(_PREFIX), validate=True)
+    except binascii.Error:
+        key = b""
+    if not key:
+        raise ConfigError(
+            "feedback.resend_secret does not lead to a secret that begins with whsec_"
+        )
+    return key
+
+
+def _is_fresh(sent_at: str, now: float) -> bool:
+    is_number = sent_at.isascii() and sent_at.isdecimal() and len(sent_at) <= len("9999999999")
+    return is_number and abs(now - int(sent_at)) <= TOLERANCE.total_seconds()
+
+
+def _is_right(signatures: Sequence[str], expected: bytes) -> bool:
+    """Whether one of them is the expected one; all are looked at, however many fit."""
+    wanted = base64.b64encode(expected)
+    fits = False
+    for each in signatures:
+        version, _, given = each.partition(",")
+        is_equal = hmac.compare_digest(given.encode("latin-1"), wanted)
+        fits |= version == _VERSION and is_equal
+    return fits
+
+
+def _refused(text: str) -> Refusal:
+    return Refusal(401, text)

@@ -1,0 +1,58 @@
+"""Whose things an endpoint is about: the caller's own, or those of the tenant in the address."""
+
+from typing import Protocol
+
+from starlette.requests import Request
+
+from carteiro.api.key_ring import KeyRing
+from carteiro.api.refusal import not_found
+from carteiro.model import Tenant, TenantId
+from carteiro.policy.names import is_name
+from carteiro.ports import Tenants
+
+
+class Whose(Protocol):
+    """Finds the tenant that a request is about, or refuses it."""
+
+    refuses: tuple[int, ...]
+
+    async def tenant_of(self, request: Request) -> TenantId:
+        """The tenant; a `Refusal` if the caller may not ask, or there is none."""
+        ...
+
+
+class TheirOwn:
+    """Tenants ask about their own things."""
+
+    refuses: tuple[int, ...] = ()
+
+    def __init__(self, keys: KeyRing) -> None:
+        self._keys = keys
+
+    async def tenant_of(self, request: Request) -> TenantId:
+        """The tenant whose key it is."""
+        return (await self._keys.tenant_of(request)).id
+
+
+class AnyTenants:
+    """Administrators ask about the things of the tenant that the address names."""
+
+    refuses: tuple[int, ...] = (404,)
+
+    def __init__(self, keys: KeyRing, tenants: Tenants) -> None:
+        self._keys = keys
+        self._tenants = tenants
+
+    async def tenant_of(self, request: Request) -> TenantId:
+        """The tenant in the address."""
+        await self._keys.administrator_of(request)
+        return (await found_tenant(self._tenants, request)).id
+
+
+async def found_tenant(tenants: Tenants, request: Request) -> Tenant:
+    """The tenant that the address names; a `Refusal` if there is none."""
+    name = request.path_params["tenant"]
+    [tenant] = await tenants.find([TenantId(name)]) if is_name(name) else [None]
+    if tenant is None:
+        raise not_found("tenant")
+    return tenant

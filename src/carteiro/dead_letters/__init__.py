@@ -1,0 +1,1 @@
+"""Redrive of dead letters."""

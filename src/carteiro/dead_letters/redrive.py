@@ -1,0 +1,203 @@
+"""What people do with dead letters: send all that match round again, or mend one and send it."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import orjson
+
+from carteiro.email.message import Email, make_email, restore_email, stored_content
+from carteiro.email.submission import Senders, from_tenant, new_recipient
+from carteiro.email.templates.rendering import render_email
+from carteiro.engine.tasks import MAX_CONTENT_BYTES
+from carteiro.errors import FieldError, InvalidMessage
+from carteiro.model import (
+    EMAIL,
+    Cursor,
+    DeadFilter,
+    RedriveAnswer,
+    Revision,
+    StoredMessage,
+    TenantId,
+    value,
+)
+from carteiro.policy.tenancy import asked_sender
+from carteiro.ports import Backend, DeadLetters
+from carteiro.runtime.domain_cache import DomainBook
+
+_PAGE = 500
+_SAYS = ("subject", "html", "text")
+EDITABLE = frozenset(
+    {
+        *_SAYS,
+        "attachments",
+        "bcc",
+        "cc",
+        "from",
+        "headers",
+        "recipient",
+        "replyTo",
+        "template",
+        "to",
+    }
+)
+
+
+@value
+class RedriveTally:
+    """What became of the dead letters that matched, so far."""
+
+    redriven: int = 0
+    already: int = 0
+    not_found: int = 0
+    no_content: int = 0
+
+    def plus(self, answers: Sequence[RedriveAnswer]) -> "RedriveTally":
+        """The tally with these counted too."""
+        count = Counter(answers)
+        return RedriveTally(
+            redriven=self.redriven + count[RedriveAnswer.REDRIVEN],
+            already=self.already + count[RedriveAnswer.ALREADY],
+            not_found=self.not_found + count[RedriveAnswer.NOT_FOUND],
+            no_content=self.no_content + count[RedriveAnswer.NO_CONTENT],
+        )
+
+
+async def redrive_matching(  # noqa: PLR0913 - what to send, on whose word, and how
+    dead_letters: DeadLetters,
+    wanted: DeadFilter,
+    *,
+    by: str,
+    rate: float | None = None,
+    progress: Callable[[RedriveTally], None] | None = None,
+    sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+) -> RedriveTally:
+    """Send all that match and are not on their way round again, at most ``rate`` a second; each once.
+
+    Stopped half-way it can be asked again: what was redriven is passed over. What dies again
+    meanwhile is newer than what is being looked at, and waits for another time.
+    """
+    size = _PAGE if rate is None else max(1, min(_PAGE, int(rate)))
+    resting = replace(wanted, is_redriven=False)
+    tally, is_first = RedriveTally(), True
+    cursor: Cursor | None = None
+    if wanted.is_redriven:
+        return tally
+    while is_first or cursor is not None:
+        page = await dead_letters.find(resting, cursor=cursor, limit=size)
+        if not is_first and rate is not None:
+            await sleep(len(page.rows) / rate)
+        tally = tally.plus(await dead_letters.redrive([each.id for each in page.rows], by=by))
+        if progress is not None:
+            progress(tally)
+        cursor, is_first = page.next, False
+    return tally
+
+
+# --- mending one ----------------------------------------------------------------------------------
+
+
+async def revise(
+    message: StoredMessage,
+    changes: Mapping[str, Any],
+    *,
+    backend: Backend,
+    relay_headers: Collection[str] = (),
+    default_from_only: bool = False,
+) -> Revision:
+    """What a message is to become with these changes, by their JSON names; raises `InvalidMessage`.
+
+    Of an e-mail any part of what is sent may change (null takes it away), and all of it is judged
+    again; of a task only the arguments that it has. It is for the message as it was read: a redrive
+    refuses it once the message is another revision.
+    """
+    content, of = message.content, message.revision
+    if not content:
+        raise _wrong("body", "is past its retention: there is nothing to edit")
+    if not changes:
+        raise _wrong("body", "changes nothing")
+    if message.kind != EMAIL:
+        return Revision(_arguments(content, changes), None, None, of=of)
+    stored = restore_email(content)
+    email = _edited(stored, changes, relay_headers)
+    email = await _rendered(email, stored, message.tenant, backend)
+    email = await _signed(email, message.tenant, backend, default_from_only=default_from_only)
+    recipient = None if email.recipient is None else new_recipient(email.recipient)
+    return Revision(stored_content(email), email.to, email.subject, recipient, of=of)
+
+
+def _edited(stored: Email, changes: Mapping[str, Any], relay_headers: Collection[str]) -> Email:
+    fixed = sorted(changes.keys() - EDITABLE)
+    if fixed:
+        raise InvalidMessage([FieldError(_shown(name), _FIXED) for name in fixed[:20]])
+    email = make_email(_merged(stored, changes), relay_headers=relay_headers)
+    return email.model_copy(update={"max_retries": stored.max_retries})
+
+
+async def _rendered(email: Email, stored: Email, tenant: TenantId, backend: Backend) -> Email:
+    """The e-mail with the text of its template."""
+    if email.template is None and not stored.needs_words:
+        email = email.model_copy(update={"template": stored.template})
+    elif email.template is not None:
+        email = await render_email(email, tenant=tenant, templates=backend.templates)
+    return email
+
+
+async def _signed(
+    email: Email, tenant: TenantId, backend: Backend, *, default_from_only: bool
+) -> Email:
+    """The e-mail from whom its tenant may send as now."""
+    [owner] = await backend.tenants.find([tenant])
+    if owner is None:
+        return email
+    sender = asked_sender(owner, email.from_)
+    claimant = None if sender is None else await DomainBook(backend.tenants).owner(sender)
+    return from_tenant(email, owner, Senders(claimant, default_from_only))
+
+
+_FIXED = f"cannot be edited: only {', '.join(sorted(EDITABLE))} can"
+
+
+def _shown(name: str) -> str:
+    return name if name.isascii() and name.isidentifier() else "(unknown)"
+
+
+def _merged(stored: Email, changes: Mapping[str, Any]) -> dict[str, Any]:
+    fields: dict[str, Any] = orjson.loads(stored_content(stored))
+    fields.pop("maxRetries", None)
+    if not stored.needs_words:
+        fields.pop("template", None)  # its words are in place, and stand for themselves
+    if changes.get("template") is not None:
+        fields = {name: each for name, each in fields.items() if name not in _SAYS}
+    for name, each in changes.items():
+        before = fields.get(name)
+        both = isinstance(before, dict) and isinstance(each, dict)
+        fields[name] = _without_nulls(before | each) if both else each
+    if "to" in changes and "recipient" not in changes and fields.get("recipient"):
+        fields["recipient"]["email"] = changes["to"]  # the same person, at another address
+    return _without_nulls(fields)
+
+
+def _without_nulls(fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: each for name, each in fields.items() if each is not None}
+
+
+def _arguments(content: str, changes: Mapping[str, Any]) -> str:
+    arguments = orjson.loads(content)
+    other = sorted(changes.keys() - arguments.keys())
+    if other:
+        fault = "is no argument of this task, and nothing else of a task can be edited"
+        raise InvalidMessage([FieldError(_shown(name), fault) for name in other[:20]])
+    try:
+        made = orjson.dumps(arguments | dict(changes))
+    except TypeError:
+        raise _wrong("body", "has values that JSON cannot hold") from None
+    if len(made) > MAX_CONTENT_BYTES:
+        raise _wrong("body", f"must have at most {MAX_CONTENT_BYTES} bytes")
+    return made.decode()
+
+
+def _wrong(field: str, fault: str) -> InvalidMessage:
+    return InvalidMessage([FieldError(field, fault)])

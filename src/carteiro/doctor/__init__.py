@@ -1,0 +1,1 @@
+"""Checks of an installation, for `carteiro doctor`."""

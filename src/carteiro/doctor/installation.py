@@ -1,0 +1,162 @@
+"""Whether what the settings ask for is there: providers, feedback, routes, senders and templates."""
+
+import difflib
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import asdict
+
+from carteiro.api.webhooks import webhooks_of
+from carteiro.config import Settings
+from carteiro.email.templates.rendering import faults_of
+from carteiro.errors import ConfigError
+from carteiro.model import Tenant
+from carteiro.model.checkup import Finding, Level
+from carteiro.policy.tenancy import asked_sender
+from carteiro.ports import Backend, Marks
+from carteiro.providers import choice
+from carteiro.providers.email_kind import Looked, routes_of
+from carteiro.runtime.domain_cache import DomainBook
+
+_HOW_TO_HEAR = "see docs/how-to/hear-from-providers.md"
+
+
+def of_providers(looked: Iterable[Looked]) -> Iterator[Finding]:
+    """Mail for a provider that waits is worth a thought; mail that would die must be prevented."""
+    for each in looked:
+        if not each.faults:
+            yield Finding("provider", Level.OK, f"{each.name} can be used")
+        for fault in each.faults:
+            level = Level.FAIL if fault.is_deadly else Level.WARN
+            yield Finding("provider", level, f"{each.name}: {fault.told}", fault.advice)
+
+
+async def of_choice(settings: Settings, marks: Marks) -> list[Finding]:
+    """Fail where a worker with these settings would refuse to send: see `providers.choice`."""
+    try:
+        await choice.check(settings, marks)
+    except ConfigError as error:
+        return [Finding("provider", Level.FAIL, str(error), "set provider")]
+    return []
+
+
+def of_feedback(settings: Settings) -> Iterator[Finding]:
+    """Whether somebody hears of bounces and complaints; else addresses that do not exist are written to again."""
+    types = {name.partition(":")[0] for name in routes_of(settings).names}
+    heard = [*_from_ses(settings)] if "ses" in types else []
+    heard += [*_from_resend(settings)] if "resend" in types else []
+    yield from heard or [
+        Finding("feedback", Level.OK, "no provider of yours tells more than its answer")
+    ]
+
+
+def _from_ses(settings: Settings) -> Iterator[Finding]:
+    if not settings.feedback.ses_topics:
+        told = "bounces and complaints of ses are not heard: feedback.ses_topics is not set"
+        yield Finding("feedback", Level.WARN, told, _HOW_TO_HEAR)
+    elif not settings.ses.configuration_set:
+        told = (
+            "ses publishes events only with a configuration set: ses.configuration_set is not set"
+        )
+        yield Finding("feedback", Level.WARN, told, _HOW_TO_HEAR)
+    else:
+        yield Finding(
+            "feedback", Level.OK, "ses is heard, through the topics of feedback.ses_topics"
+        )
+
+
+def _from_resend(settings: Settings) -> Iterator[Finding]:
+    try:
+        webhooks = webhooks_of(settings.feedback)  # as the API does when it starts
+    except ConfigError as error:
+        advice = "the API does not start without: set it there"
+        yield Finding("feedback", Level.FAIL, str(error), advice)
+        return
+    if webhooks is None:
+        told = "bounces and complaints of resend are not heard: feedback.resend_secret is not set"
+        yield Finding("feedback", Level.WARN, told, _HOW_TO_HEAR)
+    else:
+        yield Finding("feedback", Level.OK, "resend is heard, signed with feedback.resend_secret")
+
+
+def of_routes(
+    settings: Settings, tenants: Collection[str], types: Collection[str]
+) -> Iterator[Finding]:
+    """A route of somebody who does not exist is a slip: whom it was meant for goes by another."""
+    lost = [
+        *_lost("tenant_routes", settings.tenant_routes, tenants, "no such tenant"),
+        *_lost("type_routes", settings.type_routes, types, "no tenant has a template of this type"),
+    ]
+    yield from lost or [Finding("routes", Level.OK, "all lead from a tenant or type that exists")]
+
+
+def _lost(table: str, named: Iterable[str], known: Collection[str], told: str) -> Iterator[Finding]:
+    for name in named:
+        if name not in known:
+            near = difflib.get_close_matches(name, sorted(known), n=1)
+            advice = f"did you mean {near[0]}?" if near else "correct the name, or take it out"
+            yield Finding("routes", Level.WARN, f"{table}.{name}: {told}", advice)
+
+
+async def of_senders(
+    settings: Settings, tenants: Sequence[Tenant], backend: Backend
+) -> list[Finding]:
+    """Whoever may send as anybody will be refused, or believed; whose default From is another's sends nothing."""
+    found = []
+    for tenant in tenants if settings.has_network_provider else ():
+        if not tenant.from_domains and not settings.default_from_only:
+            told = f"tenant {tenant.id!r} may send as any domain that nobody has claimed"
+            advice = f"carteiro tenant set {tenant.id} --from-domain DOMAIN"
+            found.append(Finding("senders", Level.WARN, told, advice))
+    book = DomainBook(backend.tenants)
+    senders = [(each, asked_sender(each, None)) for each in tenants]
+    await book.look_up([sender for _, sender in senders if sender is not None])
+    for tenant, sender in senders:
+        owner = None if sender is None else await book.owner(sender)
+        if owner not in {None, tenant.id}:
+            told = f"tenant {tenant.id!r} cannot send: {owner!r} has claimed the domain of its default From"
+            advice = f"carteiro tenant set {tenant.id} --from ADDRESS"
+            found.append(Finding("senders", Level.WARN, told, advice))
+    return found or [Finding("senders", Level.OK, "nobody sends as a domain that is not theirs")]
+
+
+def of_presets(settings: Settings, tenants: Sequence[Tenant]) -> Iterator[Finding]:
+    """A preset that the settings no longer have: its tenant is retried as if it named none."""
+    lost = [
+        Finding(
+            "presets",
+            Level.WARN,
+            f"tenant {tenant.id!r} names the retry preset {tenant.retry_preset!r}, which there is not",
+            f"add it to [retry.presets], or carteiro tenant set {tenant.id} --retry-preset NAME",
+        )
+        for tenant in tenants
+        if tenant.retry_preset is not None and tenant.retry_preset not in settings.presets
+    ]
+    yield from lost or [Finding("presets", Level.OK, "all that tenants name are there")]
+
+
+async def of_overrides(settings: Settings, backend: Backend) -> Finding:
+    """Which settings are others than the settings say, as they were changed at run time."""
+    fairness, is_override = await backend.tenants.fairness()
+    if not is_override:
+        return Finding("overrides", Level.OK, "nothing was changed at run time")
+    configured = asdict(settings.fairness.as_value())
+    changed = [
+        f"{name} = {each}" for name, each in asdict(fairness).items() if each != configured[name]
+    ]
+    told = f"fairness was changed at run time: {', '.join(changed) or 'to what the settings say'}"
+    return Finding("overrides", Level.OK, told, "carteiro fairness set --reset goes back")
+
+
+async def of_templates(
+    settings: Settings, tenants: Sequence[Tenant], backend: Backend
+) -> tuple[list[Finding], set[str]]:
+    """Whether all templates can be rendered and sent, and of which types there are any."""
+    findings, types = [], set()
+    for tenant in tenants:
+        for listed in await backend.templates.list(tenant.id):
+            types.add(listed.type)
+            template = await backend.templates.find(tenant.id, listed.type)
+            for fault in [] if template is None else faults_of(template, presets=settings.presets):
+                told = f"{listed.type!r} of tenant {tenant.id!r}: {fault.field} {fault.message}"
+                advice = f"carteiro template put {listed.type} --tenant {tenant.id}"
+                findings.append(Finding("templates", Level.WARN, told, advice))
+    return findings or [Finding("templates", Level.OK, "all can be rendered and sent")], types

@@ -1,0 +1,1 @@
+"""An e-mail: its fields, its MIME form, its templates."""

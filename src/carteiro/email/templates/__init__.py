@@ -1,0 +1,1 @@
+"""Templates: the language, its run-time, and rendering of e-mails."""

@@ -1,0 +1,381 @@
+"""What a template may say: a small part of Jinja that reaches nothing and ends soon, whoever wrote it.
+
+Variables with their parts (``{{ user_data.full_name }}``), if, for over a given list, a few filters
+and tests, sums of numbers. No calls, no assignments, no other templates, no attributes of Python
+objects. Whatever could be made long or slow by a template or by its variables is bounded: what is
+written, the number of its parts, how deep they nest, how much work it is, how much comes out.
+"""
+
+import re
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from threading import Lock
+from typing import Any, NamedTuple
+from weakref import finalize
+
+import orjson
+from jinja2 import Template as Compiled
+from jinja2 import TemplateSyntaxError, nodes
+from jinja2.exceptions import TemplateRuntimeError
+from jinja2.ext import Extension
+from jinja2.lexer import Token, TokenStream
+
+from carteiro.email.templates.runtime import (
+    FILTERS,
+    LARGEST_OPERAND,
+    PAID_LOOP,
+    PAID_SEARCH,
+    SCOPE,
+    TESTS,
+    Environment,
+    Scope,
+    part,
+)
+from carteiro.email.templates.work import Work
+
+MAX_SOURCE_CHARS = 512 * 1024
+MAX_VARIABLES_BYTES = 256 * 1024
+# Tags and signs are counted before and while a template is parsed, for parsing takes longest.
+_MOST_TAGS = 1_000
+_MOST_SIGNS = 6_000
+_MOST_NODES = 1_500
+_DEEPEST = 60  # nodes inside nodes
+_DEEPEST_LOOPS = 4
+_DEEPEST_FILTERS = 10
+_STEPS_OF_READING = 4_000  # a node
+_STEPS_OF_READING_CHAR = 10
+_STEPS_OF_NODE = 100
+_CHARS_OF_STEP = 4  # of what comes out
+_MOST_PROGRAMS = 256  # that are kept
+_MOST_CHARS_OF_PROGRAMS = 8 * MAX_SOURCE_CHARS  # each is held twice, with up to 4 bytes
+
+_ALLOWED_NODES = (
+    nodes.Template,
+    nodes.Output,
+    nodes.TemplateData,
+    nodes.If,
+    nodes.For,
+    nodes.Name,
+    nodes.Const,
+    nodes.Getattr,
+    nodes.Getitem,
+    nodes.Filter,
+    nodes.Test,
+    nodes.Keyword,
+    nodes.Compare,
+    nodes.Operand,
+    nodes.And,
+    nodes.Or,
+    nodes.Not,
+    nodes.CondExpr,
+    nodes.Neg,
+    nodes.Add,
+    nodes.Sub,
+    nodes.Mul,
+    nodes.Div,
+    nodes.FloorDiv,
+    nodes.Mod,
+)
+_TAKEN_NAMES = frozenset({"caller", "self", "super"})  # Jinja puts objects of its own there
+_NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
+_UNSENDABLE = re.compile("[\0\ud800-\udfff]")
+_TOO_MANY = "has too many parts"
+
+
+class TemplateFault(Exception):
+    """A template says what it may not say, or cannot be rendered with these variables."""
+
+
+class VariablesMissing(Exception):
+    """A template uses variables that were not given; ``paths`` are those that were met, if not too many."""
+
+    def __init__(self, paths: Sequence[str]) -> None:
+        self.paths = list(paths)
+        super().__init__(", ".join(paths))
+
+
+class Readable(NamedTuple):
+    """Variables as plain data, and how many bytes they are."""
+
+    words: dict[str, Any]
+    size: int
+
+
+def readable(variables: Mapping[str, Any]) -> Readable:
+    """The variables as plain data, nothing else: what JSON can hold; raises `TemplateFault` on anything more."""
+    try:
+        text = orjson.dumps(dict(variables))
+    except TypeError:
+        raise TemplateFault("must be what JSON can hold") from None
+    if len(text) > MAX_VARIABLES_BYTES:
+        fault = f"must have at most {MAX_VARIABLES_BYTES} bytes"
+        raise TemplateFault(fault)
+    if _NUL.search(text):
+        raise TemplateFault("must not contain U+0000")
+    return Readable(orjson.loads(text), len(text))
+
+
+class Program:
+    """One text that was read and found good; `run` puts words into it."""
+
+    def __init__(self, source: str, *, escapes: bool) -> None:
+        environment = _ESCAPING if escapes else _PLAIN
+        tree = _parsed(environment, source)
+        count = _judge(tree)
+        # Jinja's own search for them takes time by the square of the depth.
+        self._names = {each.name for each in tree.find_all(nodes.Name) if each.ctx == "load"}
+        self._steps = count * _STEPS_OF_NODE
+        self._unpaid = count * _STEPS_OF_READING + len(source) * _STEPS_OF_READING_CHAR
+        _set_prices(tree)
+        self._template = _compiled(environment, tree)
+        # What it was compiled to holds itself, and a server collects such garbage rarely.
+        finalize(self, self._template.root_render_func.__globals__.clear).atexit = False
+
+    def run(self, variables: Readable, *, most_chars: int, work: Work) -> str:
+        """The text with its words in place; raises `TemplateFault` or `VariablesMissing` alone."""
+        self._let_pay(work)
+        scope = Scope(work, size=variables.size)
+        words = {name: part(variables.words, name, name, scope) for name in self._names}
+        made, fault = "", None
+        try:
+            work.pay(self._steps)
+            pieces = self._template.generate(words | {SCOPE: scope})
+            made = _bounded(pieces, most_chars, work)
+        except (TemplateRuntimeError, TemplateFault) as error:
+            fault = str(error)
+        except Exception as error:  # noqa: BLE001 - what a template does with variables is for its writers to mend
+            fault = f"cannot be rendered with these variables ({type(error).__name__})"
+        if scope.missing:
+            raise VariablesMissing(list(scope.missing))
+        if fault is not None:
+            raise TemplateFault(fault)
+        return made
+
+    def _let_pay(self, work: Work) -> None:
+        """Let the first who runs it pay for its reading, which the others are spared."""
+        steps, self._unpaid = self._unpaid, 0
+        work.note(steps)
+
+
+class _Shelf:
+    """The programs that were run last, for every thread; as many as fit."""
+
+    def __init__(self) -> None:
+        self._programs: OrderedDict[tuple[str, bool], Program] = OrderedDict()
+        self._chars = 0
+        self._lock = Lock()
+
+    def find(self, source: str, *, escapes: bool) -> Program | None:
+        with self._lock:
+            found = self._programs.get((source, escapes))
+            if found is not None:
+                self._programs.move_to_end((source, escapes))
+            return found
+
+    def keep(self, source: str, *, escapes: bool, program: Program) -> None:
+        with self._lock:
+            if (source, escapes) not in self._programs:
+                self._chars += len(source)
+            self._programs[source, escapes] = program
+            while self._is_overfull:
+                (oldest, _), _ = self._programs.popitem(last=False)
+                self._chars -= len(oldest)
+
+    @property
+    def _is_overfull(self) -> bool:
+        return len(self._programs) > _MOST_PROGRAMS or self._chars > _MOST_CHARS_OF_PROGRAMS
+
+
+_SHELF = _Shelf()
+
+
+def is_read(source: str, *, escapes: bool) -> bool:
+    """Whether `program` has it at hand."""
+    return _SHELF.find(source, escapes=escapes) is not None
+
+
+def program(source: str, *, escapes: bool) -> Program:
+    """The program of a text, read once; raises `TemplateFault` if it may not be said."""
+    found = _SHELF.find(source, escapes=escapes)
+    if found is None:
+        found = Program(source, escapes=escapes)
+        _SHELF.keep(source, escapes=escapes, program=found)
+    return found
+
+
+def _bounded(pieces: Iterable[str], most_chars: int, work: Work) -> str:
+    made: list[str] = []
+    left = most_chars
+    for piece in pieces:
+        left -= len(piece)
+        if left < 0:
+            text = f"must not become longer than {most_chars} characters"
+            raise TemplateFault(text)
+        made.append(piece)
+    work.note((most_chars - left) // _CHARS_OF_STEP)
+    return "".join(made)
+
+
+# --- reading ----------------------------------------------------------------------------------
+
+
+class _Counted(Extension):
+    """Stops the parser at what has too many signs, where it is, not when all of it is read."""
+
+    def filter_stream(self, stream: TokenStream) -> Iterator[Token]:
+        """The same signs, if they are not too many."""
+        for count, token in enumerate(stream):
+            if count > _MOST_SIGNS:
+                raise TemplateSyntaxError(_TOO_MANY, token.lineno)
+            yield token
+
+
+_ESCAPING = Environment(escapes=True, reader=_Counted)
+_PLAIN = Environment(escapes=False, reader=_Counted)
+
+
+def _parsed(environment: Environment, source: str) -> nodes.Template:
+    if len(source) > MAX_SOURCE_CHARS:
+        text = f"must have at most {MAX_SOURCE_CHARS} characters"
+        raise TemplateFault(text)
+    if sum(source.count(start) for start in ("{{", "{%", "{#")) > _MOST_TAGS:
+        raise TemplateFault(_TOO_MANY)
+    try:
+        return environment.parse(source)
+    except TemplateSyntaxError as error:
+        text = f"line {error.lineno}: {str(error.message)[:200]}"
+        raise TemplateFault(text) from None
+    except (RecursionError, ValueError):  # nested without end; a number of thousands of digits
+        raise TemplateFault("is nested too deeply or has a number that is too long") from None
+
+
+def _compiled(environment: Environment, tree: nodes.Template) -> Compiled:
+    try:
+        return Compiled.from_code(environment, environment.compile(tree), {})
+    except SyntaxError as error:  # of Python, as for an argument that is given twice
+        text = f"cannot be read: {error.msg[:200]}"
+        raise TemplateFault(text) from None
+
+
+class _Place(NamedTuple):
+    """How deep a node stands."""
+
+    depth: int = 0
+    loops: int = 0
+    filters: int = 0
+
+    def at(self, node: nodes.Node) -> "_Place":
+        return _Place(
+            self.depth + 1,
+            self.loops + isinstance(node, nodes.For),
+            self.filters + isinstance(node, nodes.Filter),
+        )
+
+    @property
+    def is_too_deep(self) -> bool:
+        return (
+            self.depth > _DEEPEST or self.loops > _DEEPEST_LOOPS or self.filters > _DEEPEST_FILTERS
+        )
+
+
+def _judge(tree: nodes.Template) -> int:
+    """The number of nodes, if all are good; walks without recursion, for they may be nested as deep as they like."""
+    waiting: list[tuple[nodes.Node, _Place]] = [(tree, _Place())]
+    count = 0
+    while waiting:
+        node, above = waiting.pop()
+        place = above.at(node)
+        count += 1
+        if count > _MOST_NODES:
+            raise TemplateFault(_TOO_MANY)
+        if place.is_too_deep:
+            raise TemplateFault(_at(node, "is nested too deeply"))
+        if (fault := _fault(node)) is not None:
+            raise TemplateFault(_at(node, fault))
+        waiting += [(child, place) for child in node.iter_child_nodes()]
+    return count
+
+
+def _fault(  # noqa: PLR0911 - a list of faults, the first that holds is told
+    node: nodes.Node,
+) -> str | None:
+    if type(node) not in _ALLOWED_NODES:
+        return f"{type(node).__name__.lower()} is not allowed"
+    match node:
+        case nodes.Filter(name=name) if name not in FILTERS:
+            return f"the filter {name!r} is not allowed"
+        case nodes.Filter() | nodes.Test() if node.dyn_args or node.dyn_kwargs:
+            return "'*' before what a filter or a test is given is not allowed"
+        case nodes.Test(name=name) if name not in TESTS:
+            return f"the test {name!r} is not allowed"
+        case nodes.Name(name=name) if name.startswith("_") or name in _TAKEN_NAMES:
+            return f"the name {name!r} is not allowed"
+        case nodes.Const(value=value):
+            return _constant_fault(value)
+        case nodes.For():
+            return _loop_fault(node)
+    return None
+
+
+def _constant_fault(value: object) -> str | None:
+    """What is wrong with a constant: escapes can write what no e-mail may hold."""
+    if isinstance(value, int | float) and value > LARGEST_OPERAND:
+        return "a number is too large"
+    if isinstance(value, str) and _UNSENDABLE.search(value):
+        return "a text must not contain U+0000 or half of a character"
+    return None
+
+
+def _loop_fault(node: nodes.For) -> str | None:
+    if node.recursive:
+        return "a recursive loop is not allowed"
+    if not isinstance(node.target, nodes.Name) or node.target.name == "loop":
+        return "a loop must give each item one name"
+    if not isinstance(node.iter, nodes.Name | nodes.Getattr | nodes.Getitem):
+        return "a loop must be over a variable"
+    return None
+
+
+def _at(node: nodes.Node, fault: str) -> str:
+    return f"line {node.lineno}: {fault}" if node.lineno else fault
+
+
+# --- outlines ---------------------------------------------------------------------------------
+
+
+def outlines(source: str) -> list[str]:
+    """What an HTML template becomes when all its conditions hold, and when none does; each value is a letter."""
+    tree = _parsed(_ESCAPING, source)
+    return ["".join(_outline(tree.body, holds=holds)) for holds in (True, False)]
+
+
+def _outline(body: Iterable[nodes.Node], *, holds: bool) -> Iterator[str]:
+    for node in body:
+        match node:
+            case nodes.Output():
+                for each in node.nodes:
+                    yield each.data if isinstance(each, nodes.TemplateData) else "x"
+            case nodes.If() | nodes.For():
+                yield from _outline(node.body if holds else node.else_, holds=holds)
+
+
+# --- prices -----------------------------------------------------------------------------------
+
+
+def _set_prices(tree: nodes.Template) -> None:
+    """Let each loop pay for its turns, and each search for what it looks through, before it starts."""
+    for loop in list(tree.find_all(nodes.For)):
+        count = 1 + sum(1 for _ in loop.find_all(nodes.Node))
+        loop.iter = _through(PAID_LOOP, loop.iter, nodes.Const(count * _STEPS_OF_NODE))
+    for operand in list(tree.find_all(nodes.Operand)):
+        if operand.op in {"in", "notin"}:
+            operand.expr = _through(PAID_SEARCH, operand.expr)
+    for test in list(tree.find_all(nodes.Test)):
+        if test.name == "in":
+            test.args = [_through(PAID_SEARCH, each) for each in test.args]
+            for named in test.kwargs:
+                named.value = _through(PAID_SEARCH, named.value)
+
+
+def _through(name: str, node: nodes.Node, *given: nodes.Expr) -> nodes.Filter:
+    return nodes.Filter(node, name, list(given), [], None, None, lineno=node.lineno)

@@ -1,0 +1,260 @@
+"""Templates with their words in place: judged when they are written, rendered when an e-mail is accepted."""
+
+import asyncio
+import re
+import tomllib
+from collections.abc import Callable, Collection, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from importlib import resources
+from typing import Any, TypeVar
+
+from carteiro.email.message import MAX_SUBJECT_CHARS, Email, EmailTemplate, is_blank, subject_fault
+from carteiro.email.templates.language import (
+    MAX_SOURCE_CHARS,
+    Program,
+    Readable,
+    TemplateFault,
+    VariablesMissing,
+    is_read,
+    outlines,
+    program,
+    readable,
+)
+from carteiro.email.templates.work import STEPS_AT_ONCE, Allowance, Work
+from carteiro.errors import FieldError, InvalidMessage
+from carteiro.model import NewTemplate, Template, TenantId, value
+from carteiro.policy.html import find_danger
+from carteiro.policy.retry import PRESETS
+from carteiro.ports.templates import Templates
+from carteiro.runtime.fair_thread import Turns
+
+MAX_BODY_BYTES = 512 * 1024
+_TYPE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}", re.ASCII)
+_MOST_SUBJECT_SOURCE = 2000
+_VARIABLES = "template.variables"
+_SPENT = "there is too much to render in one request: send this in another"
+
+# One thread, for all that a tenant can make slow: tenants take turns in it, template by template, and the
+# threads in which names are resolved and stores are read stay free.
+_RENDERER = Turns(ThreadPoolExecutor(max_workers=1, thread_name_prefix="carteiro-renderer"))
+_T = TypeVar("_T")
+
+
+@value
+class Rendered:
+    """What a template became."""
+
+    subject: str
+    html: str | None
+    text: str | None
+
+
+# --- writing a template -------------------------------------------------------------------------
+
+
+def check_template(template: NewTemplate, *, presets: Collection[str] = PRESETS) -> None:
+    """Raise `InvalidMessage` on a template that must not be defined; ``presets`` are those that it may name."""
+    if faults := faults_of(template, presets=presets):
+        raise InvalidMessage(faults)
+
+
+def faults_of(
+    template: NewTemplate | Template, *, presets: Collection[str] = PRESETS
+) -> list[FieldError]:
+    """What is wrong with a template, field by field."""
+    return list(_faults(template, presets))
+
+
+def _faults(template: NewTemplate | Template, presets: Collection[str]) -> Iterator[FieldError]:
+    if not _TYPE.fullmatch(template.type):
+        yield FieldError("type", "must be 1 to 100 letters, digits, '_', '-' or '.'")
+    if is_blank(template.html) and is_blank(template.text):
+        yield FieldError("html", "html or text is required", missing=True)
+    if template.retry_preset is not None and template.retry_preset not in presets:
+        yield FieldError("retryPreset", f"must be one of {', '.join(presets)}")
+    if not 0 < len(template.subject) <= _MOST_SUBJECT_SOURCE:
+        yield FieldError("subject", f"must have 1 to {_MOST_SUBJECT_SOURCE} characters")
+    for field, source, escapes in _parts(template):
+        if (fault := _source_fault(source, escapes=escapes)) is not None:
+            yield FieldError(field, fault)
+
+
+def _parts(template: NewTemplate | Template) -> Iterator[tuple[str, str, bool]]:
+    yield "subject", template.subject, False
+    if template.html is not None:
+        yield "html", template.html, True
+    if template.text is not None:
+        yield "text", template.text, False
+
+
+def _source_fault(source: str, *, escapes: bool) -> str | None:
+    try:
+        if "\0" in source or len(source.encode()) > MAX_SOURCE_CHARS:
+            return f"must have at most {MAX_SOURCE_CHARS} bytes, and no U+0000"
+        program(source, escapes=escapes)
+        dangers = map(find_danger, outlines(source) if escapes else ())
+        if (danger := next(filter(None, dangers), None)) is not None:
+            return f"can never be sent: {danger}"
+    except UnicodeEncodeError:
+        return "is not valid Unicode"
+    except TemplateFault as error:
+        return str(error)
+    return None
+
+
+# --- rendering it -------------------------------------------------------------------------------
+
+
+def render(
+    template: NewTemplate | Template,
+    variables: Mapping[str, Any],
+    *,
+    allowance: Allowance | None = None,
+) -> Rendered:
+    """The template with these variables; `InvalidMessage` names all that are missing, or what is wrong.
+
+    What it costs is taken off the allowance; if nothing is left of it, nothing is rendered.
+    """
+    return _render(template, variables, Work(), allowance)
+
+
+def _render(
+    template: NewTemplate | Template,
+    variables: Mapping[str, Any],
+    work: Work,
+    allowance: Allowance | None,
+) -> Rendered:
+    if allowance is not None and allowance.is_spent:
+        raise InvalidMessage([FieldError("template", _SPENT)])
+    try:
+        words = readable(variables)
+    except TemplateFault as error:
+        raise InvalidMessage([FieldError(_VARIABLES, str(error))]) from None
+    try:
+        rendered = _rendered(template, words, work)
+    finally:
+        if allowance is not None:
+            allowance.take(work.done)
+    _judge(rendered)
+    return rendered
+
+
+def _rendered(template: NewTemplate | Template, words: Readable, work: Work) -> Rendered:
+    made: dict[str, str] = {}
+    faults: dict[str, FieldError] = {}
+    for part, each in _programs(template).items():
+        most = MAX_SUBJECT_CHARS * 2 if part == "subject" else MAX_BODY_BYTES
+        try:
+            made[part] = each.run(words, most_chars=most, work=work)
+        except VariablesMissing as error:
+            for path in error.paths:
+                field = f"{_VARIABLES}.{path}"
+                faults[field] = FieldError(field, "is required")
+        except TemplateFault as error:
+            faults[part] = FieldError(_VARIABLES, f"{part}: {error}")
+    if faults:
+        raise InvalidMessage(list(faults.values()))
+    return Rendered(made["subject"].strip(), made.get("html"), made.get("text"))
+
+
+def _programs(template: NewTemplate | Template) -> dict[str, Program]:
+    """The parts, read; one that was written before it became forbidden is told of as a fault."""
+    part = ""
+    programs: dict[str, Program] = {}
+    try:
+        for part, source, escapes in _parts(template):
+            programs[part] = program(source, escapes=escapes)
+    except TemplateFault as error:
+        raise InvalidMessage([FieldError("template", f"{part}: {error}")]) from None
+    return programs
+
+
+def _judge(rendered: Rendered) -> None:
+    faults = []
+    if (fault := subject_fault(rendered.subject)) is not None:
+        faults.append(FieldError(_VARIABLES, f"subject: {fault}"))
+    for part, body in (("html", rendered.html), ("text", rendered.text)):
+        if body is not None and len(body.encode()) > MAX_BODY_BYTES:
+            faults.append(
+                FieldError(_VARIABLES, f"{part}: must have at most {MAX_BODY_BYTES} bytes")
+            )
+    if is_blank(rendered.html) and is_blank(rendered.text):
+        faults.append(FieldError(_VARIABLES, "leave nothing in html or text"))
+    if faults:
+        raise InvalidMessage(faults)
+
+
+async def off_the_loop(work: Callable[[], _T], *, tenant: TenantId) -> _T:
+    """Read or render where others need not wait for it, when it is the tenant's turn."""
+    return await _RENDERER.take(tenant, work)
+
+
+def _rendered_at_once(
+    template: Template, variables: Mapping[str, Any], allowance: Allowance | None
+) -> Rendered | None:
+    """What is rendered in less time than a thread takes to start with it; none if it is not."""
+    if not all(is_read(source, escapes=escapes) for _, source, escapes in _parts(template)):
+        return None
+    work = Work(STEPS_AT_ONCE)
+    try:
+        return _render(template, variables, work, allowance)
+    except InvalidMessage:
+        if work.is_too_much:
+            return None
+        raise
+
+
+async def render_email(
+    email: Email, *, tenant: TenantId, templates: Templates, allowance: Allowance | None = None
+) -> Email:
+    """The e-mail with the words of its template, and which version they are of; any other as it is.
+
+    From then on it stands for itself: what becomes of the template does not change it. E-mails of
+    one request share an allowance; those that come when it is spent are refused.
+    """
+    if email.template is None or email.template.version is not None:
+        return email
+    template = await templates.find(tenant, email.template.type)
+    if template is None:
+        raise InvalidMessage([FieldError("template.type", "there is no such template")])
+    variables = email.template.variables
+    await asyncio.sleep(0)  # others have their turn between the e-mails of one request
+    rendered = _rendered_at_once(template, variables, allowance)
+    if rendered is None:
+        rendered = await off_the_loop(
+            partial(render, template, variables, allowance=allowance), tenant=tenant
+        )
+    return email.model_copy(
+        update={
+            "subject": rendered.subject,
+            "html": rendered.html,
+            "text": rendered.text,
+            "template": _pinned(email, template),
+        }
+    )
+
+
+def _pinned(email: Email, template: Template) -> EmailTemplate:
+    """Which version said it; the table queue also shows with which words."""
+    if email.max_retries is None or email.template is None:
+        return EmailTemplate(type=template.type, version=template.version)
+    return email.template.model_copy(update={"version": template.version})
+
+
+# --- samples ------------------------------------------------------------------------------------
+
+
+def sample_templates(tenant: TenantId) -> list[NewTemplate]:
+    """The templates that ship as samples, for a tenant to define."""
+    return [
+        NewTemplate(tenant=tenant, type=name, **tomllib.loads(text)) for name, text in _samples()
+    ]
+
+
+def _samples() -> Iterator[tuple[str, str]]:
+    folder = resources.files("carteiro") / "samples"
+    for file in sorted(folder.iterdir(), key=lambda each: each.name):
+        name, dot, kind = file.name.rpartition(".")
+        if dot and kind == "toml":
+            yield name, file.read_text(encoding="utf-8")

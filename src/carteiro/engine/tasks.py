@@ -1,0 +1,206 @@
+"""Any function as a kind of job: the same retries, fairness and dead letters as e-mail."""
+
+import asyncio
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any, TypeAlias
+
+import orjson
+from uuid_utils import uuid7
+
+from carteiro.email.submission import Commit, accept_each
+from carteiro.errors import FieldError, InvalidMessage, NotAccepted
+from carteiro.jobs.kind import Kind
+from carteiro.model import (
+    LATEST,
+    ZERO,
+    Delivery,
+    KindName,
+    LeasedJob,
+    MessageId,
+    NewMessage,
+    Outcome,
+    StoreAnswer,
+    Taken,
+    TenantId,
+    value,
+)
+from carteiro.policy.lifecycle import LONGEST_HOLD
+from carteiro.policy.names import NAME_RULE, is_name
+from carteiro.policy.retry import RetryPolicy
+from carteiro.ports.provider import Handover, Parcel
+
+Function: TypeAlias = Callable[..., Any]
+
+MAX_CONTENT_BYTES = 1024 * 1024
+_MOST_URGENT, _LEAST_URGENT = 1, 10
+PROVIDER = "task"  # what the ledger names as the provider of a task's attempts
+
+
+@value
+class TaskOptions:
+    """How a task is run; ``timeout`` is required with at-most-once, whose attempts are declared."""
+
+    policy: Callable[[LeasedJob], RetryPolicy]
+    ttl: timedelta
+    timeout: timedelta | None = None
+    delivery: Delivery = Delivery.AT_LEAST_ONCE
+    priority: int = 5
+
+    @property
+    def declares(self) -> bool:
+        """At most once means: declared before it runs, so that a crash leaves it in doubt, not run again."""
+        return self.delivery is Delivery.AT_MOST_ONCE
+
+    def check(self, name: str) -> None:
+        """Raise ValueError on options that make no sense."""
+        if self.declares and self.timeout is None:
+            raise ValueError(f"task {name!r} is to run at most once: give it a timeout")
+        if self.timeout is not None and self.timeout <= ZERO:
+            raise ValueError(f"the timeout of task {name!r} must be above 0")
+        if self.declares and self.timeout is not None and self.timeout > LONGEST_HOLD / 2:
+            raise ValueError(
+                f"the timeout of task {name!r}, at most once, is {LONGEST_HOLD / 2} at most"
+            )
+        if self.ttl <= ZERO:
+            raise ValueError(f"the ttl of task {name!r} must be above 0")
+        if not _MOST_URGENT <= self.priority <= _LEAST_URGENT:
+            raise ValueError(f"the priority of task {name!r} must be 1 (most urgent) to 10")
+
+
+class Task:
+    """A function that can be sent: ``await task.send(tenant="acme", n=1)``; calling it runs it here and now."""
+
+    def __init__(self, name: str, function: Function, options: TaskOptions, accept: Commit) -> None:
+        if not is_name(name):
+            raise ValueError(f"the name of a task {NAME_RULE}")
+        options.check(name)
+        self.kind_name = KindName(name)
+        self.function = function
+        self.options = options
+        self.is_async = inspect.iscoroutinefunction(function)
+        self._signature = inspect.signature(function)
+        self._fitting: tuple[str, ...] | None = None  # names of arguments that it takes
+        self._accept = accept
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:  # noqa: ANN401 - whatever the function takes and gives
+        """Run the function itself."""
+        return self.function(*arguments, **named)
+
+    async def send(
+        self,
+        *,
+        tenant: str,
+        due: datetime | None = None,
+        **arguments: Any,  # noqa: ANN401 - whatever the function takes
+    ) -> StoreAnswer:
+        """Have it run by a worker, once committed; raises `InvalidMessage` on what cannot be run."""
+        [answer] = await self._accept([self._message(tenant=tenant, due=due, **arguments)])
+        if isinstance(answer, NotAccepted):
+            raise InvalidMessage(answer.fields)
+        return answer
+
+    async def send_many(
+        self, calls: Sequence[Mapping[str, Any]]
+    ) -> list[StoreAnswer | NotAccepted]:
+        """Many calls, each with its ``tenant`` and perhaps ``due``; an answer for each, in order."""
+        return await accept_each([self._made(call) for call in calls], self._accept)
+
+    def _made(self, call: Mapping[str, Any]) -> NewMessage | NotAccepted:
+        try:
+            return self._message(**{"tenant": None, **call})
+        except InvalidMessage as error:
+            return NotAccepted(tuple(error.fields))
+
+    def _message(
+        self,
+        *,
+        tenant: object,
+        due: object = None,
+        **arguments: Any,  # noqa: ANN401 - whatever the function takes
+    ) -> NewMessage:
+        if not is_name(tenant):
+            raise InvalidMessage([FieldError("tenant", NAME_RULE, missing=tenant is None)])
+        return NewMessage(
+            id=MessageId(str(uuid7())),
+            tenant=TenantId(tenant),
+            kind=self.kind_name,
+            content=self._content(arguments),
+            request_id=str(uuid7()),
+            ttl=self.options.ttl,
+            priority=self.options.priority,
+            due=_moment(due),
+            declares=self.options.declares,
+            delivery=self.options.delivery,
+        )
+
+    def _content(self, arguments: Mapping[str, Any]) -> str:
+        names = tuple(arguments)
+        if names != self._fitting:  # as those before: looking costs as much as all the rest
+            try:
+                self._signature.bind(**arguments)
+            except TypeError as error:
+                raise InvalidMessage([FieldError("arguments", str(error))]) from None
+            self._fitting = names
+        return _as_json(arguments)
+
+    def kind(self, threads: Executor) -> Kind:
+        """The kind of job that runs this task."""
+        return Kind(
+            name=self.kind_name,
+            provider=PROVIDER,
+            confirm=None,
+            deliver=partial(self._deliver, threads),
+            policy=self.options.policy,
+            declares=self.options.declares,
+            call_limit=self.options.timeout,
+        )
+
+    async def _deliver(self, threads: Executor, parcel: Parcel, handover: Handover) -> Outcome:
+        """Run it. An exception is a failure; at most once, nobody knows what it did before."""
+        arguments = orjson.loads(parcel.content)
+        begin = handover.begin if self.options.declares else _nothing
+        if self.is_async:
+            begin()
+            await self.function(**arguments)
+        else:  # a free thread may be long in coming: it begins there
+            call = partial(_run_in_thread, begin, self.function, arguments)
+            await asyncio.get_running_loop().run_in_executor(threads, call)
+        return Taken("")
+
+
+def _nothing() -> None:
+    """What is not declared needs no beginning."""
+
+
+def _run_in_thread(
+    begin: Callable[[], None], function: Function, arguments: Mapping[str, Any]
+) -> None:
+    begin()
+    try:
+        function(**arguments)
+    except StopIteration as error:  # no future can carry it: whoever waits would wait for ever
+        raise RuntimeError("StopIteration") from error
+
+
+def _moment(due: object) -> datetime | None:
+    if due is None:
+        return None
+    if not isinstance(due, datetime) or due.tzinfo is None:
+        raise InvalidMessage([FieldError("due", "must be a moment with a time zone")])
+    if due > LATEST:
+        raise InvalidMessage([FieldError("due", f"must not be after {LATEST:%Y-%m-%d}")])
+    return due
+
+
+def _as_json(arguments: Mapping[str, Any]) -> str:
+    try:
+        content = orjson.dumps(dict(arguments))
+    except TypeError as error:
+        raise InvalidMessage([FieldError("arguments", f"must be JSON: {error}")]) from None
+    if len(content) > MAX_CONTENT_BYTES:
+        raise InvalidMessage([FieldError("arguments", "must not be larger than 1 MiB")])
+    return content.decode()

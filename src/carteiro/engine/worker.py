@@ -1,0 +1,483 @@
+"""The loop: claim what there are slots for, run each job along the path, settle.
+
+The life of a worker: `run` until `stop` (SIGTERM) is called; then nothing is claimed any more, what is
+in flight has the grace period to end, the rest is released. `stop_now` (a second signal) does not
+wait. A worker that is killed leaves leases that run out and, for the calls under way, open attempts.
+"""
+
+import asyncio
+import random
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import timedelta
+from typing import Any
+
+from carteiro.engine.judging import confirm_job, judge_outcome
+from carteiro.engine.slots import Place, Quiet, Slots
+from carteiro.errors import StoreError
+from carteiro.jobs.confirmation import Confirmed, Unfit
+from carteiro.jobs.kind import Kind, Pool
+from carteiro.model import (
+    ZERO,
+    Begun,
+    Claimed,
+    End,
+    Late,
+    Lease,
+    LeasedJob,
+    MessageId,
+    Outcome,
+    Refused,
+    Sent,
+    Settled,
+    Start,
+    Taken,
+    Verdict,
+    made_at,
+    value,
+)
+from carteiro.observability import log
+from carteiro.observability.metrics.tally import Tally
+from carteiro.path import settle
+from carteiro.path.claim import claim
+from carteiro.path.declare import start
+from carteiro.path.deliver import deliver
+from carteiro.path.judge import doubts, judge, judge_claim, may_kill
+from carteiro.path.track import Attempt, track
+from carteiro.policy import classify
+from carteiro.ports.provider import Handover, Parcel
+from carteiro.ports.store import Store
+from carteiro.ports.wake import Wake
+from carteiro.runtime.batcher import Answer, Gatherer, Item
+
+_LONGEST_NAP = timedelta(seconds=5)  # a poll behind every wake-up
+_UNLIMITED = timedelta(days=365)  # of a call without a limit
+_FIRST_WAIT, _LONGEST_WAIT = 0.05, 2.0  # between tries while the store is away, in seconds
+_LONGEST_BACK_OFF = timedelta(hours=1)  # of a job over which our own code failed
+_MOST_LATE = 10_000  # jobs that are remembered as late
+
+
+@value
+class Lengths:
+    """How long things may take; ``warm_up``: how long a worker works before it runs a suspect."""
+
+    lease: timedelta = timedelta(seconds=30)
+    hold_margin: timedelta = timedelta(seconds=10)
+    grace: timedelta = timedelta(seconds=40)
+    warm_up: timedelta = ZERO
+
+
+class Worker:
+    """Runs the pools of one process."""
+
+    def __init__(  # noqa: PLR0913 - what it works on, and how
+        self,
+        store: Store,
+        wake: Wake,
+        pools: Sequence[Pool],
+        *,
+        lengths: Lengths = Lengths(),  # noqa: B008 - a value, never changed
+        chance: random.Random | None = None,
+        tally: Tally | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._store = store
+        self._wake = wake
+        self._lengths = lengths
+        self._chance = chance or random.Random()  # noqa: S311 - jitter, not a secret
+        self._tally = tally or Tally()
+        self._pools = [Slots(pool) for pool in pools if pool.kinds]
+        self._pool_of = {name: pool for pool in self._pools for name in pool.kinds}
+        self._declare: Gatherer[Start, Begun | Refused] = Gatherer(store.declare)
+        self._settle: Gatherer[End, Settled | Late] = Gatherer(store.settle)
+        self._leases: set[Lease] = (
+            set()
+        )  # claimed and not declared: kept alive, released at the end
+        self._calls: dict[
+            Lease, Handover
+        ] = {}  # declared; kept alive while only a reply is missing
+        self._jobs: set[asyncio.Task[None]] = set()
+        self._late: set[MessageId] = set()  # given back once for it
+        self._quiet = Quiet(clock=clock, debt=lengths.warm_up)
+        self._stopping = asyncio.Event()
+        self._stopping_now = asyncio.Event()
+
+    def stop(self) -> None:
+        """Stop claiming; finish what is in flight, within the grace period."""
+        self._stopping.set()
+
+    def stop_now(self) -> None:
+        """Do not even finish what is in flight."""
+        self._stopping.set()
+        self._stopping_now.set()
+
+    async def run(self) -> None:
+        """Work until stopped; return when everything in hand is settled or given back."""
+        kinds = [kind for pool in self._pools for kind in pool.kinds]
+        log.worker_started(kinds=kinds, slots=sum(pool.slots for pool in self._pools))
+        loops = [asyncio.create_task(self._feed(pool)) for pool in self._pools]
+        extending = asyncio.create_task(self._keep_leases())
+        try:
+            await _first_of(self._stopping.wait(), *loops)
+        finally:
+            self._stopping.set()
+            try:
+                await _cancelled(loops)
+                await self._wait_for_jobs()
+            finally:  # also when cancelled a second time: that is a `stop_now`
+                self._stopping_now.set()  # from here on leases of cancelled jobs are kept, to be released
+                await _cancelled([extending, *self._jobs])
+                await self._give_back_all()
+                await self._close_kinds()
+
+    # --- claiming
+
+    async def _feed(self, pool: Slots) -> None:
+        """Claim whenever slots are free; sleep when there is nothing."""
+        wait = _FIRST_WAIT
+        while not self._stopping.is_set():
+            await pool.has_free_slot()
+            await self._quiet.is_over()
+            held = pool.held_for()
+            if held > ZERO:  # what is claimed would only be given back
+                await pool.has_freed_slot(within=held)
+                continue
+            rings = self._wake.rings()
+            try:
+                with self._quiet.claiming():
+                    claimed = await self._claim(pool)
+            except Exception as error:  # noqa: BLE001 - whatever it is, the next claim may go well
+                log.store_failed("claim", error, wait=timedelta(seconds=wait))
+                await asyncio.sleep(wait)
+                wait = min(2 * wait, _LONGEST_WAIT)
+                continue
+            wait = _FIRST_WAIT
+            if not claimed.jobs:
+                await self._nap(claimed.idle_for, rings)
+
+    async def _claim(self, pool: Slots) -> Claimed:
+        """Claim and start; a claim that is under way when we stop is finished, so that nothing leaks."""
+        asked = asyncio.ensure_future(
+            claim(
+                self._store,
+                kinds=pool.kinds,
+                limit=pool.wanted,
+                lease=self._lengths.lease,
+            )
+        )
+        try:
+            claimed = await asyncio.shield(asked)
+        except asyncio.CancelledError:
+            [got] = await asyncio.gather(asked, return_exceptions=True)
+            if isinstance(got, Claimed):
+                await self._give_back([job.lease for job in got.jobs])
+            raise
+        received = time.monotonic()
+        loop = asyncio.get_running_loop()
+        for job in claimed.jobs:
+            place = self._quiet.place_alone(job.tenant) if may_kill(job) else self._quiet.place()
+            self._leases.add(job.lease)
+            if isinstance(place, timedelta):  # a suspect: others are claimed meanwhile
+                task = loop.create_task(self._give_back([job.lease], wait=place))
+            else:
+                pool.take(job.lease)
+                task = loop.create_task(self._run_in(pool, job, received, place))
+            self._jobs.add(task)
+            task.add_done_callback(self._jobs.discard)
+        if claimed.jobs and pool.is_limited:
+            await asyncio.sleep(0)  # what they take is to be seen before more is claimed
+        return claimed
+
+    async def _nap(self, idle_for: timedelta | None, rings: int) -> None:
+        nap = _LONGEST_NAP if idle_for is None else min(idle_for, _LONGEST_NAP)
+        if nap > timedelta(0):
+            await self._wake.wait(nap, since=rings)
+
+    async def _keep_leases(self) -> None:
+        """One timer for all leases of the process, and for the holds of calls that only await a reply.
+
+        A call ends within its limit or awaits a reply by then, so that its hold has the whole margin
+        left: looked at twice in a margin, it is renewed in time.
+        """
+        every = min(self._lengths.lease / 3, self._lengths.hold_margin / 2).total_seconds()
+        while True:
+            await asyncio.sleep(every)
+            awaiting = (lease for lease, call in self._calls.items() if call.awaits_reply)
+            leases = [*self._leases, *awaiting]
+            try:
+                if leases:
+                    await self._store.extend(leases, lease=self._lengths.lease)
+            except StoreError as error:
+                log.store_failed("extend", error, wait=timedelta(seconds=every))
+            except Exception as error:  # noqa: BLE001 - leases that run out look like crashes of their jobs
+                log.unexpected("worker", error)
+
+    # --- one job
+
+    async def _run_in(self, pool: Slots, job: LeasedJob, received: float, place: Place) -> None:
+        """Run the job; a bug of ours takes no other job along, and is no crash of this one's worker."""
+        alone: asyncio.TimerHandle | None = None
+        try:
+            if place.is_alone:
+                if not await self._quiet.is_alone(self._lengths.lease):
+                    await self._give_back([job.lease], wait=self._lengths.lease)
+                    return
+                alone = _in(self._lengths.lease, place.share)
+            await self._run(pool.kinds[job.kind], job, received)
+        except Exception as error:  # noqa: BLE001 - whatever it is
+            log.unexpected("worker", error)
+            await self._give_back([job.lease], wait=self._back_off(job))
+        finally:
+            if alone is not None:
+                alone.cancel()
+            place.leave()
+            self._calls.pop(job.lease, None)
+            if not self._stopping_now.is_set():
+                self._leases.discard(job.lease)
+            pool.give_back(job.lease)
+
+    async def _run(self, kind: Kind, job: LeasedJob, received: float) -> None:
+        """The path of one job: judge the claim, confirm, declare, deliver, judge, settle, track."""
+        chosen = kind.chain.choose(job) if kind.chain is not None else kind
+        if isinstance(chosen, timedelta):
+            await self._give_back([job.lease], wait=chosen)
+            return
+        declared: tuple[Parcel, Handover] | None = None
+        try:
+            declared = await self._prepare(chosen, job, received)
+        finally:
+            if declared is None and chosen.link is not None:
+                chosen.link.unused()
+        if declared is not None:
+            await self._attempt(chosen, job, received, *declared)
+
+    async def _prepare(
+        self, kind: Kind, job: LeasedJob, received: float
+    ) -> tuple[Parcel, Handover] | None:
+        """Judge the claim, confirm and declare; None if there is no call to be made."""
+        policy = kind.policy(job)
+        if job.cancel_requested and not kind.declares:  # asked while a worker had it that is gone
+            await self._end(kind, job, settle.not_made(job))
+            return None
+        replays_in = _replays_in(kind, job, last=job.provider)
+        doomed = judge_claim(job, policy, replays_in=replays_in)
+        if doomed is not None:
+            await self._end(kind, job, settle.unrun(job, doomed))
+            return None
+        try:
+            confirmed = await confirm_job(kind, job)
+        except StoreError as error:
+            log.store_failed("render", error, wait=self._lengths.lease)
+            await self._give_back([job.lease], wait=self._lengths.lease)
+            return None
+        if isinstance(confirmed, Unfit):
+            await self._end(kind, job, settle.unfit(job, confirmed, duration=_since(received)))
+            return None
+        handover = Handover(kind.call_limit or _UNLIMITED)
+        attempt = await self._begin(kind, job, confirmed, received)
+        return None if attempt is None else (_parcel(job, confirmed, attempt), handover)
+
+    async def _attempt(
+        self, kind: Kind, job: LeasedJob, received: float, parcel: Parcel, handover: Handover
+    ) -> None:
+        """Deliver, judge, settle and track.
+
+        What was taken is settled as sent whatever breaks here: an attempt that is left open is made again.
+        """
+        self._calls[job.lease] = handover
+        called = time.monotonic()
+        outcome = await deliver(kind, parcel, handover)
+        try:
+            self._tally.called(kind.provider, outcome, time.monotonic() - called)
+            duration = _since(received)
+            left = job.expires_in - duration
+            verdict = judge_outcome(
+                outcome, lambda: self._verdict(kind, job, outcome, expires_in=left)
+            )
+            end = settle.ended(job, verdict, outcome, duration=duration, declared=kind.declares)
+            await self._end(kind, job, end, parcel.attempt)
+        except Exception as error:
+            if not isinstance(outcome, Taken):
+                raise
+            log.unexpected("worker", error)
+            verdict = Sent(kind.provider, "")
+            end = settle.ended(
+                job, verdict, Taken(""), duration=_since(received), declared=kind.declares
+            )
+            await self._end(kind, job, end, parcel.attempt)
+        if kind.learn is not None:
+            await kind.learn(parcel, outcome, verdict)
+
+    def _verdict(
+        self, kind: Kind, job: LeasedJob, outcome: Outcome, *, expires_in: timedelta
+    ) -> Verdict:
+        return judge(
+            outcome,
+            provider=kind.provider,
+            charged_before=job.charged,
+            in_doubt_before=doubts(job),
+            delivery=job.delivery,
+            policy=kind.policy(job),
+            expires_in=expires_in,
+            chance=self._chance.random(),
+            replays_in=_replays_in(kind, job, last=job.provider if doubts(job) else kind.provider),
+            elsewhere=_elsewhere(kind, job, outcome),
+        )
+
+    async def _begin(
+        self, kind: Kind, job: LeasedJob, confirmed: Confirmed | None, received: float
+    ) -> int | None:
+        """Declare the attempt; None if it must not be made."""
+        if not kind.declares:
+            return job.attempts + 1
+        if self._is_late(kind, job, received):
+            await self._give_back([job.lease])
+            return None
+        hold = (kind.call_limit or self._lengths.lease) + self._lengths.hold_margin
+        begin = start(
+            job, provider=kind.provider, hold=hold, received=received, confirmed=confirmed
+        )
+        try:
+            answer = await self._declare(begin)
+        except StoreError as error:
+            answer = await _stored("declare", self._declare, begin, error)
+        if isinstance(answer, Begun):
+            self._leases.discard(job.lease)  # the hold stands in its place
+            if job.open_attempt:
+                log.attempt_in_doubt(
+                    job, classify.in_doubt(), attempt=job.attempts, duration=_since(received)
+                )
+            return answer.attempt
+        end = settle.refused(job, answer)
+        if end is not None:
+            await self._end(kind, job, end)
+        else:
+            await self._give_back([job.lease], wait=answer.wait)
+        return None
+
+    def _is_late(self, kind: Kind, job: LeasedJob, received: float) -> bool:
+        """Whether it is to be claimed anew; once: its own preparation may take longer, each time."""
+        message = job.lease.job
+        if kind.start_within is None or _since(received) <= kind.start_within:
+            return False
+        if message in self._late or may_kill(job):  # a suspect had to wait
+            self._late.discard(message)
+            return False
+        if len(self._late) >= _MOST_LATE:
+            self._late.clear()
+        self._late.add(message)
+        return True
+
+    def _back_off(self, job: LeasedJob) -> timedelta:
+        """How long a job waits over which our own code failed: half its age, so that the waits grow."""
+        made = made_at(job.lease.job)
+        age = ZERO if made is None else timedelta(seconds=time.time() - made)
+        return min(max(self._lengths.lease, age / 2), _LONGEST_BACK_OFF)
+
+    async def _end(self, kind: Kind, job: LeasedJob, end: End, attempt: int | None = None) -> None:
+        """Settle until it is stored: an outcome in hand is never dropped.
+
+        The slot is free from here on, so that the next claim goes into the same transaction.
+        """
+        pool = self._pool_of[kind.name]
+        pool.give_back(job.lease)
+        try:
+            answer = await self._settle(end)
+        except StoreError as error:
+            pool.take(job.lease)  # outcomes in hand must not pile up while they cannot be stored
+            answer = await _stored("settle", self._settle, end, error)
+        limit = kind.policy(job).max_attempts
+        track(job, end, answer, Attempt(attempt, kind.provider, limit), self._tally)
+
+    # --- stopping
+
+    async def _wait_for_jobs(self) -> None:
+        """Let what is in flight end, within the grace period."""
+        if not self._jobs or self._stopping_now.is_set():
+            return
+        log.worker_stopping(in_flight=len(self._jobs), grace=self._lengths.grace)
+        grace = self._lengths.grace.total_seconds()
+        await _first_of(asyncio.wait(list(self._jobs)), self._stopping_now.wait(), timeout=grace)
+
+    async def _give_back_all(self) -> None:
+        """Give back what was never declared; an outcome that waits to be stored goes first, or it would be late."""
+        await self._settle.drained()
+        leases = list(self._leases)
+        await self._give_back(leases)
+        await self._declare.drained()
+        log.worker_stopped(released=len(leases))
+
+    async def _close_kinds(self) -> None:
+        kinds = [kind for pool in self._pools for kind in pool.kinds.values()]
+        await asyncio.gather(*(kind.close() for kind in kinds if kind.close is not None))
+
+    async def _give_back(self, leases: Sequence[Lease], wait: timedelta = timedelta(0)) -> None:
+        try:
+            if leases:
+                await self._store.release(leases, wait=wait)
+        except StoreError as error:  # then they run out by themselves
+            log.store_failed("release", error, wait=self._lengths.lease)
+        self._leases.difference_update(leases)
+
+
+def _parcel(job: LeasedJob, confirmed: Confirmed | None, attempt: int) -> Parcel:
+    content = confirmed.email if confirmed is not None else job.content
+    return Parcel(job.lease.job, job.tenant, content, attempt, job.revision, job.request_id)
+
+
+def _elsewhere(kind: Kind, job: LeasedJob, outcome: Outcome) -> timedelta | None:
+    return None if kind.chain is None else kind.chain.elsewhere(job, outcome, kind.provider)
+
+
+def _replays_in(kind: Kind, job: LeasedJob, *, last: str | None) -> timedelta:
+    """How much longer a call for this message is surely one that the provider knows again.
+
+    Reckoned from the message's id, which is older than its first call; what was tried ``last`` with
+    another provider is known to that one alone.
+    """
+    made = made_at(job.lease.job)
+    if kind.replays_for is None or made is None or last not in {None, kind.provider}:
+        return ZERO
+    return kind.replays_for - timedelta(seconds=time.time() - made)
+
+
+def _in(wait: timedelta, act: Callable[[], None]) -> asyncio.TimerHandle:
+    return asyncio.get_running_loop().call_later(wait.total_seconds(), act)
+
+
+def _since(moment: float) -> timedelta:
+    return timedelta(seconds=time.monotonic() - moment)
+
+
+async def _stored(
+    operation: str, write: Gatherer[Item, Answer], item: Item, error: StoreError
+) -> Answer:
+    """Have it written after a first failure, however long the store is away: it may be repeated."""
+    wait = _FIRST_WAIT
+    while True:
+        log.store_failed(operation, error, wait=timedelta(seconds=wait))
+        await asyncio.sleep(wait)
+        wait = min(2 * wait, _LONGEST_WAIT)
+        try:
+            return await write(item)
+        except StoreError as again:
+            error = again
+
+
+async def _first_of(*waits: Awaitable[object], timeout: float | None = None) -> None:
+    """Wait for the first to end and raise its error; what was not a task before is cancelled."""
+    tasks = [asyncio.ensure_future(wait) for wait in waits]
+    try:
+        done, _ = await asyncio.wait(tasks, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            task.result()
+    finally:
+        for task, wait in zip(tasks, waits, strict=True):
+            if task is not wait:
+                task.cancel()
+
+
+async def _cancelled(tasks: Sequence["asyncio.Future[Any]"]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,0 +1,33 @@
+"""What was not sent by its time becomes EXPIRED and a dead letter."""
+
+from datetime import timedelta
+
+from uuid_utils import uuid7
+
+from carteiro.maintenance.loop import run_led
+from carteiro.observability import log
+from carteiro.observability.metrics.tally import Tally
+from carteiro.ports.upkeep import Upkeep
+
+_PAGE = 500
+_ERRAND = timedelta(seconds=1)  # of leading: the next process must not wait for one that is gone
+
+
+async def expire(upkeep: Upkeep, tally: Tally, *, every: timedelta = timedelta(seconds=1)) -> None:
+    """Expire for ever."""
+    await run_led(upkeep, "expire", lambda: _page(upkeep, tally), every=every)
+
+
+async def expire_once(upkeep: Upkeep, tally: Tally) -> None:
+    """Expire all there is now, unless another process leads this task; for processes that do not stay."""
+    if await upkeep.lead("expire", holder=str(uuid7()), term=_ERRAND):
+        while await _page(upkeep, tally):
+            pass
+
+
+async def _page(upkeep: Upkeep, tally: Tally) -> bool:
+    expired = await upkeep.expire(limit=_PAGE)
+    if expired:
+        tally.expired(expired)
+        log.upkeep_done("expire", count=expired)
+    return expired == _PAGE

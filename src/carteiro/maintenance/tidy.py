@@ -1,0 +1,81 @@
+"""Dead letters that outlived their time leave the index, and so do those that are too many.
+
+What is too many is written to a file first, and is dropped once the file is safe on the disk. A crash
+between the two leaves a twin: the entry stands in the file and in the index, and goes into another
+file the next time. Reading both back puts it back once.
+"""
+
+import asyncio
+import os
+import stat
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from uuid_utils import uuid7
+
+from carteiro.maintenance.loop import run_led
+from carteiro.model import DeadLetter, TimelineEvent
+from carteiro.observability import log
+from carteiro.ports.dead_letters import DeadLetters
+from carteiro.ports.reading import Reading
+from carteiro.ports.upkeep import Upkeep
+from carteiro.runtime.durable_file import make_folder, sync_file, sync_folder
+from carteiro.views.dead_letters import export
+
+_PAGE = 1000
+_WARN_AT = 0.8  # of what may be kept
+_OURS_ALONE = stat.S_IRUSR | stat.S_IWUSR  # the file has people's addresses in it
+
+
+async def tidy(  # noqa: PLR0913 - the ports it tidies, and a setting each
+    upkeep: Upkeep,
+    dead_letters: DeadLetters,
+    reading: Reading,
+    *,
+    most: int,
+    folder: Path,
+    every: timedelta = timedelta(minutes=1),
+) -> None:
+    """Tidy for ever: at most ``most`` entries stay, what must go for it is kept in ``folder``."""
+    has_warned = False
+
+    async def page() -> bool:
+        nonlocal has_warned
+        outlived = await dead_letters.outlived(limit=_PAGE)
+        if outlived:
+            log.upkeep_done("tidy", count=await dead_letters.drop(outlived))
+        going = await dead_letters.overfull(most=most, limit=_PAGE)
+        if going:
+            await _export_and_drop(dead_letters, reading, going, folder)
+        count, _ = await dead_letters.sizes(top=0)
+        is_filling = count >= most * _WARN_AT
+        if is_filling and not has_warned:
+            log.dead_letters_filling(count=count, most=most, folder=str(folder))
+        has_warned = is_filling
+        return len(outlived) == _PAGE or len(going) == _PAGE
+
+    await run_led(upkeep, "tidy", page, every=every)
+
+
+async def _export_and_drop(
+    dead_letters: DeadLetters, reading: Reading, going: Sequence[DeadLetter], folder: Path
+) -> None:
+    told = [(letter, await reading.events(letter.id)) for letter in going]
+    file = await asyncio.to_thread(_keep, told, folder)
+    dropped = await dead_letters.drop([letter.id for letter in going])
+    log.dead_letters_exported(count=dropped, file=str(file))
+
+
+def _keep(told: Sequence[tuple[DeadLetter, Sequence[TimelineEvent]]], folder: Path) -> Path:
+    """Write a new file and wait for the disk; under its name it is whole, or it is not there."""
+    make_folder(folder)
+    now = datetime.now(UTC)
+    file = folder / f"dead-letters-{now:%Y%m%dT%H%M%SZ}-{str(uuid7())[-12:]}.jsonl"
+    part = file.with_suffix(".part")
+    with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _OURS_ALONE), "wb") as out:
+        export(told, out)
+        sync_file(out)
+    part.rename(file)
+    sync_folder(folder)
+    return file

@@ -1,0 +1,100 @@
+"""What the store shows at this moment: read when it is asked for, kept for a while, left out when it is away."""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from heapq import nlargest
+from time import monotonic
+from typing import TypeAlias
+
+from carteiro.model import EMAIL, Depth, Standing, TenantId, value
+from carteiro.observability import log
+from carteiro.observability.metrics.definitions import OTHER
+from carteiro.ports import Backend
+from carteiro.ports.queue import QueueMemory
+
+Moment: TypeAlias = Callable[[], datetime]
+
+_KEPT = timedelta(seconds=5)  # as long a reading is good: scrapes must not cost the store more
+_PATIENCE_S = 3.0  # less than what a scraper waits for
+_MOST_KINDS = 50
+
+
+@value
+class Reading:
+    """What a store showed."""
+
+    depths: list[Depth]
+    dead: int
+    dead_oldest: datetime | None
+    dead_by_tenant: Mapping[TenantId, int]
+    standings: list[Standing]
+    last_seen: datetime | None  # when upkeep was done last
+    queue_memory: QueueMemory | None  # None: the store keeps its jobs itself
+    at: datetime
+
+
+class Gauges:
+    """Reads the store, at most once in a while however often it is asked."""
+
+    def __init__(
+        self, backend: Backend, *, top: int, now: Moment = lambda: datetime.now(UTC)
+    ) -> None:
+        self._backend = backend
+        self._top = top
+        self._now = now
+        self._lock = asyncio.Lock()  # whoever asks meanwhile gets the same reading
+        self._last: Reading | None = None
+        self._good_until = -1.0
+
+    async def read(self) -> Reading | None:
+        """The figures of the last few seconds; None if the store did not answer."""
+        async with self._lock:
+            if monotonic() >= self._good_until:
+                self._last = await self._read_or_none()
+                self._good_until = monotonic() + _KEPT.total_seconds()
+            return self._last
+
+    async def _read_or_none(self) -> Reading | None:
+        try:
+            return await asyncio.wait_for(self._read(), _PATIENCE_S)
+        except Exception as error:  # noqa: BLE001 - a scrape must tell of a store that is away, not fail with it
+            log.store_failed("metrics", error, wait=_KEPT)
+            return None
+
+    async def _read(self) -> Reading:
+        ports = self._backend
+        depths = sorted(await ports.reading.depths(), key=lambda depth: -depth.unfinished)
+        dead, most = await ports.dead_letters.sizes(top=max(1, self._top))
+        return Reading(
+            depths=depths[:_MOST_KINDS],
+            dead=dead,
+            dead_oldest=await ports.dead_letters.oldest() if dead else None,
+            dead_by_tenant=dict(most),
+            standings=_foremost(await ports.tenants.standings(EMAIL), self._top),
+            last_seen=await ports.upkeep.last_seen(),
+            queue_memory=None if ports.queue is None else await ports.queue.look(),
+            at=self._now(),
+        )
+
+
+def _foremost(standings: Sequence[Standing], top: int) -> list[Standing]:
+    """The tenants with most jobs, then the worst figures of all others as one that is called so."""
+    known = [
+        each for each in standings if each.tenant != OTHER
+    ]  # who bears that name is of the others
+    named = nlargest(top, known, key=lambda each: each.total_processed)
+    names = {each.tenant for each in named}
+    rest = [each for each in standings if each.tenant not in names]
+    return [*named, _worst(rest)] if rest else named
+
+
+def _worst(rest: Sequence[Standing]) -> Standing:
+    return replace(
+        rest[0],
+        tenant=TenantId(OTHER),
+        current_priority=min(each.current_priority for each in rest),  # 1 is the most urgent
+        consecutive_batch_count=max(each.consecutive_batch_count for each in rest),
+        rounds_without_processing=max(each.rounds_without_processing for each in rest),
+    )

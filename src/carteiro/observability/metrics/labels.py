@@ -1,0 +1,67 @@
+"""Labels that stay few, whatever comes: a scrape must not grow with the number of tenants or codes."""
+
+from collections import Counter
+from collections.abc import Mapping
+
+from carteiro.model import TenantId
+from carteiro.observability.metrics.definitions import OTHER
+
+MOST_CODES = 100
+LAST_ATTEMPT = 10  # from it on attempts are counted together
+
+_METHODS = frozenset({"DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"})
+
+
+class Codes:
+    """The first codes that came keep their names; later ones are others."""
+
+    def __init__(self, most: int = MOST_CODES) -> None:
+        self._most = most
+        self._named: set[str] = set()
+
+    def label(self, code: str) -> str:
+        """The code, or `OTHER`."""
+        if code in self._named:
+            return code
+        if len(self._named) >= self._most:
+            return OTHER
+        self._named.add(code)
+        return code
+
+
+class TopTenants:
+    """The tenants with the largest volume have names, the rest is counted together.
+
+    A counter must not fall when a tenant gains or loses its name. So what was counted is counted
+    for good, under the name that its tenant had when it was gathered; one that lost its name
+    starts at 0 if it gets it again, which readers of counters know from restarts.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._volumes: Counter[TenantId] = Counter()
+        self._named: frozenset[TenantId] = frozenset()
+
+    def gather(self, fresh: Mapping[TenantId, int]) -> None:
+        """Take in what came since the last time, and name the tenants with most."""
+        if fresh:
+            self._volumes.update(fresh)
+            largest = self._volumes.most_common(self._most)
+            self._named = frozenset(tenant for tenant, _ in largest)
+
+    def add(self, sums: Counter[str], fresh: Mapping[TenantId, int]) -> None:
+        """Add to what each name has; names that are no more go."""
+        for tenant, count in fresh.items():
+            sums[tenant if tenant in self._named else OTHER] += count
+        for name in [each for each in sums if each not in self._named and each != OTHER]:
+            del sums[name]
+
+
+def attempt_label(number: int) -> str:
+    """The number of an attempt."""
+    return str(number) if number < LAST_ATTEMPT else f"{LAST_ATTEMPT}+"
+
+
+def method_label(method: str) -> str:
+    """A method that there is; clients may send any word."""
+    return method if method in _METHODS else OTHER

@@ -1,0 +1,195 @@
+"""The kind that sends mail: through which providers, in which order, and how often it tries."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from datetime import timedelta
+from functools import partial
+
+from carteiro.config import Settings, provider_names
+from carteiro.email.message import Email, max_retries_of
+from carteiro.email.templates.rendering import render_email
+from carteiro.errors import ConfigError, FieldError, SenderRefused
+from carteiro.jobs.kind import Kind, Learn, Overrule, Render
+from carteiro.model import EMAIL, LeasedJob, TenantId, value
+from carteiro.path.confirm import confirm
+from carteiro.path.track import learn_refusals
+from carteiro.policy.own_rules import overruled_outcome
+from carteiro.policy.retry import PRESETS, RetryPolicy
+from carteiro.policy.routing import Routes
+from carteiro.policy.tenancy import CLAIMED_BY_ANOTHER
+from carteiro.ports import Backend
+from carteiro.ports.provider import Fault, Provider, RemoteProvider
+from carteiro.providers.failover import Chain
+from carteiro.providers.rate_limiter import Pacer
+from carteiro.providers.registry import limits_of, make_provider
+from carteiro.runtime.domain_cache import DomainBook
+
+
+def email_kind(settings: Settings, backend: Backend) -> tuple[Kind, bool]:
+    """The kind that sends e-mail, and whether that is across a network.
+
+    What only goes to this machine needs no breaker, and pays for none.
+    """
+    routes = routes_of(settings)
+    providers = {name: make_provider(name, settings, backend) for name in routes.names}
+    kinds = {name: _kind(name, each, settings, backend) for name, each in providers.items()}
+    usual = kinds[routes.default[0]]
+    is_remote = any(each.features.is_remote for each in providers.values())
+    if len(kinds) == 1 and not is_remote:
+        return usual, is_remote
+    pacers = _pacers(providers, settings, backend)
+    chain = Chain(kinds, routes, pacers=pacers)
+    return replace(usual, chain=chain, close=_all_closed(kinds, pacers)), is_remote
+
+
+def routes_of(settings: Settings) -> Routes:
+    """Which providers mail goes to, in which order."""
+    return Routes(
+        provider_names(settings.provider),
+        by_type={name: provider_names(each) for name, each in settings.type_routes.items()},
+        by_tenant={
+            TenantId(name): provider_names(each) for name, each in settings.tenant_routes.items()
+        },
+    )
+
+
+@value
+class Looked:
+    """A provider that was looked at, and what speaks against it, if anything."""
+
+    name: str
+    is_remote: bool
+    faults: tuple[Fault, ...] = ()
+
+
+async def look_at_providers(settings: Settings, backend: Backend) -> list[Looked]:
+    """Ask each provider whether it could be used now; nothing is sent to find out."""
+    return [await _look_at(name, settings, backend) for name in routes_of(settings).names]
+
+
+async def _look_at(name: str, settings: Settings, backend: Backend) -> Looked:
+    try:
+        provider = make_provider(name, settings, backend)
+    except ConfigError as error:
+        advice = "correct it: carteiro config show says where each setting comes from"
+        return Looked(name, is_remote=True, faults=(Fault(str(error), advice, is_deadly=True),))
+    if not isinstance(provider, RemoteProvider):
+        return Looked(name, provider.features.is_remote)
+    try:
+        return Looked(name, is_remote=True, faults=tuple(await provider.check()))
+    except Exception as error:  # noqa: BLE001 - whoever is there may answer anything
+        told = f"it answered something that nobody understands ({type(error).__name__})"
+        fault = Fault(told, f"is that {provider.name}? Look at its address", is_deadly=True)
+        return Looked(name, is_remote=True, faults=(fault,))
+    finally:
+        await provider.close()
+
+
+def _kind(name: str, provider: Provider, settings: Settings, backend: Backend) -> Kind:
+    return Kind(
+        name=EMAIL,
+        provider=name,
+        confirm=confirm,
+        render=_render(backend),
+        deliver=provider.deliver,
+        overrule=_overrule(name, settings),
+        policy=email_policy(settings),
+        declares=True,
+        call_limit=settings.delivery.call_limit,
+        start_within=settings.send_limit.tolerance or None,
+        replays_for=provider.features.replays_for,
+        learn=_learn(backend) if provider.features.is_remote else None,
+        close=provider.close if isinstance(provider, RemoteProvider) else None,
+    )
+
+
+def _render(backend: Backend) -> Render:
+    """Put words in where a database put the tenant's default From in, which may be another tenant's domain by now."""
+    domains = DomainBook(backend.tenants)
+
+    async def render(email: Email, *, tenant: TenantId) -> Email:
+        rendered = await render_email(email, tenant=tenant, templates=backend.templates)
+        if email.from_ is not None and await domains.owner(email.from_) not in {None, tenant}:
+            raise SenderRefused([FieldError("from", CLAIMED_BY_ANOTHER)])
+        return rendered
+
+    return render
+
+
+def _learn(backend: Backend) -> Learn:
+    """Only from a real world: an error that is played says nothing of an address."""
+    return partial(learn_refusals, suppressions=backend.suppressions)
+
+
+def _overrule(name: str, settings: Settings) -> Overrule | None:
+    """What the operator's rules make of an outcome; None: there are no rules."""
+    rules = settings.own_rules
+    if not rules:
+        return None
+    type_ = name.partition(":")[0]
+    return partial(
+        overruled_outcome, rules=rules, provider=type_, mx=answering_host(type_, settings)
+    )
+
+
+def answering_host(provider: str, settings: Settings) -> str:
+    """The host that answers for a provider, as far as the settings name it."""
+    return settings.smtp.host if provider == "smtp" else ""
+
+
+def _pacers(
+    providers: dict[str, Provider], settings: Settings, backend: Backend
+) -> dict[str, Pacer]:
+    limits = {name: limits_of(each, settings) for name, each in providers.items()}
+    return {
+        name: Pacer(name, backend.rates, each) for name, each in limits.items() if each is not None
+    }
+
+
+def _all_closed(kinds: dict[str, Kind], pacers: dict[str, Pacer]) -> Callable[[], Awaitable[None]]:
+    closes = [kind.close for kind in kinds.values() if kind.close is not None]
+
+    async def close() -> None:
+        await asyncio.gather(*(each.close() for each in pacers.values()))
+        await asyncio.gather(*(each() for each in closes))
+
+    return close
+
+
+def email_policy(settings: Settings) -> Callable[[LeasedJob], RetryPolicy]:
+    """The retry policy of a job: of the preset that its template or tenant names, else the configured one.
+
+    What came through the table queue has its own: `transactional`, with as many retries as its row allows.
+    """
+    configured = retry_policy(settings)
+    named: dict[str | None, RetryPolicy] = {
+        name: _as_configured(preset, settings) for name, preset in settings.presets.items()
+    }
+
+    def policy(job: LeasedJob) -> RetryPolicy:
+        most = max_retries_of(job.content)
+        if most is not None:
+            return replace(named["transactional"], max_attempts=1 + most)
+        return named.get(job.retry_preset, configured)
+
+    return policy
+
+
+def table_queue_wait(failed: int, max_retries: int) -> timedelta | None:
+    """The wait after failure number ``failed`` of a row of the table queue; None: it was the last."""
+    return None if failed > max_retries else PRESETS["transactional"].delay(failed, 0.5)
+
+
+def retry_policy(settings: Settings) -> RetryPolicy:
+    """The retry policy in force."""
+    return _as_configured(settings.presets[settings.retry_preset], settings)
+
+
+def _as_configured(preset: RetryPolicy, settings: Settings) -> RetryPolicy:
+    return replace(
+        preset,
+        charge=settings.retry.charge,
+        is_patient=settings.retry.patient,
+        max_in_doubt_resends=settings.delivery.max_in_doubt_resends,
+    )

@@ -1,0 +1,235 @@
+"""The providers of mail, each with a breaker: an attempt goes to one of them, the next one perhaps to another.
+
+An attempt is declared with the provider that it goes to, so that whoever finds it open knows who may have the
+message. So a message fails over by its next attempt, which comes at once if another provider can take it.
+"""
+
+import random
+import time
+from collections.abc import Callable, Iterator, Mapping
+from datetime import timedelta
+
+import orjson
+
+from carteiro.jobs.kind import Kind
+from carteiro.model import (
+    Deferred,
+    Failure,
+    LeasedJob,
+    MessageId,
+    NotMade,
+    Outcome,
+    ProviderStanding,
+    Rejected,
+    Taken,
+)
+from carteiro.observability import log
+from carteiro.policy.addresses import mask_text
+from carteiro.policy.breaker import Breaker, Round
+from carteiro.policy.consequences import is_providers_own, may_open_breaker, throttles
+from carteiro.policy.routing import Health, Routes, choose, wait_for_another
+from carteiro.providers.rate_limiter import Pacer
+
+_MOST_REMEMBERED = 10_000  # messages; of what is forgotten, some provider is asked twice
+_NOT_AT_ONCE = timedelta(
+    milliseconds=1
+)  # a wait that is none would be claimed again in the same moment
+
+
+class Link:
+    """One provider of a chain, and what this process knows of its health and its pace.
+
+    The life of a call: `take` when it is chosen, then `unused`, or `begin` before it and `heard` with what
+    came of it. Without a pacer it is called as fast as there is mail.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        pacer: Pacer | None,
+        clock: Callable[[], float],
+        chance: Callable[[], float],
+    ) -> None:
+        self.name = name
+        self._pacer = pacer
+        self._clock = clock
+        self._chance = chance
+        self._breaker = Breaker()
+        self._trouble_at: float | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it is left alone, or tried with one call at a time."""
+        return self._breaker.is_open
+
+    def health(self) -> Health:
+        """When it may be called, and how the last call went."""
+        wait = self._breaker.wait(self._clock())
+        if self._pacer is not None and not wait:
+            wait = self._pacer.wait()
+        return Health(self.name, wait, self._breaker.is_suspect)
+
+    def room(self) -> int | None:
+        """How many calls can be begun now: one trial if it is open; None: any number."""
+        if self.is_open:
+            return 1
+        return None if self._pacer is None else self._pacer.room()
+
+    def standing(self) -> ProviderStanding:
+        """What is known of it, for people."""
+        rate, held_back = (
+            (None, 0) if self._pacer is None else (self._pacer.rate, self._pacer.held_back)
+        )
+        return ProviderStanding(self.name, self.is_open, rate, held_back, self._trouble_at)
+
+    def take(self) -> None:
+        """It was chosen for a call; if that is a trial, nobody else has it chosen before it is made."""
+        if self.is_open:
+            self._breaker.begin(self._clock())
+        if self._pacer is not None:
+            self._pacer.take()
+
+    def unused(self) -> None:
+        """The call that it was chosen for is not made."""
+        self._breaker.unused(self._clock())
+        if self._pacer is not None:
+            self._pacer.unused()
+
+    def begin(self) -> Round:
+        """A call is made."""
+        return self._breaker.begin(self._clock())
+
+    def heard(self, began: Round, outcome: Outcome) -> None:
+        """Learn from a call: only what the provider itself is to blame for speaks against it."""
+        failure = None if isinstance(outcome, Taken) else outcome.failure
+        if self._pacer is not None:
+            self._pacer.ended()
+        if isinstance(outcome, NotMade):
+            return
+        if self._pacer is not None and failure is not None and throttles(failure):
+            self._pacer.throttled()
+        if failure is not None and _says_nothing(failure) and not self.is_open:
+            return
+        if failure is None or not may_open_breaker(failure):
+            if self._breaker.succeeded(began):
+                self._is_healed()
+        elif self._breaker.failed(began, self._clock(), self._chance()):
+            self._is_left_alone(failure)
+
+    def _is_left_alone(self, failure: Failure) -> None:
+        wait = timedelta(seconds=self._breaker.wait(self._clock()))
+        self._trouble_at = time.time()
+        log.provider_left_alone(self.name, failure.reason, wait=wait)
+        if self._pacer is not None:
+            self._pacer.report(mask_text(f"{failure.code}: {failure.reason}"), wait)
+
+    def _is_healed(self) -> None:
+        log.provider_healed(self.name)
+        if self._pacer is not None:
+            self._pacer.report(None)
+
+
+class Chain:
+    """Kinds that send the same mail through different providers, and which of them is next."""
+
+    def __init__(
+        self,
+        kinds: Mapping[str, Kind],
+        routes: Routes,
+        *,
+        pacers: Mapping[str, Pacer] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        chance: Callable[[], float] = random.random,
+    ) -> None:
+        paced = pacers or {}
+        self._links = {name: Link(name, paced.get(name), clock, chance) for name in kinds}
+        self._kinds = {name: kind.through(self._links[name], self) for name, kind in kinds.items()}
+        self._routes = routes
+        self._tried: dict[MessageId, tuple[str, ...]] = {}  # since the message last waited
+
+    def choose(self, job: LeasedJob) -> Kind | timedelta:
+        """The kind whose provider the next attempt goes to, or how long none of its route can be called.
+
+        Of the one that is chosen a call is taken: its link hears of it, or that it is `unused`.
+        """
+        tried = self._tried.get(job.lease.job, ())
+        chosen = choose(self._route(job), last=job.provider, tried=tried)
+        if isinstance(chosen, str):
+            self._links[chosen].take()
+            return self._kinds[chosen]
+        return max(_NOT_AT_ONCE, timedelta(seconds=chosen))
+
+    def elsewhere(self, job: LeasedJob, outcome: Outcome, by: str) -> timedelta | None:
+        """How long until another provider can have the message, after this came of an attempt; None: it stays.
+
+        Each is tried once before the message waits as its policy says. What a provider refuses for good, by a
+        fault of its own, waits for another however long that takes; everything else goes on at once or not.
+        """
+        tried = (*self._tried.pop(job.lease.job, ()), by)
+        if not _leaves_it_to_others(outcome) or _is_in_doubt(job):
+            return None
+        wait = wait_for_another(self._route(job), tried)
+        if wait is None or (wait and not isinstance(outcome, Rejected)):
+            return None
+        self._remember(job.lease.job, tried)
+        return timedelta(seconds=wait)
+
+    def _remember(self, message: MessageId, tried: tuple[str, ...]) -> None:
+        self._tried[message] = tried
+        if len(self._tried) > _MOST_REMEMBERED:
+            self._tried.pop(next(iter(self._tried)))
+
+    def held_for(self) -> timedelta:
+        """How long nobody at all can be called."""
+        waits = []
+        for link in self._links.values():
+            waits.append(link.health().wait)
+            if not waits[-1]:  # the others need not look for calls to be made
+                break
+        return timedelta(seconds=min(waits))
+
+    @property
+    def most_at_once(self) -> int | None:
+        """How many calls can be begun now, at least one; None: no matter how many."""
+        rooms = [link.room() for link in self._links.values()]
+        known = [room for room in rooms if room is not None]
+        return max(1, sum(known)) if len(known) == len(rooms) else None
+
+    def standings(self) -> list[ProviderStanding]:
+        """What is known of each provider, for people."""
+        return [link.standing() for link in self._links.values()]
+
+    def _route(self, job: LeasedJob) -> Iterator[Health]:
+        """The providers of a message in order; of one in doubt, the one that may have it, whatever its route is now."""
+        if _is_in_doubt(job) and job.provider in self._links:
+            return iter([self._links[job.provider].health()])
+        type_ = _template_type(job.content) if self._routes.by_type else None
+        return (self._links[name].health() for name in self._routes.of(job.tenant, type_))
+
+
+def _is_in_doubt(job: LeasedJob) -> bool:
+    """Whether somebody may have it: then it goes to nobody else, whatever that one says later."""
+    return bool(job.in_doubt or job.open_attempt)
+
+
+def _leaves_it_to_others(outcome: Outcome) -> bool:
+    """Whether it is proven that nothing was handed over, and it was not the message's fault."""
+    if isinstance(outcome, NotMade):
+        return True
+    if not isinstance(outcome, Rejected | Deferred) or not is_providers_own(outcome.failure):
+        return False
+    return not _says_nothing(outcome.failure)
+
+
+def _says_nothing(failure: Failure) -> bool:
+    """Told to be slower: that says no more of its health than that it is there."""
+    return throttles(failure) and not may_open_breaker(failure)
+
+
+def _template_type(content: str | None) -> str | None:
+    """Of what was stored; what cannot be read is refused later, by a validation of its own."""
+    try:
+        template = orjson.loads(content or "{}").get("template")
+        return str(template["type"]) if template else None
+    except (orjson.JSONDecodeError, AttributeError, TypeError, KeyError):
+        return None

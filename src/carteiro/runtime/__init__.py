@@ -1,0 +1,1 @@
+"""Small parts that several rooms share inside a process: batcher, fair thread, caches, durable files."""

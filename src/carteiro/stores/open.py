@@ -1,0 +1,219 @@
+"""Opens the store that the settings name. The only file that names concrete stores."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from dataclasses import replace
+from datetime import timedelta
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+from urllib.parse import unquote
+
+from carteiro.config import Settings
+from carteiro.errors import ConfigError, StoreMoved
+from carteiro.maintenance.relay import Relay, RelayedQueue, relay
+from carteiro.model import EMAIL, ZERO, Fairness, SendLimit
+from carteiro.model.checkup import Finding
+from carteiro.ports import Backend
+from carteiro.ports.ledger import LedgerHalf
+from carteiro.ports.moving import Source, Target
+from carteiro.providers.choice import remember
+from carteiro.stores.memory import open_memory
+from carteiro.stores.paired_ports import open_paired
+from carteiro.stores.sqlite import SqliteOptions, open_sqlite, open_sqlite_ledger
+from carteiro.stores.sqlite.examine import examine, found_fairness, found_version
+from carteiro.stores.sqlite.moving import open_source
+
+_SQLITE = "sqlite:///"
+_POSTGRES = ("postgresql://", "postgres://")
+_MEMORY = "memory://"
+
+
+@asynccontextmanager
+async def open_backend(settings: Settings, *, governs: bool = True) -> AsyncIterator[Backend]:
+    """Open the store that the settings name, and tell it what they say of sharing.
+
+    Whoever only looks in does not govern: tiers and the send limit stay as others set them.
+    """
+    fairness = settings.fairness.as_value()
+    ttl = settings.dead_letters.ttl
+    opened: AbstractAsyncContextManager[Backend]
+    if settings.queue:
+        opened = _open_paired(settings, fairness, ttl, relays=governs)
+    elif settings.store == _MEMORY:
+        opened = open_memory(fairness=fairness, dead_letter_ttl=ttl)
+    elif settings.store.startswith(_POSTGRES):
+        opened = _open_postgres(settings, fairness, ttl)
+    else:
+        opened = open_sqlite(
+            _path(settings),
+            fairness=fairness,
+            dead_letter_ttl=ttl,
+            min_free_bytes=settings.sqlite.min_free_bytes,
+            busy_timeout_ms=settings.sqlite.busy_timeout // timedelta(milliseconds=1),
+        )
+    async with opened as backend:
+        if governs:
+            await _govern(backend, settings)
+        yield backend
+
+
+@asynccontextmanager
+async def _open_paired(
+    settings: Settings, fairness: Fairness, ttl: timedelta, *, relays: bool
+) -> AsyncIterator[Backend]:
+    """The store beside a queue of its own, and the relay that keeps the queue complete."""
+    redis = _redis()
+    ledger = _ledger(settings, fairness, ttl)
+    queue = redis.open_redis(settings.queue, redis.RedisOptions(fairness=fairness))
+    async with open_paired(ledger, queue) as pair:
+        relaying = (
+            asyncio.create_task(relay(pair.ledger, pair.queue, pair.found)) if relays else None
+        )
+        kept = RelayedQueue(pair.queue, Relay(pair.ledger, pair.queue, pair.found, term=ZERO))
+        try:
+            yield replace(pair.backend, queue=kept)
+        finally:
+            if relaying is not None:
+                relaying.cancel()
+                await asyncio.wait([relaying])
+
+
+def _ledger(
+    settings: Settings, fairness: Fairness, ttl: timedelta
+) -> AbstractAsyncContextManager[LedgerHalf]:
+    """The store as the settings name it, without its own queue."""
+    if settings.store == _MEMORY:
+        origin = settings.origin("queue")
+        text = f"queue (from {origin}) stands beside a store that lasts: set store, or leave queue empty"
+        raise ConfigError(text)
+    if settings.store.startswith(_POSTGRES):
+        options = _postgres_options(settings, fairness, ttl)
+        opened: AbstractAsyncContextManager[LedgerHalf] = _postgres().open_postgres_ledger(
+            settings.store, options
+        )
+        return opened
+    return open_sqlite_ledger(
+        _path(settings),
+        SqliteOptions(
+            fairness=fairness,
+            dead_letter_ttl=ttl,
+            min_free_bytes=settings.sqlite.min_free_bytes,
+            busy_timeout_ms=settings.sqlite.busy_timeout // timedelta(milliseconds=1),
+        ),
+    )
+
+
+def _redis() -> ModuleType:
+    """The queue's package: it needs a driver that not everybody has."""
+    try:
+        return import_module("carteiro.stores.redis")
+    except ModuleNotFoundError as error:
+        text = f"A queue in Redis needs {error.name}: from a clone, pip install -c constraints.txt '.[redis]'"
+        raise ConfigError(text) from error
+
+
+def _open_postgres(
+    settings: Settings, fairness: Fairness, ttl: timedelta
+) -> AbstractAsyncContextManager[Backend]:
+    options = _postgres_options(settings, fairness, ttl)
+    opened: AbstractAsyncContextManager[Backend] = _postgres().open_postgres(
+        settings.store, options
+    )
+    return opened
+
+
+def _postgres_options(settings: Settings, fairness: Fairness, ttl: timedelta) -> Any:  # noqa: ANN401 - of its package
+    asked = settings.postgres
+    return _postgres().PostgresOptions(
+        fairness=fairness,
+        dead_letter_ttl=ttl,
+        connections=asked.connections,
+        command_timeout=asked.command_timeout,
+        prepared_statements=asked.prepared_statements,
+    )
+
+
+def _postgres() -> ModuleType:
+    """The store's package: it needs a driver that not everybody has."""
+    try:
+        return import_module("carteiro.stores.postgres")
+    except ModuleNotFoundError as error:
+        text = f"The Postgres store needs {error.name}: from a clone, pip install -c constraints.txt '.[postgres]'"
+        raise ConfigError(text) from error
+
+
+async def _govern(backend: Backend, settings: Settings) -> None:
+    with suppress(StoreMoved):  # it can still be read, and tells everybody else that it is closed
+        for tier, weight in settings.tiers.items():
+            await backend.tenants.weigh_tier(tier, weight)
+        await backend.tenants.limit(EMAIL, _send_limit(settings))
+        await remember(settings, backend.marks)
+
+
+def _send_limit(settings: Settings) -> SendLimit | None:
+    """The limit on claims: attempts start a little later, so claims count for as much longer."""
+    limit = settings.send_limit.as_value()
+    return limit and SendLimit(limit.count, limit.per + settings.send_limit.tolerance)
+
+
+@asynccontextmanager
+async def open_move(source: Settings, target: Settings) -> AsyncIterator[tuple[Source, Target]]:
+    """Both ends of a move: the file that one set of settings names, the database that another does."""
+    if not source.store.startswith(_SQLITE) or not target.store.startswith(_POSTGRES):
+        raise ConfigError("a move goes from sqlite:///FILE to postgresql://HOST/DATABASE")
+    busy_ms = source.sqlite.busy_timeout // timedelta(milliseconds=1)
+    options = _postgres_options(target, target.fairness.as_value(), target.dead_letters.ttl)
+    async with _postgres().open_target(target.store, options) as arrival:
+        with open_source(_path(source), busy_timeout_ms=busy_ms) as left:
+            yield left, arrival
+
+
+def store_exists(settings: Settings) -> bool:
+    """Whether there is something to open; opening makes what is missing."""
+    return not settings.store.startswith(_SQLITE) or _path(settings).exists()
+
+
+async def schema_version(settings: Settings) -> int:
+    """The version of the store's schema; 0 if it has none, or there is no store yet."""
+    if settings.store.startswith(_POSTGRES):
+        return int(await _postgres().found_version(settings.store))
+    return found_version(_path(settings)) if settings.store.startswith(_SQLITE) else 0
+
+
+async def tuned_fairness(settings: Settings) -> Fairness | None:
+    """How tenants take turns if that was changed at run time; nothing is opened, made or migrated for it."""
+    if settings.store.startswith(_POSTGRES):
+        tuned: Fairness | None = await _postgres().found_fairness(settings.store)
+        return tuned
+    return found_fairness(_path(settings)) if settings.store.startswith(_SQLITE) else None
+
+
+async def examine_store(settings: Settings) -> list[Finding]:
+    """Look whether the store that the settings name is sound; nothing is changed."""
+    if settings.store.startswith(_POSTGRES):
+        return [each async for each in _postgres().examine(settings.store)]
+    if settings.store.startswith(_SQLITE):
+        return [*examine(_path(settings), min_free_bytes=settings.sqlite.min_free_bytes)]
+    return []
+
+
+async def examine_queue(settings: Settings) -> list[Finding]:
+    """Look whether the queue beside the store is sound, if there is one."""
+    if not settings.queue:
+        return []
+    return [each async for each in _redis().examine(settings.queue)]
+
+
+def dead_letter_folder(settings: Settings) -> Path:
+    """Where dead letters go that are too many: as set, else beside the store's file."""
+    if settings.dead_letters.export_folder:
+        return Path(settings.dead_letters.export_folder).absolute()
+    is_file = settings.store.startswith(_SQLITE)
+    return ((_path(settings).parent if is_file else Path()) / "dead-letters").absolute()
+
+
+def _path(settings: Settings) -> Path:
+    return Path(unquote(settings.store.removeprefix(_SQLITE)))

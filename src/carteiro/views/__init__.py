@@ -1,0 +1,1 @@
+"""JSON and table shapes that the API and the command line share."""

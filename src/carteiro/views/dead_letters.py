@@ -1,0 +1,232 @@
+"""Dead letters as JSON: how they are shown, kept in files and read back.
+
+A file has one entry a line (JSON lines, UTF-8). The same message may stand in it, or in two files,
+twice: whoever reads it back puts each entry back once.
+"""
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from typing import IO, Annotated, Any
+
+import orjson
+from pydantic import (
+    AwareDatetime,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+)
+from pydantic.alias_generators import to_camel
+
+from carteiro.email.message import only_time_as_text, plainly
+from carteiro.errors import FieldError, InvalidMessage
+from carteiro.model import (
+    EMAIL,
+    LATEST,
+    Category,
+    DeadLetter,
+    DeadReason,
+    Failure,
+    KindName,
+    MessageId,
+    Scope,
+    TenantId,
+    TimelineEvent,
+)
+
+_MILLISECOND = timedelta(milliseconds=1)
+_EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
+_LONGEST_TTL = timedelta(days=36_500)
+_MOST_FAULTS = 20  # told at once: a file that is something else altogether has one on each line
+
+
+# --- writing ----------------------------------------------------------------------------------
+
+
+def to_json(letter: DeadLetter, events: Sequence[TimelineEvent] | None = None) -> dict[str, Any]:
+    """The entry as people and programs read it; with ``events`` also the history of its attempts."""
+    failure = letter.failure
+    entry: dict[str, Any] = {
+        "jobId": letter.id,
+        "outboxId": letter.id,
+        "companyId": letter.tenant,
+        "kind": letter.kind,
+        "originalData": _original_data(letter.content),
+        "failedAttempts": letter.failed_attempts,
+        "lastFailureReason": failure.reason,
+        "lastFailureCode": failure.code,
+        "lastFailureTimestamp": in_iso(letter.failed_at),
+        "enqueuedAt": in_iso(letter.enqueued_at),
+        "movedToDLQAt": in_iso(letter.moved_at),
+        "ttl": letter.ttl // _MILLISECOND,
+        "reason": letter.reason.value,
+        "category": failure.category.value,
+        "originalCode": failure.original_code,
+        "retryable": failure.retryable,
+        "scope": failure.scope.value,
+        "rule": failure.rule,
+        "redrivenAt": None if letter.redriven_at is None else in_iso(letter.redriven_at),
+    }
+    if events is not None:
+        entry["events"] = [_event(each) for each in events]
+    return entry
+
+
+def export(
+    letters: Iterable[tuple[DeadLetter, Sequence[TimelineEvent] | None]], file: IO[bytes]
+) -> int:
+    """Write entries, one a line, each with its history if there is one; return how many."""
+    count = 0
+    for letter, events in letters:
+        file.write(orjson.dumps(to_json(letter, events), option=orjson.OPT_APPEND_NEWLINE))
+        count += 1
+    return count
+
+
+def _event(event: TimelineEvent) -> dict[str, Any]:
+    return {"type": event.type.value, "metadata": event.metadata, "createdAt": in_iso(event.at)}
+
+
+def _original_data(content: str) -> Any:  # noqa: ANN401 - whatever the message was made of
+    """The content as data; None once it is past its retention."""
+    if not content:
+        return None
+    try:
+        data = orjson.loads(content)
+        _json([[[[data]]]])  # what is nested deeper could not be written inside an entry
+    except (ValueError, InvalidMessage):
+        return content
+    return data
+
+
+@lru_cache(maxsize=256)  # what is committed together has one moment, and a list says it often
+def in_iso(moment: datetime) -> str:
+    """The moment as it is written at every edge."""
+    return moment.astimezone(UTC).isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"
+
+
+# --- reading ----------------------------------------------------------------------------------
+
+_Name = Annotated[  # without U+0000, which not every store can hold
+    str, StringConstraints(strict=True, min_length=1, max_length=255, pattern=r"^[^\x00]+$")
+]
+_Said = Annotated[str, StringConstraints(strict=True, pattern=r"\S")]
+_Time = Annotated[AwareDatetime, Field(ge=_EARLIEST, le=LATEST), BeforeValidator(only_time_as_text)]
+
+
+class _Entry(BaseModel):
+    """What an entry must have to be put back; what it says beyond that is left alone."""
+
+    model_config = ConfigDict(alias_generator=to_camel, extra="ignore", frozen=True)
+
+    job_id: _Name
+    outbox_id: _Name | None = None
+    company_id: _Name
+    kind: _Name = EMAIL
+    original_data: Any = None
+    failed_attempts: int = Field(ge=0, le=2**31, strict=True)
+    last_failure_reason: _Said
+    last_failure_code: _Name = "UNKNOWN"
+    last_failure_timestamp: _Time
+    enqueued_at: _Time
+    moved_to_dlq_at: _Time = Field(alias="movedToDLQAt")
+    ttl: int = Field(ge=1, le=_LONGEST_TTL // _MILLISECOND, strict=True)
+    reason: DeadReason
+    category: Category
+    original_code: str | None = None
+    retryable: bool = False
+    scope: Scope = Scope.MESSAGE
+    rule: str = "imported"
+    redriven_at: _Time | None = None
+
+
+def from_json(entry: object) -> DeadLetter:
+    """The dead letter that the entry tells of; `InvalidMessage` says what is wrong with it."""
+    try:
+        given = _Entry.model_validate(entry)
+    except ValidationError as error:
+        raise InvalidMessage([_in_plain_words(each) for each in plainly(error).fields]) from None
+    if given.outbox_id not in {None, given.job_id}:
+        raise InvalidMessage([FieldError("outboxId", "must be the jobId")])
+    return DeadLetter(
+        id=MessageId(given.job_id),
+        tenant=TenantId(given.company_id),
+        kind=KindName(given.kind),
+        content=_content(given.original_data),
+        reason=given.reason,
+        failed_attempts=given.failed_attempts,
+        failure=_failure(given),
+        failed_at=_whole(given.last_failure_timestamp),
+        enqueued_at=_whole(given.enqueued_at),
+        moved_at=_whole(given.moved_to_dlq_at),
+        ttl=given.ttl * _MILLISECOND,
+        redriven_at=None if given.redriven_at is None else _whole(given.redriven_at),
+    )
+
+
+def import_(file: Iterable[bytes]) -> list[DeadLetter]:
+    """The entries of a file; `InvalidMessage` names the lines that are none, and then nothing is given."""
+    letters: list[DeadLetter] = []
+    faults: list[FieldError] = []
+    for number, line in enumerate(file, 1):
+        if not line.strip():
+            continue
+        try:
+            letters.append(from_json(_parsed(line)))
+        except InvalidMessage as error:
+            faults += [_on_line(number, each) for each in error.fields]
+        if len(faults) >= _MOST_FAULTS:
+            break
+    if faults:
+        raise InvalidMessage(faults[:_MOST_FAULTS])
+    return letters
+
+
+def _parsed(line: bytes) -> object:
+    try:
+        return orjson.loads(line)
+    except ValueError:
+        raise InvalidMessage([FieldError("entry", "is not JSON")]) from None
+
+
+def _on_line(number: int, fault: FieldError) -> FieldError:
+    return FieldError(f"line {number}: {fault.field}", fault.message, missing=fault.missing)
+
+
+def _in_plain_words(fault: FieldError) -> FieldError:
+    if fault.field == "lastFailureReason" and not fault.missing:
+        return FieldError(fault.field, "must be a text that is not blank")
+    return FieldError("entry", fault.message) if fault.field == "body" else fault
+
+
+def _failure(given: _Entry) -> Failure:
+    return Failure(
+        code=given.last_failure_code,
+        category=given.category,
+        retryable=given.retryable,
+        scope=given.scope,
+        reason=given.last_failure_reason,
+        rule=given.rule,
+        original_code=given.original_code,
+    )
+
+
+def _content(original_data: object) -> str:
+    if original_data is None:
+        return ""
+    return original_data if isinstance(original_data, str) else _json(original_data).decode()
+
+
+def _json(data: object) -> bytes:
+    try:
+        return orjson.dumps(data)
+    except orjson.JSONEncodeError:  # it reads deeper nests than it writes
+        raise InvalidMessage([FieldError("originalData", "is nested too deep")]) from None
+
+
+def _whole(moment: datetime) -> datetime:
+    """To the millisecond, as every store counts."""
+    return moment.astimezone(UTC).replace(microsecond=moment.microsecond // 1000 * 1000)

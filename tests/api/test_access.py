@@ -1,0 +1,249 @@
+"""Who is let in: which keys open what, and from where."""
+
+import asyncio
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from carteiro.api.application import create_api
+from carteiro.app import Carteiro
+from carteiro.model import ZERO, Key, Tenant, TenantId
+from support.builders import ACME, BRASA
+from support.http import (
+    ADMIN_TOKEN,
+    KEY_OF_ACME,
+    KEY_OF_BRASA,
+    a_client,
+    a_client_of,
+    answer_in,
+    error_in,
+    let_in,
+    opened,
+    sent,
+    stored,
+)
+
+OLD = "ck_old"
+
+
+# --- keys ---------------------------------------------------------------------------------------
+
+
+async def test_an_expired_key_opens_nothing(post: Carteiro) -> None:
+    """Its time is up: it is told like a key that never was."""
+    await let_in(post, ACME, OLD, expires_in=ZERO)
+
+    async with a_client(post, key=OLD) as client:
+        response = await client.get("/v1/emails")
+
+    error_in(response, 401, "UNAUTHORIZED")
+
+
+async def test_a_key_opens_until_it_expires(post: Carteiro) -> None:
+    """An end that lies ahead changes nothing today."""
+    await let_in(post, ACME, OLD, expires_in=timedelta(days=1))
+
+    async with a_client(post, key=OLD) as client:
+        answer_in(await client.get("/v1/emails"))
+
+
+async def test_a_revoked_key_opens_nothing(post: Carteiro) -> None:
+    """Revoked where it was remembered, it is forgotten at once; the other key goes on."""
+    old = await let_in(post, ACME, OLD)
+    api = create_api(post)
+
+    async with (
+        a_client_of(api, key=OLD) as client,
+        a_client_of(api) as other,
+        a_client_of(api, key=ADMIN_TOKEN) as admin,
+    ):
+        answer_in(await client.get("/v1/emails"))
+        revoked = await admin.delete(f"/admin/v1/tenants/{ACME}/keys/{old.id}")
+
+        assert revoked.status_code == 204
+        error_in(await client.get("/v1/emails"), 401, "UNAUTHORIZED")
+        answer_in(await other.get("/v1/emails"))
+
+
+async def test_a_disabled_tenant_is_not_let_in(post: Carteiro) -> None:
+    """Its keys open nothing until it is enabled again."""
+    api = create_api(post)
+
+    async with a_client_of(api) as client, a_client_of(api, key=ADMIN_TOKEN) as admin:
+        answer_in(await client.get("/v1/emails"))
+        answer_in(await admin.post(f"/admin/v1/tenants/{ACME}/disable"))
+        error_in(await client.get("/v1/emails"), 401, "UNAUTHORIZED")
+        answer_in(await admin.post(f"/admin/v1/tenants/{ACME}/enable"))
+        answer_in(await client.get("/v1/emails"))
+
+
+async def test_a_tenant_that_is_disabled_behind_the_apis_back_sends_nothing(post: Carteiro) -> None:
+    """A key that is still remembered here does not get a message into the ledger."""
+    async with a_client(post) as client:
+        await sent(client)
+        await post.backend.tenants.define([Tenant(ACME, disabled=True)])
+        response = await client.post(
+            "/v1/email/send", json={"to": "ana@example.com", "subject": "a", "text": "b"}
+        )
+
+    error_in(response, 401, "UNAUTHORIZED")
+    assert await stored(post) == 1
+
+
+@pytest.mark.parametrize(
+    ("key", "path"),
+    [
+        (ADMIN_TOKEN, "/v1/emails"),
+        (ADMIN_TOKEN, "/v1/templates"),
+        (KEY_OF_ACME, "/admin/v1/tenants"),
+        (KEY_OF_ACME, f"/admin/v1/tenants/{ACME}"),
+        (KEY_OF_ACME, "/admin/v1/nowhere"),
+    ],
+)
+async def test_each_kind_of_key_opens_its_own_half(post: Carteiro, key: str, path: str) -> None:
+    """A tenant is no administrator, and an administrator is no tenant."""
+    async with a_client(post, key=key) as client:
+        response = await client.get(path)
+
+    assert response.status_code == (404 if path.endswith("nowhere") else 401)
+
+
+@pytest.mark.parametrize("key", [None, "ca_nobody", KEY_OF_ACME])
+@pytest.mark.parametrize("path", ["/admin/v1/tenants", f"/admin/v1/tenants/{ACME}", "/metrics"])
+async def test_whoever_is_no_administrator_is_told_what_is_needed(
+    post: Carteiro, key: str | None, path: str
+) -> None:
+    """A tenant's key is valid, and the wrong one: it is not said that a valid key is needed."""
+    async with a_client(post, key=key) as client:
+        error = error_in(await client.get(path), 401, "UNAUTHORIZED")
+
+    assert error["message"] == "An admin token is needed, as X-API-Key or Authorization: Bearer"
+
+
+async def test_a_token_opens_however_it_begins(post: Carteiro) -> None:
+    """Tokens began as keys do, once; those still open, and a new one is told from a key."""
+    [other] = await post.backend.keys.list(None)
+    await post.backend.keys.revoke([other.id], tenant=None)
+    await let_in(post, None, "ck_token_of_before")
+
+    async with a_client(post, key="ck_token_of_before") as admin:
+        token = answer_in(await admin.post("/admin/v1/keys", json={}), 201)["key"]
+        key = answer_in(await admin.post(f"/admin/v1/tenants/{ACME}/keys", json={}), 201)["key"]
+
+    assert (token[:3], key[:3]) == ("ca_", "ck_")
+
+
+async def test_the_use_of_a_key_is_noted_after_the_answer(post: Carteiro) -> None:
+    """Once, and not again within the minute."""
+    api = create_api(post)
+
+    async with a_client_of(api) as client:
+        await sent(client)
+        first = await noted(post, ACME)
+        await sent(client)
+
+    assert (await noted(post, ACME)).last_used_at == first.last_used_at
+    assert [each.last_used_at for each in await post.backend.keys.list(BRASA)] == [None]
+
+
+async def noted(post: Carteiro, tenant: TenantId) -> Key:
+    """The key of a tenant, once its use is noted."""
+    while True:
+        [key] = await post.backend.keys.list(tenant)
+        if key.last_used_at is not None:
+            return key
+        await asyncio.sleep(0)
+
+
+# --- networks -----------------------------------------------------------------------------------
+
+OFFICE = ("203.0.113.0/24", "2001:db8::/32")
+
+
+@pytest.mark.parametrize(
+    ("proxies", "address", "forwarded", "status"),
+    [
+        ("", "203.0.113.7", None, 200),
+        ("", "2001:db8::7", None, 200),
+        ("", "::ffff:203.0.113.7", None, 200),
+        ("", "198.51.100.7", None, 403),
+        ("", "unix", None, 403),
+        ("", "198.51.100.7", "203.0.113.7", 403),  # nobody vouches for it
+        ("", "203.0.113.7", "198.51.100.7", 200),  # nor against it
+        ("10.0.0.0/8", "10.0.0.1", "203.0.113.7", 200),
+        ("10.0.0.0/8", "10.0.0.1", "198.51.100.7", 403),
+        ("10.0.0.0/8", "10.0.0.1", None, 403),
+        ("10.0.0.0/8", "10.0.0.1", "203.0.113.7, 198.51.100.7", 403),  # the left one is made up
+        ("10.0.0.0/8", "10.0.0.1", "1.2.3.4, 203.0.113.7, 10.0.0.2", 200),
+        ("10.0.0.0/8", "198.51.100.7", "203.0.113.7", 403),
+        ("10.0.0.0/8", "10.0.0.1", "203.0.113.7:50123", 200),
+        ("10.0.0.0/8", "10.0.0.1", "203.0.113.7, 10.0.0.2:443", 200),
+        ("10.0.0.0/8", "10.0.0.1", "[2001:db8::7]:50123", 200),
+        ("10.0.0.0/8", "10.0.0.1", "[2001:db8::7]", 200),
+        ("10.0.0.0/8", "10.0.0.1", "198.51.100.7:50123", 403),
+        ("10.0.0.0/8", "10.0.0.1", "203.0.113.7:port", 403),
+        ("10.0.0.0/8", "10.0.0.1", "203.0.113.7, rubbish", 403),
+        ("10.0.0.0/8 192.0.2.1", "192.0.2.1", "203.0.113.7,10.1.1.1", 200),
+    ],
+)
+async def test_an_allow_list_counts_the_address_that_can_be_trusted(
+    proxies: str, address: str, forwarded: str | None, status: int
+) -> None:
+    """From the right, the first address that is no trusted proxy's is the client's."""
+    async with opened("memory://", api={"trusted_proxies": proxies}) as post:
+        await post.backend.tenants.define([Tenant(ACME, allowed_networks=OFFICE)])
+        async with a_client(post, address=address) as client:
+            headers = {} if forwarded is None else {"X-Forwarded-For": forwarded}
+            response = await client.get("/v1/emails", headers=headers)
+
+    assert response.status_code == status, response.text
+    if status == 403:
+        error_in(response, 403, "FORBIDDEN")
+
+
+async def test_an_allow_list_is_the_tenants_own(post: Carteiro) -> None:
+    """Other tenants and administrators come from anywhere, and what was refused left nothing."""
+    await post.backend.tenants.define([Tenant(ACME, allowed_networks=OFFICE)])
+    api = create_api(post)
+
+    async with (
+        a_client_of(api) as client,
+        a_client_of(api, key=KEY_OF_BRASA) as other,
+        a_client_of(api, key=ADMIN_TOKEN) as admin,
+    ):
+        email: dict[str, Any] = {"to": "ana@example.com", "subject": "a", "text": "b"}
+        error_in(await client.post("/v1/email/send", json=email), 403, "FORBIDDEN")
+        answer_in(await other.get("/v1/emails"))
+        answer_in(await admin.get(f"/admin/v1/tenants/{ACME}"))
+
+    assert await stored(post) == 0
+
+
+# --- From ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("given", "status"),
+    [
+        ("news@acme.example", 202),
+        ("news@ACME.example", 202),
+        ("news@brasa.example", 422),
+        (None, 202),
+    ],
+)
+async def test_a_tenant_sends_from_its_own_domains(
+    post: Carteiro, given: str | None, status: int
+) -> None:
+    """Another From is refused, and leaves nothing behind."""
+    acme = Tenant(ACME, from_domains=("acme.example",), default_from="shop@acme.example")
+    await post.backend.tenants.define([acme])
+    email: dict[str, Any] = {"to": "ana@example.com", "subject": "a", "text": "b"}
+
+    async with a_client(post) as client:
+        response = await client.post(
+            "/v1/email/send", json=email if given is None else email | {"from": given}
+        )
+
+    assert response.status_code == status
+    assert await stored(post) == (status == 202)

@@ -1,0 +1,227 @@
+"""Clients that are slow, broken or up to no good, on a real socket."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from carteiro.api.connection import MOST_HEAD_BYTES
+from carteiro.app import Carteiro
+from carteiro.model import MessageFilter
+from support.http import KEY_OF_ACME, an_email, opened, stored
+from support.serving import served
+
+IMPATIENT = {"request_timeout_ms": 50}
+HEAD = (
+    f"POST /v1/email/send HTTP/1.1\r\nHost: carteiro.test\r\nX-API-Key: {KEY_OF_ACME}\r\n"
+    "Content-Type: application/json\r\n"
+).encode()
+
+
+class Wire:
+    """A connection, byte by byte."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+
+    async def say(self, *parts: bytes) -> None:
+        """Send this, and wait until it is on its way."""
+        self._writer.write(b"".join(parts))
+        await self._writer.drain()
+
+    async def all_that_comes(self) -> bytes:
+        """Everything until the other side closes."""
+        try:
+            return await asyncio.wait_for(self._reader.read(), 30)
+        except ConnectionResetError:
+            return b""
+
+    async def answer(self) -> tuple[int, bytes]:
+        """The status of the next answer, and its body."""
+        head = await asyncio.wait_for(self._reader.readuntil(b"\r\n\r\n"), 30)
+        lines = head.decode("latin-1").lower().split("\r\n")
+        [length] = [each.split(":")[1] for each in lines if each.startswith("content-length")]
+        return int(lines[0].split()[1]), await self._reader.readexactly(int(length))
+
+
+@asynccontextmanager
+async def a_wire(post: Carteiro) -> AsyncIterator[Wire]:
+    """A new connection to the API of a post office."""
+    async with served(post) as port:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        try:
+            yield Wire(reader, writer)
+        finally:
+            writer.close()
+
+
+def of_length(body: bytes) -> bytes:
+    """The end of a head that declares this body."""
+    return b"Content-Length: %d\r\n\r\n" % len(body)
+
+
+# --- slow ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("sent_so_far", [b"", b'{"to":'])
+async def test_a_body_that_does_not_come_is_408(sent_so_far: bytes) -> None:
+    """It is told, the connection is closed, and nothing is left behind."""
+    async with opened("memory://", api=IMPATIENT) as post, a_wire(post) as wire:
+        await wire.say(HEAD, b"Content-Length: 1000\r\n\r\n", sent_so_far)
+        said = await wire.all_that_comes()
+        left = await stored(post)
+
+    assert said.startswith(b"HTTP/1.1 408 ")
+    assert b'"code":"REQUEST_TIMEOUT"' in said
+    assert left == 0
+
+
+@pytest.mark.parametrize("sent_so_far", [b"", b"POST /v1/em", HEAD])
+async def test_a_head_that_does_not_come_is_cut_off(sent_so_far: bytes) -> None:
+    """Whoever does not say what it wants is not waited for."""
+    async with opened("memory://", api=IMPATIENT) as post, a_wire(post) as wire:
+        await wire.say(sent_so_far)
+        said = await wire.all_that_comes()
+
+    assert said == b""
+
+
+async def test_one_that_has_asked_before_is_cut_off_too() -> None:
+    """Each request has its own time."""
+    body = json.dumps(an_email()).encode()
+
+    async with opened("memory://", api=IMPATIENT) as post, a_wire(post) as wire:
+        await wire.say(HEAD, of_length(body), body)
+        status, _ = await wire.answer()
+        await wire.say(b"POST /v1/em")
+        said = await wire.all_that_comes()
+
+    assert (status, said) == (202, b"")
+
+
+async def test_a_quick_client_may_ask_again_and_again(post: Carteiro) -> None:
+    """On one connection, one after another."""
+    body = json.dumps(an_email()).encode()
+
+    async with a_wire(post) as wire:
+        statuses = []
+        for _ in range(3):
+            await wire.say(HEAD, of_length(body), body)
+            statuses.append((await wire.answer())[0])
+
+    assert statuses == [202, 202, 202]
+    assert await stored(post) == 3
+
+
+# --- large --------------------------------------------------------------------------------------
+
+
+async def test_a_head_without_end_is_cut_off() -> None:
+    """It is not kept in memory for as long as it comes."""
+    line = b"X-Filler: " + b"x" * 4000 + b"\r\n"
+
+    async with opened("memory://") as post, a_wire(post) as wire:
+        await wire.say(HEAD)
+        for _ in range(2 * MOST_HEAD_BYTES // len(line)):
+            try:
+                await wire.say(line)
+            except ConnectionError:
+                break
+        said = await wire.all_that_comes()
+
+    assert said == b""
+
+
+async def test_a_body_without_end_is_413() -> None:
+    """In chunks, without a length: refused as soon as it is too much."""
+    chunk = b"10000\r\n" + b" " * 0x10000 + b"\r\n"
+
+    async with opened("memory://") as post, a_wire(post) as wire:
+        await wire.say(HEAD, b"Transfer-Encoding: chunked\r\n\r\n")
+        await wire.say(chunk * 17)
+        status, body = await wire.answer()
+        left = await stored(post)
+
+    assert (status, json.loads(body)["error"]["code"]) == (413, "REQUEST_TOO_LARGE")
+    assert left == 0
+
+
+# --- up to no good ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"X-Request-Id: a\rX-Evil: 1\r\n",
+        b"X-Request-Id: a\x00b\r\n",
+        b"X-Request-Id: a\r\n X-Evil: 1\r\n",
+        b"Content-Length: 5\r\nContent-Length: 6\r\n",
+        b"Content-Length: -1\r\n",
+        b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n",
+        b"Transfer-Encoding: chunked, identity\r\n",
+    ],
+)
+async def test_a_head_that_could_be_read_in_two_ways_is_refused(line: bytes) -> None:
+    """Nothing of it is echoed as a header, and nothing is accepted."""
+    async with opened("memory://", api=IMPATIENT) as post, a_wire(post) as wire:
+        await wire.say(HEAD, line, b"\r\n")
+        said = await wire.all_that_comes()
+        left = await stored(post)
+
+    assert b"\r\nx-evil" not in said.lower()
+    assert not said.startswith(b"HTTP/1.1 2")
+    assert left == 0
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"headers": {"X-A": "b\r\nBcc: all@example.com"}}, "headers.X-A"),
+        ({"headers": {"X-A\r\nBcc": "all@example.com"}}, "headers"),
+        ({"subject": "a\r\nBcc: all@example.com"}, "subject"),
+        ({"from": "ana@example.com\r\nBcc: all@example.com"}, "from"),
+        ({"replyTo": "ana@example.com\nX-Evil: 1"}, "replyTo"),
+        ({"tags": ["a\nb"]}, "tags.0"),
+    ],
+)
+async def test_nobody_writes_a_header_of_an_e_mail_that_is_not_asked_for(
+    post: Carteiro, changes: dict[str, object], field: str
+) -> None:
+    """A line break in what becomes a header is 422."""
+    body = json.dumps(an_email(**changes)).encode()
+
+    async with a_wire(post) as wire:
+        await wire.say(HEAD, of_length(body), body)
+        status, said = await wire.answer()
+
+    assert status == 422
+    assert [each["field"] for each in json.loads(said)["error"]["details"]] == [field]
+    assert await stored(post) == 0
+
+
+async def test_of_clients_that_leave_nothing_half_accepted_is_left(post: Carteiro) -> None:
+    """A whole request is accepted or not, one that was cut off is not, and others are served."""
+    body = json.dumps(an_email()).encode()
+
+    async with served(post) as port:
+        for cut in (len(body), len(body) - 1, 0):
+            _, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(HEAD + of_length(body) + body[:cut])
+            await writer.drain()
+            writer.close()
+            await writer.wait_closed()
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        wire = Wire(reader, writer)
+        await wire.say(HEAD, of_length(body), body)
+        status, _ = await wire.answer()
+        writer.close()
+
+    assert status == 202
+    assert await stored(post) in {1, 2}
+    page = await post.backend.reading.messages(MessageFilter())
+    for message in page.rows:
+        assert [each.type for each in await post.backend.reading.events(message.id)] == ["ENQUEUED"]
+        assert await post.backend.reading.place(message.id) is not None

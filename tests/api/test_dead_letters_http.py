@@ -1,0 +1,318 @@
+"""Dead letters over HTTP: found, looked at, sent round again, kept and dropped."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import httpx
+import pytest
+
+from carteiro.api.admin.dead_letter_documents import (
+    DeadLetterDetail,
+    DeadLetterPage,
+    Groups,
+    RedriveResults,
+)
+from carteiro.app import Carteiro
+from carteiro.dead_letters.redrive import revise
+from carteiro.model import MessageId, RedriveAnswer, Revision, State
+from support.builders import ACME, BRASA
+from support.http import (
+    ADMIN_TOKEN,
+    KEY_OF_BRASA,
+    a_client,
+    an_email,
+    answer_in,
+    error_in,
+    fields_in,
+    sent,
+)
+from support.library import row_of, work
+from support.serving import served
+
+PATH = "/admin/v1/dead-letters"
+BOUNCES = "bounce-550@sandbox.test"
+
+
+async def died(post: Carteiro, number: int = 1, *, key: str = "ck_acme", to: str = BOUNCES) -> Any:
+    """The ids of so many e-mails that could not be delivered, oldest first."""
+    async with a_client(post, key=key) as client:
+        ids = [(await sent(client, to=to))["outboxId"] for _ in range(number)]
+    await work(post)
+    return ids
+
+
+async def found(client: httpx.AsyncClient, **query: Any) -> list[str]:
+    """The ids of the dead letters that match."""
+    document = answer_in(await client.get(PATH, params=query))
+    DeadLetterPage.model_validate(document)
+    return [each["outboxId"] for each in document["items"]]
+
+
+# --- looking ------------------------------------------------------------------------------------
+
+
+async def test_every_filter_counts(post: Carteiro) -> None:
+    """Each finds what is meant, and not the other."""
+    [of_acme] = await died(post)
+    [of_brasa] = await died(post, key=KEY_OF_BRASA, to="reject@sandbox.test")
+
+    async with a_client(post, key=ADMIN_TOKEN) as admin:
+        assert sorted(await found(admin)) == sorted([of_acme, of_brasa])
+        for query in ({"companyId": ACME}, {"code": "550"}, {"text": "bounce-550"}):
+            assert await found(admin, **query) == [of_acme], query
+        assert await found(admin, reason="expired") == []
+        assert await found(admin, category="TRANSIENT_ERROR") == []
+        assert await found(admin, isRedriven="true") == []
+        assert await found(admin, movedBefore="2000-01-01T00:00:00Z") == []
+        groups = answer_in(await admin.get(f"{PATH}/groups", params={"by": "tenant"}))
+
+    Groups.model_validate(groups)
+    assert {each["key"]: each["count"] for each in groups["items"]} == {ACME: 1, BRASA: 1}
+
+
+async def test_one_is_shown_with_what_it_says_and_its_history(post: Carteiro) -> None:
+    """A list does not show what it says."""
+    [dead] = await died(post)
+
+    async with a_client(post, key=ADMIN_TOKEN) as admin:
+        shown = answer_in(await admin.get(f"{PATH}/{dead}"))
+        listed = await admin.get(PATH)
+
+    DeadLetterDetail.model_validate(shown)
+    assert (shown["reason"], shown["lastFailureCode"]) == ("permanent_error", "550")
+    assert shown["originalData"]["to"] == BOUNCES
+    assert [each["type"] for each in shown["events"]][-1] == "FAILED"
+    assert "Olá" not in listed.text
+
+
+@pytest.mark.parametrize(("method", "path"), [("GET", ""), ("POST", "/redrive"), ("POST", "/edit")])
+async def test_an_unknown_dead_letter_is_not_found(post: Carteiro, method: str, path: str) -> None:
+    """Nor is a message that is not dead."""
+    async with a_client(post) as client:
+        waits = (await sent(client))["outboxId"]
+
+    async with a_client(post, key=ADMIN_TOKEN) as admin:
+        for unknown in ("x", "01900000-0000-7000-8000-000000000001", waits):
+            body = an_email() if path == "/edit" else None
+            response = await admin.request(method, f"{PATH}/{unknown}{path}", json=body)
+            error_in(response, 404, "NOT_FOUND")
+
+
+# --- sending round again ------------------------------------------------------------------------
+
+
+async def test_a_dead_letter_is_redriven_once(post: Carteiro) -> None:
+    """While it is on its way a second word is refused."""
+    [dead] = await died(post)
+
+    async with a_client(post, key=ADMIN_TOKEN) as admin:
+        first = answer_in(await admin.post(f"{PATH}/{dead}/redrive"))
+        again = await admin.post(f"{PATH}/{dead}/redrive")
+
+    assert first == {"outboxId": dead, "answer": "redriven"}
+    error_in(again, 409, "CONFLICT")
+    assert (await row_of(post, MessageId(dead))).state is State.ENQUEUED
+
+
+async def test_an_edited_dead_letter_says_something_else(post: Carteiro) -> None:
+    """What is not named stays; it is sent as a new revision."""
+    [dead] = await died(post)
+
+    async with a_client(post, key=ADMIN_TOKEN) as admin:
+        changes = {"to": "ok@sandbox.test", "subject": "Mended"}
+        answer_in(await admin.post(f"{PATH}/{dead}/edit", json=changes))
+        await work(post)
+
+    after = await row_of(post, MessageId(dead))
+    assert (after.state, after.revision, after.subject) == (State.SENT, 2, "Mended")
+    [mail] = await post.backend.inbox.list()
+    assert mail.to == "ok@sandbox.test"
+    assert "Olá" in mail.content
+
+
+async def test_an_edit_of_what_was_edited_meanwhile_is_409(post: Carteiro) -> None:
+    """What the other made of it stays."""
+    [dead] = await died(post)
+    letters = _EditedMeanwhile(post)
+    office = Carteiro(
+        replace(post.backend, dead_letters=letters), post.settings, threads=post._threads
+    )
+
+    async with a_client(office, key=ADMIN_TOKEN) as admin:
+        response = await admin.post(f"{PATH}/{dead}/edit", json={"subject": "Mine"})
+
+    error_in(response, 409, "CONFLICT")
+    after = await row_of(post, MessageId(dead))
+    assert (after.state, after.revision, after.subject) == (State.FAILED, 2, "Theirs")
+
+
+class _EditedMeanwhile:
+    """Dead letters that somebody else edits, and that die again, just before they are redriven."""
+
+    def __init__(self, post: Carteiro) -> None:
+        self._post = post
+        self._letters = post.backend.dead_letters
+
+    def __getattr__(self, name: str) -> Any:
+        """All else is as it is."""
+        return getattr(self._letters, name)
+
+    async def redrive(
+        self, ids: Sequence[MessageId], *, by: str, revision: Revision | None = None
+    ) -> list[RedriveAnswer]:
+        """The other comes first."""
+        row = await row_of(self._post, ids[0])
+        theirs = await revise(row, {"subject": "Theirs"}, backend=self._post.backend)
+        await self._letters.redrive(ids, by="rui", revision=theirs)
+        await work(self._post)
+        return await self._letters.redrive(ids, by=by, revision=revision)
+
+
+@pytest.mark.parametrize(
+    ("changes", "status"),
+    [
+        ({"to": "nobody"}, 422),
+        ({"subject": "a\nb"}, 422),
+        ({"priority": 1}, 422),
+        ({"colour": "blue"}, 422),
+        ({"html": None}, 400),
+        ({}, 400),
+        ([], 400),
+    ],
+)
+async def test_a_bad_edit_changes_nothing(post: Carteiro, changes: object, status: int) -> None:
+    """It is judged as if it were new."""
+    [dead] = await died(post)
+
+    async with a_client(post, key=ADMIN_TOKEN) as admin:
+        response = await admin.post(f"{PATH}/{dead}/edit", json=changes)
+
+    error_in(response, status, "MALFORMED_REQUEST" if status == 400 else "INVALID_VALUE")
+    after = await row_of(post, MessageId(dead))
+    assert (after.state, after.revision) == (State.FAILED, 1)
+
+
+async def test_many_are_redriven_by_id(post: Carteiro) -> None:
+    """A result for each, also for one that there is not."""
+    ids = await died(post, 2)
+    unknown = "01900000-0000-7000-8000-000000000001"
+
+    async with a_client(post, key=ADMIN_TOKEN) as admin:
+        document = answer_in(
+            await admin.post(f"{PATH}/redrive", json={"ids": [ids[0], unknown, ids[1]]})
+        )
+
+    RedriveResults.model_validate(document)
+    assert [each["answer"] for each in document["results"]] == ["redriven", "not_found", "redriven"]
+    assert document["hasMore"] is False
+
+
+@pytest.mark.parametrize("rate", [{}, {"ratePerSecond": 1000}])
+async def test_all_that_match_are_redriven_in_parts(post: Carteiro, rate: dict[str, int]) -> None:
+    """Asked until there are no more, each was redriven once, and others are left alone."""
+    ids = await died(post, 3)
+    [other] = await died(post, key=KEY_OF_BRASA)
+    asked = {"matching": {"companyId": ACME}, "limit": 2} | rate
+    redriven: list[str] = []
+
+    async with a_client(post, key=ADMIN_TOKEN) as admin:
+        more = True
+        while more:
+            document = answer_in(await admin.post(f"{PATH}/redrive", json=asked))
+            redriven += [each["outboxId"] for each in document["results"]]
+            more = document["hasMore"]
+
+    assert sorted(redriven) == sorted(ids)
+    assert (await row_of(post, MessageId(other))).state is State.FAILED
+
+
+@pytest.mark.parametrize("asked", [{}, {"ids": [], "matching": {}}, {"matching": {"age": 1}}])
+async def test_it_must_be_said_which(post: Carteiro, asked: dict[str, Any]) -> None:
+    """An empty request redrives nothing."""
+    [dead] = await died(post)
+
+    async with a_client(post, key=ADMIN_TOKEN) as admin:
+        error_in(await admin.post(f"{PATH}/redrive", json=asked), 422, "INVALID_VALUE")
+
+    assert (await row_of(post, MessageId(dead))).state is State.FAILED
+
+
+# --- keeping and dropping -----------------------------------------------------------------------
+
+
+async def imported(client: httpx.AsyncClient, lines: bytes) -> httpx.Response:
+    """The answer to an import."""
+    headers = {"Content-Type": "application/x-ndjson"}
+    return await client.post(f"{PATH}/import", content=lines, headers=headers)
+
+
+async def test_what_is_exported_and_purged_can_be_imported(post: Carteiro) -> None:
+    """Line by line, and once."""
+    ids = await died(post, 2)
+
+    async with a_client(post, key=ADMIN_TOKEN) as admin:
+        exported = await admin.get(f"{PATH}/export")
+        purged = answer_in(await admin.post(f"{PATH}/purge", json={"olderThanMs": 0}))
+        none = await found(admin)
+        restored = answer_in(await imported(admin, exported.content))
+        again = answer_in(await imported(admin, exported.content))
+        back = await found(admin)
+
+    assert exported.headers["Content-Type"].startswith("application/x-ndjson")
+    entries = [json.loads(line) for line in exported.text.splitlines()]
+    assert sorted(each["outboxId"] for each in entries) == sorted(ids)
+    assert all(each["events"] for each in entries)
+    assert (purged, none) == ({"dropped": 2, "hasMore": False}, [])
+    assert (restored, again) == ({"given": 2, "restored": 2}, {"given": 2, "restored": 0})
+    assert sorted(back) == sorted(ids)
+
+
+async def test_an_export_of_any_size_arrives_whole(post: Carteiro) -> None:
+    """Over a real connection, in more pieces than fit into one write."""
+    async with a_client(post) as client:
+        for _ in range(3):
+            await sent(client, to=BOUNCES, text="x" * 200_000)
+    await work(post)
+
+    async with (
+        served(post) as port,
+        httpx.AsyncClient(headers={"X-API-Key": ADMIN_TOKEN}) as admin,
+    ):
+        exported = await admin.get(f"http://127.0.0.1:{port}{PATH}/export")
+
+    entries = [json.loads(line) for line in exported.text.splitlines()]
+    assert [len(each["originalData"]["text"]) for each in entries] == [200_000] * 3
+
+
+async def test_a_purge_spares_the_young_and_those_on_their_way(post: Carteiro) -> None:
+    """Only what is old enough and matches goes."""
+    young, redriven = await died(post, 2)
+
+    async with a_client(post, key=ADMIN_TOKEN) as admin:
+        await admin.post(f"{PATH}/{redriven}/redrive")
+        by_age = answer_in(await admin.post(f"{PATH}/purge", json={"olderThanMs": 3_600_000}))
+        unmatched = answer_in(
+            await admin.post(
+                f"{PATH}/purge", json={"olderThanMs": 0, "matching": {"companyId": BRASA}}
+            )
+        )
+        matched = answer_in(await admin.post(f"{PATH}/purge", json={"olderThanMs": 0}))
+        unsaid = await admin.post(f"{PATH}/purge", json={})
+        left = await found(admin)
+
+    assert [each["dropped"] for each in (by_age, unmatched, matched)] == [0, 0, 1]
+    assert left == [redriven]
+    assert young not in left
+    error_in(unsaid, 400, "MALFORMED_REQUEST")
+
+
+@pytest.mark.parametrize("body", [b"not json\n", b'{"jobId":"x"}\n', b"\xff\n", b"[1]\n"])
+async def test_what_is_no_export_is_refused_by_its_line(post: Carteiro, body: bytes) -> None:
+    """The line is named, and nothing is put back."""
+    async with a_client(post, key=ADMIN_TOKEN) as admin:
+        response = await imported(admin, body)
+
+    assert response.status_code in {400, 422}
+    assert all("line 1" in field for field in fields_in(response.json()["error"]))

@@ -1,0 +1,490 @@
+"""Feedback over HTTP: who is who it says may tell, and nobody else changes anything."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx
+import orjson
+import pytest
+
+from carteiro.api.application import create_api
+from carteiro.api.sns_certificates import MOST_AT_ONCE
+from carteiro.app import Carteiro
+from carteiro.errors import ConfigError
+from carteiro.model import DeadReason, EventType, MessageId, Sent
+from support.builders import ACME, dead
+from support.http import a_client, a_client_of, answer_in, error_in, opened, sent
+from support.resend_webhooks import a_secret, an_event, signed
+from support.sns import CERTIFICATE_URL, TOPIC, SnsTwin, a_ses_bounce, a_ses_event
+from support.steps import claimed_and_declared, settled
+from support.working import logged
+
+SECRET = a_secret()
+SES, RESEND = "/v1/feedback/ses", "/v1/feedback/resend"
+OF_SNS = {"x-amz-sns-topic-arn": TOPIC}
+
+
+@pytest.fixture
+def sns() -> SnsTwin:
+    """An SNS of its own."""
+    return SnsTwin()
+
+
+@pytest.fixture
+async def post(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Carteiro]:
+    """A post office that hears both providers."""
+    monkeypatch.setenv("RESEND_WEBHOOK_SECRET", SECRET)
+    settings = {
+        "feedback": {"ses_topics": TOPIC, "resend_secret": "env:RESEND_WEBHOOK_SECRET"},
+        "delivery": {"call_limit_ms": 200},
+    }
+    async with opened(f"sqlite:///{tmp_path}/carteiro.db", **settings) as office:
+        yield office
+
+
+@asynccontextmanager
+async def hearing(post: Carteiro, sns: SnsTwin) -> AsyncIterator[httpx.AsyncClient]:
+    """A client without any key."""
+    async with a_client_of(create_api(post, fetch=sns.fetch), key=None) as client:
+        yield client
+
+
+@pytest.fixture
+async def client(post: Carteiro, sns: SnsTwin) -> AsyncIterator[httpx.AsyncClient]:
+    """Who tells."""
+    async with hearing(post, sns) as opened_client:
+        yield opened_client
+
+
+@pytest.fixture
+async def message(post: Carteiro) -> MessageId:
+    """An e-mail that was sent through a relay: whoever is behind it tells."""
+    async with a_client(post) as tenant:
+        answer = await sent(tenant, to="ana@example.com")
+    job = await claimed_and_declared(post.backend.store, provider="smtp")
+    await settled(post.backend.store, job, Sent("smtp", "1"))
+    return MessageId(answer["outboxId"])
+
+
+async def types(post: Carteiro, message: MessageId) -> list[EventType]:
+    """What its timeline tells of feedback."""
+    events = await post.backend.reading.events(message)
+    return [event.type for event in events if "eventId" in event.metadata]
+
+
+async def told(client: httpx.AsyncClient, document: Any) -> httpx.Response:
+    """What SNS posts, as it posts it."""
+    headers = {"Content-Type": "text/plain; charset=UTF-8"} | OF_SNS
+    return await client.post(SES, content=orjson.dumps(document), headers=headers)
+
+
+# --- SES ----------------------------------------------------------------------------------------
+
+
+async def test_what_ses_tells_is_on_the_timeline_once(
+    post: Carteiro, client: httpx.AsyncClient, sns: SnsTwin, message: MessageId
+) -> None:
+    """Told again, or by another topic's message, it is known; the certificate is fetched once."""
+    first = await told(client, sns.notification(a_ses_event(message)))
+    again = await told(client, sns.notification(a_ses_event(message)))
+
+    assert answer_in(first) == {"result": "noted"}
+    assert answer_in(again) == {"result": "known"}
+    assert await types(post, message) == [EventType.DELIVERED]
+    assert sns.fetched == [CERTIFICATE_URL]
+
+
+async def test_a_permanent_bounce_suppresses(
+    post: Carteiro, client: httpx.AsyncClient, sns: SnsTwin, message: MessageId
+) -> None:
+    """The tenant sees both."""
+    answer_in(await told(client, sns.notification(a_ses_bounce(message))))
+
+    async with a_client(post) as tenant:
+        shown = answer_in(await tenant.get(f"/v1/emails/{message}"))
+        [listed] = answer_in(await tenant.get("/v1/suppressions"))["items"]
+    assert shown["deliveryStatus"] == "BOUNCED"
+    assert (listed["email"], listed["reason"]) == ("ana@example.com", "hard_bounce")
+
+
+async def test_what_is_not_ours_is_answered_and_counted(
+    post: Carteiro, client: httpx.AsyncClient, sns: SnsTwin
+) -> None:
+    """SNS would repeat it otherwise."""
+    strange: list[object] = [
+        a_ses_event(MessageId("018cc251-f400-7000-8000-000000000002")),
+        {"notificationType": "AmazonSnsSubscriptionSucceeded"},
+        "Successfully validated SNS topic for Amazon SES event publishing.",
+        [],
+    ]
+
+    answers = [await told(client, sns.notification(each)) for each in strange]
+
+    assert [answer_in(each) for each in answers] == [{"result": "unknown"}] * 4
+    assert post.tally.feedback == {
+        ("ses", "DELIVERED", "unknown"): 1,
+        ("ses", "other", "unknown"): 3,
+    }
+
+
+PEM = CERTIFICATE_URL.rpartition("/")[2]
+
+
+@pytest.mark.parametrize(
+    ("changes", "status"),
+    [
+        ({"TopicArn": "arn:aws:sns:sa-east-1:123456789012:another"}, 403),
+        ({"Message": "{}"}, 401),
+        ({"Signature": "AAAA"}, 401),
+        ({"Signature": "?"}, 401),
+        ({"SignatureVersion": "1"}, 401),
+        ({"Type": "Another"}, 401),
+        ({"SigningCertURL": f"http://sns.sa-east-1.amazonaws.com/{PEM}"}, 401),
+        ({"SigningCertURL": f"https://sns.us-east-1.amazonaws.com/{PEM}"}, 401),
+        ({"SigningCertURL": f"https://sns.sa-east-1.amazonaws.com.attacker.example/{PEM}"}, 401),
+        ({"SigningCertURL": f"https://sns.sa-east-1.amazonaws.com@attacker.example/{PEM}"}, 401),
+        ({"SigningCertURL": f"https://sns.sa-east-1.amazonaws.com:8443/{PEM}"}, 401),
+        ({"SigningCertURL": "https://sns.sa-east-1.amazonaws.com/a.txt"}, 401),
+        ({"SigningCertURL": "https://sns.sa-east-1.amazonaws.com/a?b=.pem"}, 401),
+        ({"SigningCertURL": f"https://[sns/{PEM}"}, 401),
+        ({"SigningCertURL": "https://sns.sa-east-1.amazonaws.com/a b.pem"}, 401),
+        ({"SigningCertURL": "https://sns.sa-east-1.amazonaws.com/missing.pem"}, 401),
+        ({"SigningCertURL": CERTIFICATE_URL.replace("-1.pem", "-404.pem")}, 401),
+    ],
+)
+async def test_what_sns_did_not_sign_changes_nothing(
+    post: Carteiro,
+    client: httpx.AsyncClient,
+    sns: SnsTwin,
+    message: MessageId,
+    changes: dict[str, str],
+    status: int,
+) -> None:
+    """Another topic, another text, another certificate; nothing but SNS' own is ever fetched."""
+    answer = await told(client, sns.notification(a_ses_bounce(message), **changes))
+
+    codes = {401: "UNAUTHORIZED", 403: "FORBIDDEN"}
+    error_in(answer, status, codes[status])
+    assert await types(post, message) == []
+    assert await post.backend.suppressions.find(["ana@example.com"], tenant=ACME) == []
+    places = {httpx.URL(each).host for each in sns.fetched}
+    assert places <= {"sns.sa-east-1.amazonaws.com"}
+
+
+@pytest.mark.parametrize(
+    "name", ["a.pem", "SimpleNotificationService-.pem", "SimpleNotificationService-xyz.pem"]
+)
+async def test_a_name_that_sns_gives_no_certificate_is_not_fetched(
+    client: httpx.AsyncClient, sns: SnsTwin, message: MessageId, name: str
+) -> None:
+    """Forged names that are refused unseen take no place from others."""
+    url = CERTIFICATE_URL.replace(PEM, name)
+    answer = await told(client, sns.notification(a_ses_event(message), SigningCertURL=url))
+
+    error_in(answer, 401, "UNAUTHORIZED")
+    assert sns.fetched == []
+
+
+async def test_a_certificate_that_is_over_signs_nothing(post: Carteiro, message: MessageId) -> None:
+    """However right the signature is."""
+    old = SnsTwin(valid_for=-timedelta(days=1))
+    async with hearing(post, old) as client:
+        answer = await told(client, old.notification(a_ses_bounce(message)))
+
+    error_in(answer, 401, "UNAUTHORIZED")
+    assert await types(post, message) == []
+
+
+async def test_a_subscription_is_confirmed_by_asking_sns(
+    client: httpx.AsyncClient, sns: SnsTwin
+) -> None:
+    """At the address that the topic's region has, never at the one in the message."""
+    answer = await told(client, sns.confirmation())
+
+    asked = httpx.URL(sns.fetched[-1])
+    assert answer_in(answer) == {"result": "confirmed"}
+    assert (asked.scheme, asked.host, asked.path) == ("https", "sns.sa-east-1.amazonaws.com", "/")
+    assert asked.params["TopicArn"] == TOPIC
+    assert asked.params["Token"] == "a-token"
+    assert len(sns.fetched) == 2
+
+
+@pytest.mark.parametrize("changes", [{"Token": "another"}, {"SubscribeURL": "https://a.example"}])
+async def test_a_forged_confirmation_is_not_asked_for(
+    client: httpx.AsyncClient, sns: SnsTwin, changes: dict[str, str]
+) -> None:
+    """Token and address are signed, too."""
+    answer = await told(client, sns.confirmation(**changes))
+
+    error_in(answer, 401, "UNAUTHORIZED")
+    assert sns.fetched == [CERTIFICATE_URL]
+
+
+async def test_while_sns_is_away_it_is_to_be_sent_again(
+    client: httpx.AsyncClient, sns: SnsTwin, message: MessageId
+) -> None:
+    """The certificate, or the confirmation, cannot be had now."""
+    sns.is_away = True
+    first = await told(client, sns.notification(a_ses_event(message)))
+    sns.is_away = False
+    answer_in(await told(client, sns.notification(a_ses_event(message))))
+    sns.is_away = True
+    confirmation = await told(client, sns.confirmation())
+
+    assert (first.status_code, confirmation.status_code) == (503, 503)
+
+
+async def test_forged_certificates_do_not_hold_up_what_sns_says(
+    post: Carteiro, sns: SnsTwin, message: MessageId
+) -> None:
+    """A flood of names that SNS never heard of, each slow to be refused: known and unknown certificates get through."""
+    forged = asyncio.Event()
+
+    async def fetch(url: str) -> bytes:
+        if "-f0f" in url:
+            await forged.wait()
+        return await sns.fetch(url)
+
+    def a_forged(n: int) -> dict[str, Any]:
+        url = CERTIFICATE_URL.replace("Service-1", f"Service-f0f{n:04}")
+        return sns.notification(a_ses_bounce(message), SigningCertURL=url)
+
+    async with a_client_of(create_api(post, fetch=fetch), key=None) as client:
+        flood = [asyncio.create_task(told(client, a_forged(n))) for n in range(200)]
+        await asyncio.wait(flood, return_when=asyncio.FIRST_COMPLETED)
+        held_up = await told(client, sns.notification(a_ses_event(message)))
+        forged.set()
+        statuses = [answer.status_code for answer in await asyncio.gather(*flood)]
+        again = await told(client, sns.notification(a_ses_event(message)))
+        forged.clear()
+        second = [asyncio.create_task(told(client, a_forged(n))) for n in range(200, 400)]
+        await asyncio.wait(second, return_when=asyncio.FIRST_COMPLETED)
+        known = await told(client, sns.notification(a_ses_event(message)))
+        forged.set()
+        await asyncio.gather(*second)
+
+    assert (
+        held_up.status_code == 503
+    )  # at once, for SNS to say it again: there is no queue to wait in
+    assert (statuses.count(401), statuses.count(503)) == (MOST_AT_ONCE, 200 - MOST_AT_ONCE)
+    assert (answer_in(again)["result"], answer_in(known)["result"]) == ("noted", "known")
+    assert sum("-f0f" in url for url in sns.fetched) == 2 * MOST_AT_ONCE
+    assert await types(post, message) == [EventType.DELIVERED]
+
+
+async def test_the_end_of_a_subscription_changes_nothing(
+    client: httpx.AsyncClient, sns: SnsTwin
+) -> None:
+    """Nobody subscribes again by himself."""
+    over = sns.confirmation() | {"Type": "UnsubscribeConfirmation"}
+    over = sns.signed({name: each for name, each in over.items() if name != "Signature"})
+
+    answer = await told(client, over)
+
+    assert answer_in(answer) == {"result": "unknown"}
+    assert sns.fetched == [CERTIFICATE_URL]
+
+
+@pytest.mark.parametrize("body", [b"", b"{}", b"[]", b"\xff", b'{"Type":7}'])
+async def test_what_is_no_message_of_sns_is_malformed(
+    client: httpx.AsyncClient, body: bytes
+) -> None:
+    """It is said what is missing."""
+    answer = await client.post(SES, content=body, headers=OF_SNS)
+
+    assert answer.status_code in {400, 422}
+
+
+async def test_too_much_is_not_read(client: httpx.AsyncClient) -> None:
+    """At either address."""
+    body = b"x" * (1024 * 1024 + 1)
+    for path, headers in ((SES, OF_SNS), (RESEND, signed(body, SECRET))):
+        answer = await client.post(path, content=body, headers=headers)
+        error_in(answer, 413, "REQUEST_TOO_LARGE")
+
+
+# --- Resend -------------------------------------------------------------------------------------
+
+
+async def test_what_resend_tells_is_on_the_timeline_once(
+    post: Carteiro, client: httpx.AsyncClient, message: MessageId
+) -> None:
+    """Known by the id of the webhook, also when it is signed anew."""
+    body = an_event(message)
+    answers = [
+        await client.post(RESEND, content=body, headers=signed(body, SECRET, at=time.time() - wait))
+        for wait in (0, 60, 0)
+    ]
+
+    assert [answer_in(each)["result"] for each in answers] == ["noted", "known", "known"]
+    assert await types(post, message) == [EventType.DELIVERED]
+    assert post.tally.feedback["resend", "DELIVERED", "known"] == 2
+
+
+async def test_several_signatures_may_be_given(
+    client: httpx.AsyncClient, message: MessageId
+) -> None:
+    """One that fits is enough; other versions are passed over."""
+    body = an_event(message)
+    headers = signed(body, SECRET)
+    right = headers["svix-signature"]
+    headers["svix-signature"] = f"v1a,AAAA v1,AAAA {right}"
+
+    assert answer_in(await client.post(RESEND, content=body, headers=headers))["result"] == "noted"
+
+
+async def test_the_names_of_the_standard_do_as_well(
+    client: httpx.AsyncClient, message: MessageId
+) -> None:
+    """``webhook-id`` instead of ``svix-id``."""
+    body = an_event(message)
+    headers = {name.replace("svix", "webhook"): each for name, each in signed(body, SECRET).items()}
+
+    assert answer_in(await client.post(RESEND, content=body, headers=headers))["result"] == "noted"
+
+
+EVENT = an_event(MessageId("m"))
+
+
+def but(**others: str | None) -> dict[str, str]:
+    """The headers of an event signed now, but for these."""
+    headers = signed(EVENT, SECRET) | {f"svix-{name}": text for name, text in others.items()}
+    return {name: text for name, text in headers.items() if text is not None}
+
+
+# Made when they are sent: a signature is good for minutes, and all tests together take longer.
+@pytest.mark.parametrize(
+    "headers",
+    [
+        dict[str, str],
+        lambda: but(id=None),
+        lambda: but(timestamp=None),
+        lambda: but(signature=None),
+        lambda: signed(EVENT, a_secret()),
+        lambda: signed(b"another body", SECRET),
+        lambda: but(id="msg_2"),
+        lambda: but(timestamp="1700000000"),
+        lambda: but(timestamp="soon"),
+        lambda: but(signature="v1"),
+        lambda: signed(EVENT, SECRET, at=time.time() - 301),
+        lambda: signed(EVENT, SECRET, at=time.time() + 1000),
+    ],
+)
+async def test_what_resend_did_not_sign_just_now_changes_nothing(
+    post: Carteiro, client: httpx.AsyncClient, headers: Callable[[], dict[str, str]]
+) -> None:
+    """No signature, a wrong one, of another body, of another time."""
+    answer = await client.post(RESEND, content=EVENT, headers=headers())
+
+    error_in(answer, 401, "UNAUTHORIZED")
+    assert post.tally.feedback == {}
+
+
+async def test_what_is_not_ours_of_resend_is_answered(
+    client: httpx.AsyncClient, message: MessageId
+) -> None:
+    """Another type of event, another's mail; what is no event at all is malformed."""
+    strange = [an_event(message, "contact.created"), an_event(MessageId("unknown"))]
+    answers = [
+        await client.post(RESEND, content=body, headers=signed(body, SECRET))
+        for body in [*strange, b"{}"]
+    ]
+
+    assert [answer.status_code for answer in answers] == [200, 200, 400]
+
+
+# --- neither ------------------------------------------------------------------------------------
+
+
+async def test_who_is_not_configured_is_not_heard(tmp_path: Path, sns: SnsTwin) -> None:
+    """Nothing is taken from anybody before somebody says from whom."""
+    body = an_event(MessageId("m"))
+    async with opened(f"sqlite:///{tmp_path}/carteiro.db") as post, hearing(post, sns) as client:
+        ses = await told(client, sns.notification(a_ses_event(MessageId("m"))))
+        resend = await client.post(RESEND, content=body, headers=signed(body, SECRET))
+
+    error_in(ses, 403, "FORBIDDEN")
+    error_in(resend, 403, "FORBIDDEN")
+    assert sns.fetched == []
+
+
+@pytest.mark.parametrize("nothing", ["whsec_?", "whsec_", "   "])
+async def test_a_secret_that_is_none_is_told_at_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, nothing: str
+) -> None:
+    """Not when the first webhook comes."""
+    monkeypatch.setenv("A_SECRET", nothing)
+    settings = {"feedback": {"resend_secret": "env:A_SECRET"}}
+    async with opened(f"sqlite:///{tmp_path}/carteiro.db", **settings) as post:
+        with pytest.raises(ConfigError, match="resend_secret"):
+            create_api(post)
+
+
+async def test_a_secret_that_is_missing_is_told_with_the_name_of_its_setting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And where it was looked for."""
+    monkeypatch.delenv("A_SECRET", raising=False)
+    settings = {"feedback": {"resend_secret": "env:A_SECRET"}}
+    async with opened(f"sqlite:///{tmp_path}/carteiro.db", **settings) as post:
+        with pytest.raises(ConfigError, match=r"^feedback\.resend_secret = .*A_SECRET"):
+            create_api(post)
+
+
+async def test_evidence_ends_a_doubt(
+    post: Carteiro, client: httpx.AsyncClient, sns: SnsTwin
+) -> None:
+    """A mail whose answer never came is a dead letter no more: it is sent."""
+    async with a_client(post) as tenant:
+        answer = await sent(tenant, to="ana@example.com", delivery="at_most_once")
+    message = MessageId(answer["outboxId"])
+    job = await claimed_and_declared(post.backend.store, provider="ses:sa-east-1")
+    await settled(post.backend.store, job, dead(DeadReason.IN_DOUBT), in_doubt=1)
+    before = await post.backend.reading.message(message)
+
+    heard = await told(client, sns.notification(a_ses_event(message, "Send")))
+
+    after = await post.backend.reading.message(message)
+    assert before is not None
+    assert after is not None
+    assert (before.state, before.in_doubt) == ("FAILED", 1)
+    assert answer_in(heard) == {"result": "resolved"}
+    assert after.state == "SENT"
+
+
+async def test_what_contradicts_a_message_is_answered_and_told_to_whoever_watches(
+    post: Carteiro, client: httpx.AsyncClient, sns: SnsTwin, message: MessageId
+) -> None:
+    """An event that names another tenant changes nothing: it is counted, and stands in the log."""
+    event = a_ses_bounce(message)
+    event["mail"]["tags"]["carteiro-tenant"] = ["another"]
+
+    with logged() as lines:
+        answer = await told(client, sns.notification(event))
+
+    [line] = [line for line in lines if line["event"] == "feedback.ignored"]
+    assert answer_in(answer) == {"result": "ignored"}
+    assert (line["outboxId"], line["tenantTag"]) == (message, "another")
+    assert post.tally.feedback == {("ses", "BOUNCED", "ignored"): 1}
+    assert await types(post, message) == []
+    assert await post.backend.suppressions.find(["ana@example.com"], tenant=ACME) == []
+
+
+async def test_what_is_told_at_the_same_moment_is_noted_once(
+    post: Carteiro, client: httpx.AsyncClient, message: MessageId
+) -> None:
+    """By many at once."""
+    body = an_event(message, "email.bounced", bounce={"type": "Permanent", "subType": "General"})
+    headers = signed(body, SECRET)
+    answers = await asyncio.gather(
+        *[client.post(RESEND, content=body, headers=headers) for _ in range(10)]
+    )
+
+    results = sorted(answer_in(each)["result"] for each in answers)
+    assert results == ["known"] * 9 + ["noted"]
+    assert await types(post, message) == [EventType.BOUNCED]

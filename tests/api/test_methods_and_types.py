@@ -1,0 +1,149 @@
+"""An address names all its methods, and a document has the types that it is documented with."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from carteiro.api.application import create_api
+from carteiro.app import Carteiro
+from support.builders import ACME
+from support.http import ADMIN_TOKEN, a_client, answer_in, error_in, fields_in, opened
+from support.templates import defined
+
+METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS")
+
+
+def _documented() -> dict[str, set[str]]:
+    """The methods of each address."""
+
+    async def collected() -> dict[str, set[str]]:
+        async with Carteiro.open("memory://") as post:
+            paths = create_api(post).openapi()["paths"]
+            return {path: {each.upper() for each in methods} for path, methods in paths.items()}
+
+    return asyncio.run(collected())
+
+
+DOCUMENTED = _documented()
+
+
+@pytest.mark.parametrize("path", DOCUMENTED)
+async def test_allow_lists_all_methods_of_an_address(path: str) -> None:
+    """On each method that it does not know, the same ones: exactly those that do not answer so."""
+    given = path
+    for part in ("tenant", "type", "id", "key"):
+        given = given.replace(f"{{{part}}}", "acme")
+
+    async with opened("memory://") as post, a_client(post, key=None) as client:
+        answers = {method: await client.request(method, given) for method in METHODS}
+
+    [allowed] = {each.headers["Allow"] for each in answers.values() if "Allow" in each.headers}
+    known = {method for method, each in answers.items() if each.status_code != 405}
+    assert set(allowed.split(", ")) == known
+    assert known >= DOCUMENTED[path]
+    error_in(answers["OPTIONS"], 405, "METHOD_NOT_ALLOWED")
+
+
+async def test_the_documentation_allows_what_it_answers() -> None:
+    """It is there for HEAD, too."""
+    async with opened("memory://") as post, a_client(post) as client:
+        refused = await client.request("OPTIONS", "/docs")
+        answers = [(await client.request(each, "/docs")).status_code for each in ("GET", "HEAD")]
+
+    assert (refused.status_code, refused.headers["Allow"]) == (405, "GET, HEAD")
+    assert answers == [200, 200]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "document", "field"),
+    [
+        ("PATCH", "tenants/acme", {"cap": "1"}, "cap"),
+        ("PATCH", "tenants/acme", {"cap": 1.0}, "cap"),
+        ("PATCH", "tenants/acme", {"cap": True}, "cap"),
+        ("PATCH", "tenants/acme", {"weight": "1.5"}, "weight"),
+        ("PATCH", "tenants/acme", {"weight": True}, "weight"),
+        ("PATCH", "tenants/acme", {"paused": 1}, "paused"),
+        ("PATCH", "tenants/acme", {"paused": "yes"}, "paused"),
+        ("PATCH", "tenants/acme", {"disabled": "false"}, "disabled"),
+        ("PATCH", "tenants/acme", {"name": 1}, "name"),
+        ("PATCH", "tenants/acme", {"limits": {"perMinute": "5"}}, "limits.perMinute"),
+        ("PATCH", "tenants/acme", {"limits": {"perDay": True}}, "limits.perDay"),
+        ("PATCH", "tenants/acme", {"externalIdIsKey": 0}, "externalIdIsKey"),
+        ("PUT", "tenants/acme", {"ratePerSecond": "1"}, "ratePerSecond"),
+        ("PUT", "tenants/acme", {"fromDomains": [1]}, "fromDomains.0"),
+        ("PUT", "fairness", {"enableRoundRobin": 1}, "enableRoundRobin"),
+        ("PUT", "fairness", {"maxJobsPerTenantBatch": "3"}, "maxJobsPerTenantBatch"),
+        ("PUT", "fairness", {"maxJobsPerTenantBatch": True}, "maxJobsPerTenantBatch"),
+        ("POST", "tenants/acme/keys", {"expiresInMs": "1000"}, "expiresInMs"),
+        (
+            "POST",
+            "dead-letters/redrive",
+            {"matching": {"isRedriven": "true"}},
+            "matching.isRedriven",
+        ),
+        ("POST", "dead-letters/redrive", {"matching": {}, "limit": "5"}, "limit"),
+        ("POST", "dead-letters/redrive", {"matching": {}, "ratePerSecond": "5"}, "ratePerSecond"),
+        ("POST", "dead-letters/purge", {"olderThanMs": "1"}, "olderThanMs"),
+        ("POST", "tenants/acme/templates/welcome/preview", {"version": "1"}, "version"),
+        ("POST", "tenants/acme/templates/welcome/preview", {"version": True}, "version"),
+    ],
+)
+async def test_no_value_of_a_document_is_turned_into_another_type(
+    method: str, path: str, document: dict[str, Any], field: str
+) -> None:
+    """A text is no number and a number is no truth: 422, and nothing changes."""
+    async with opened("memory://") as post, a_client(post, key=ADMIN_TOKEN) as admin:
+        await defined(post.backend, "welcome")
+        before = await post.backend.tenants.find([ACME])
+
+        response = await admin.request(method, f"/admin/v1/{path}", json=document)
+
+        assert fields_in(error_in(response, 422, "INVALID_VALUE")) == [field]
+        assert await post.backend.tenants.find([ACME]) == before
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "document"),
+    [
+        ("PATCH", "tenants/acme", {"weight": 2, "cap": 3, "paused": True, "limits": {"perDay": 9}}),
+        (
+            "PUT",
+            "tenants/acme",
+            {"ratePerSecond": 1, "retryPreset": "gateway", "fromDomains": ["a.co"]},
+        ),
+        ("PUT", "fairness", {"enableRoundRobin": False}),
+        (
+            "POST",
+            "dead-letters/redrive",
+            {"matching": {"reason": "expired", "movedAfter": "2026-01-01T00:00:00Z"}},
+        ),
+        ("POST", "dead-letters/redrive", {"ids": ["01890a5d-ac96-774b-bcce-b302099a8057"]}),
+        (
+            "POST",
+            "tenants/acme/templates/welcome/preview",
+            {"version": 1, "variables": {"name": "1"}},
+        ),
+    ],
+)
+async def test_what_is_of_the_right_type_is_taken(
+    method: str, path: str, document: dict[str, Any]
+) -> None:
+    """Whole numbers where any number may stand, and texts for times, names and ids."""
+    async with opened("memory://") as post, a_client(post, key=ADMIN_TOKEN) as admin:
+        await defined(post.backend, "welcome")
+
+        response = await admin.request(method, f"/admin/v1/{path}", json=document)
+
+        assert response.is_success, response.text
+
+
+async def test_a_query_is_text_and_is_read_as_such() -> None:
+    """Numbers and truths in an address can be written in no other way."""
+    async with opened("memory://") as post, a_client(post, key=ADMIN_TOKEN) as admin:
+        for query in (
+            {"limit": "5"},
+            {"isRedriven": "true"},
+            {"movedAfter": "2026-01-01T00:00:00Z"},
+        ):
+            answer_in(await admin.get("/admin/v1/dead-letters", params=query))

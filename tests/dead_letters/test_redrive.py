@@ -1,0 +1,321 @@
+"""Redriving at once and mending by hand: each is sent once, and nothing unjudged gets in."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any
+
+import orjson
+import pytest
+
+from carteiro.dead_letters.redrive import EDITABLE, RedriveTally, redrive_matching, revise
+from carteiro.email.message import make_email, restore_email, stored_content
+from carteiro.errors import InvalidMessage
+from carteiro.model import (
+    EMAIL,
+    ZERO,
+    DeadFilter,
+    KindName,
+    NewRecipient,
+    NewTemplate,
+    RedriveAnswer,
+    Revision,
+    StoredMessage,
+)
+from carteiro.ports import Backend
+from carteiro.stores.memory import open_memory
+from support.builders import ACME, BRASA, TASK, a_tenant, dead, tenants_named
+from support.burying import buried, found
+from support.steps import claimed, settled
+
+TO_ANA = {"to": "ana@example.com", "subject": "Oi", "html": "<p>Oi</p>"}
+
+
+@asynccontextmanager
+async def a_backend() -> AsyncIterator[Backend]:
+    """A store that knows two tenants."""
+    async with open_memory() as backend:
+        await backend.tenants.define(tenants_named([ACME, BRASA]))
+        yield backend
+
+
+# --- all that match -------------------------------------------------------------------------------
+
+
+async def test_all_that_match_are_redriven_once() -> None:
+    """The others stay; asked again, there is nothing left to do."""
+    async with a_backend() as backend:
+        for _ in range(3):
+            await buried(backend)
+        other = await buried(backend, BRASA)
+        wanted = DeadFilter(tenant=ACME)
+
+        first = await redrive_matching(backend.dead_letters, wanted, by="ana")
+        again = await redrive_matching(backend.dead_letters, wanted, by="ana")
+
+        assert (first, again) == (RedriveTally(redriven=3), RedriveTally())
+        assert await found(backend, is_redriven=False) == [other]
+
+
+async def test_a_rate_makes_small_pages_with_pauses() -> None:
+    """Not more than so many a second; the first come at once."""
+    async with a_backend() as backend:
+        for _ in range(5):
+            await buried(backend)
+        pauses: list[float] = []
+        told: list[int] = []
+
+        async def sleep(seconds: float) -> None:
+            pauses.append(seconds)
+
+        tally = await redrive_matching(
+            backend.dead_letters,
+            DeadFilter(),
+            by="ana",
+            rate=2.5,
+            progress=lambda so_far: told.append(so_far.redriven),
+            sleep=sleep,
+        )
+
+        assert tally.redriven == 5
+        assert told == [2, 4, 5]
+        assert pauses == [0.8, 0.4]
+
+
+async def test_a_rate_below_one_sends_one_at_a_time() -> None:
+    """Half a message a second is one in two seconds."""
+    async with a_backend() as backend:
+        await buried(backend)
+        await buried(backend)
+        pauses: list[float] = []
+
+        async def sleep(seconds: float) -> None:
+            pauses.append(seconds)
+
+        await redrive_matching(backend.dead_letters, DeadFilter(), by="ana", rate=0.5, sleep=sleep)
+
+        assert pauses == [2.0]
+
+
+async def test_what_dies_again_meanwhile_waits_for_another_time() -> None:
+    """A message that fails at once must not be sent round for ever."""
+    async with a_backend() as backend:
+        for _ in range(3):
+            await buried(backend)
+
+        async def all_die_again(_seconds: float) -> None:
+            for job in await claimed(backend.store):
+                await settled(backend.store, job, dead())
+
+        tally = await redrive_matching(
+            backend.dead_letters, DeadFilter(), by="ana", rate=1, sleep=all_die_again
+        )
+
+        assert tally.redriven == 3
+
+
+async def test_what_lost_its_content_is_counted_and_passed_over() -> None:
+    """The others go on."""
+    async with a_backend() as backend:
+        message = await buried(backend)
+        letter = await backend.dead_letters.show(message)
+        assert letter is not None
+        await backend.dead_letters.drop([message])
+        await backend.upkeep.prune(bodies=ZERO, histories=None)
+        await backend.dead_letters.restore([letter])
+        await buried(backend)
+
+        tally = await redrive_matching(backend.dead_letters, DeadFilter(), by="ana")
+
+        assert tally == RedriveTally(redriven=1, no_content=1)
+
+
+async def test_what_is_on_its_way_is_not_asked_for() -> None:
+    """There is nothing to do for those who want it, whatever the filter says."""
+    async with a_backend() as backend:
+        await backend.dead_letters.redrive([await buried(backend)], by="ana")
+
+        tally = await redrive_matching(backend.dead_letters, DeadFilter(is_redriven=True), by="ana")
+
+        assert tally == RedriveTally()
+
+
+# --- mending one ----------------------------------------------------------------------------------
+
+
+async def revised(
+    changes: dict[str, Any], *, kind: KindName = EMAIL, before: dict[str, Any] | None = None
+) -> Revision:
+    """What an e-mail to Ana, or what was ``before``, becomes with these changes."""
+    content = (
+        stored_content(make_email(TO_ANA)) if before is None else orjson.dumps(before).decode()
+    )
+    async with a_backend() as backend:
+        await backend.tenants.define([a_tenant(ACME, from_domains=("example.com",))])
+        await backend.templates.define(NewTemplate(ACME, "hello", "Para {{ x }}", text="{{ x }}"))
+        message = await dead_row(backend, content=content, kind=kind)
+        return await revise(message, changes, backend=backend)
+
+
+async def dead_row(backend: Backend, **changes: Any) -> StoredMessage:
+    """A dead message as it is read; ``changes`` are those of `buried`."""
+    row = await backend.reading.message(await buried(backend, **changes))
+    assert row is not None
+    return row
+
+
+async def refusal(changes: dict[str, Any], **options: Any) -> list[str]:
+    """The fields that are wrong with these changes."""
+    with pytest.raises(InvalidMessage) as caught:
+        await revised(changes, **options)
+    return [each.field for each in caught.value.fields]
+
+
+async def test_what_is_named_changes_and_the_rest_stays() -> None:
+    """Only the address was wrong."""
+    revision = await revised({"to": "rui@EXAMPLE.com", "replyTo": "a@example.com"})
+
+    email = restore_email(revision.content)
+    assert (revision.to, revision.subject) == ("rui@example.com", "Oi")
+    assert (email.to, email.html, email.reply_to) == (
+        "rui@example.com",
+        "<p>Oi</p>",
+        "a@example.com",
+    )
+
+
+async def test_null_takes_a_field_away() -> None:
+    """And parts of a part."""
+    before = TO_ANA | {"text": "Oi", "headers": {"X-A": "1", "X-B": "2"}}
+
+    email = restore_email(
+        (await revised({"html": None, "headers": {"X-A": None, "X-C": "3"}}, before=before)).content
+    )
+
+    assert (email.html, email.text) == (None, "Oi")
+    assert email.headers == {"X-B": "2", "X-C": "3"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"to": "nobody"}, "to"),
+        ({"to": None}, "to"),
+        ({"subject": "a\nb"}, "subject"),
+        ({"html": None}, "html"),
+        ({"headers": {"Bcc": "x@example.com"}}, "headers"),
+        ({"cc": "x@example.com"}, "cc"),
+        ({"from": "a@elsewhere.com"}, "from"),
+        ({"template": {"type": "unknown"}}, "template.type"),
+        ({"template": {"type": "hello"}}, "template.variables.x"),
+        ({"template": {"type": "hello"}, "html": "x"}, "html"),
+        ({"priority": 1}, "priority"),
+        ({"externalId": "x"}, "externalId"),
+        ({"no such field!": 1}, "(unknown)"),
+        ({"html": object()}, "body"),
+        ({}, "body"),
+    ],
+)
+async def test_what_makes_no_email_is_refused(changes: dict[str, Any], field: str) -> None:
+    """It is judged as any other, and only what is sent can change."""
+    assert await refusal(changes) == [field]
+
+
+async def test_another_template_may_speak() -> None:
+    """Its words take the place of those that were there."""
+    revision = await revised({"template": {"type": "hello", "variables": {"x": "Ana"}}})
+
+    email = restore_email(revision.content)
+    assert (email.subject, email.html, email.text) == ("Para Ana", None, "Ana")
+    assert email.template is not None
+    assert (email.template.type, email.template.version) == ("hello", 1)
+
+
+async def test_what_a_template_said_can_be_mended_by_hand() -> None:
+    """It is still known which template it came from."""
+    before = TO_ANA | {"template": {"type": "hello", "version": 3}}
+
+    email = restore_email((await revised({"subject": "Oi!"}, before=before)).content)
+
+    assert (email.subject, email.html) == ("Oi!", "<p>Oi</p>")
+    assert email.template is not None
+    assert email.template.version == 3
+
+
+async def test_the_recipient_follows_the_address() -> None:
+    """It is the same person, at the address that is right."""
+    before = TO_ANA | {"recipient": {"email": "ana@example.com", "externalId": "c-1"}}
+
+    revision = await revised({"to": "ana@example.org"}, before=before)
+
+    assert revision.recipient == NewRecipient("ana@example.org", external_id="c-1")
+
+
+async def test_a_recipient_may_be_taken_away() -> None:
+    """Then it is for an address and nobody that is known."""
+    before = TO_ANA | {"recipient": {"email": "ana@example.com", "externalId": "c-1"}}
+
+    revision = await revised({"to": "rui@example.org", "recipient": None}, before=before)
+
+    assert revision.recipient is None
+
+
+async def test_of_a_task_the_arguments_can_change() -> None:
+    """Those that it has, to any value that JSON can hold."""
+    revision = await revised({"n": None}, kind=TASK, before={"n": 1, "m": 2})
+
+    assert orjson.loads(revision.content) == {"n": None, "m": 2}
+    assert (revision.to, revision.subject) == (None, None)
+
+
+@pytest.mark.parametrize(
+    "changes", [{"to": "ana@example.com"}, {"n": object()}, {"n": "x" * 2**20}]
+)
+async def test_nothing_else_of_a_task_can_be_edited(changes: dict[str, Any]) -> None:
+    """What it is told to be would not fit its function."""
+    assert await refusal(changes, kind=TASK, before={"n": 1})
+
+
+@pytest.mark.parametrize("content", [None, ""])
+async def test_what_is_gone_cannot_be_edited(content: str | None) -> None:
+    """A body past its retention leaves nothing to change."""
+    async with a_backend() as backend:
+        message = replace(await dead_row(backend), content=content)
+
+        with pytest.raises(InvalidMessage, match="retention"):
+            await revise(message, {"to": "a@b.com"}, backend=backend)
+
+
+async def test_an_edited_dead_letter_goes_out_as_it_is_now() -> None:
+    """From the stored content through the edit to the next worker."""
+    async with a_backend() as backend:
+        message = await dead_row(backend, content=stored_content(make_email(TO_ANA)))
+        revision = await revise(message, {"subject": "Novo"}, backend=backend)
+
+        answers = await backend.dead_letters.redrive([message.id], by="ana", revision=revision)
+
+        [job] = await claimed(backend.store)
+        assert answers == [RedriveAnswer.REDRIVEN]
+        assert job.content is not None
+        assert (restore_email(job.content).subject, job.revision) == ("Novo", 2)
+
+
+@pytest.mark.parametrize(
+    ("kind", "content", "changes"),
+    [(EMAIL, stored_content(make_email(TO_ANA)), {"subject": "Novo"}), (TASK, '{"n":1}', {"n": 2})],
+)
+async def test_an_edit_is_of_the_revision_that_was_read(
+    kind: KindName, content: str, changes: dict[str, Any]
+) -> None:
+    """So that it cannot take the place of what another made of it meanwhile."""
+    async with a_backend() as backend:
+        message = replace(await dead_row(backend, content=content, kind=kind), revision=7)
+
+        assert (await revise(message, changes, backend=backend)).of == 7
+
+
+def test_every_field_that_is_sent_can_be_edited() -> None:
+    """The list names fields that an e-mail has."""
+    assert {
+        field.alias or name for name, field in type(make_email(TO_ANA)).model_fields.items()
+    } >= EDITABLE

@@ -1,0 +1,110 @@
+"""E-mails that were put in where nobody could render them: the worker does, before it declares the attempt."""
+
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from functools import partial
+from typing import Any
+
+import pytest
+
+from carteiro.config import load
+from carteiro.email.message import Email, max_retries_of
+from carteiro.email.templates.rendering import render_email
+from carteiro.errors import StoreUnavailable
+from carteiro.jobs.kind import Pool
+from carteiro.model import NewTemplate, State, TenantId
+from carteiro.policy.retry import PRESETS
+from carteiro.providers.email_kind import email_policy
+from support.builders import ACME
+from support.steps import claimed_alone
+from support.working import Office, an_office
+
+CONTENT = '{"maxRetries":2,"to": "ok@sandbox.test", "template": {"type": "hello", "variables": {"name": "Ana"}}}'
+
+
+@pytest.fixture
+async def office() -> AsyncIterator[Office]:
+    """ACME has a template that greets somebody."""
+    async with an_office() as made:
+        template = NewTemplate(ACME, "hello", subject="Hello {{ name }}", html=None, text="Hi")
+        await made.backend.templates.define(template)
+        yield made
+
+
+def _pool(office: Office, render: Any = None) -> Pool:
+    render = render or partial(render_email, templates=office.backend.templates)
+    return Pool("email", 5, (office.email_kind(render=render),))
+
+
+async def test_its_words_are_put_in_when_it_is_sent(office: Office) -> None:
+    """The events are those of any other."""
+    late = await office.post_raw(CONTENT)
+    usual = await office.post()
+
+    await office.work(_pool(office))
+
+    [mail] = await office.backend.inbox.list(message=late)
+    assert mail.subject == "Hello Ana"
+    assert await office.story(late) == await office.story(usual)
+
+
+@pytest.mark.parametrize(
+    ("of", "becomes", "code", "validation"),
+    [
+        ('"hello"', '"unknown"', "INVALID_TEMPLATE", "TEMPLATE"),
+        ('"name": "Ana"', '"other": "Ana"', "INVALID_TEMPLATE", "TEMPLATE"),
+        ("ok@sandbox.test", "nobody", "INVALID_EMAIL", "RECIPIENT"),
+    ],
+)
+async def test_what_cannot_be_sent_is_a_dead_letter(
+    office: Office, of: str, becomes: str, code: str, validation: str
+) -> None:
+    """No waiting cures it."""
+    late = await office.post_raw(CONTENT.replace(of, becomes))
+
+    await office.work(_pool(office))
+
+    row = await office.row(late)
+    assert row.state is State.FAILED
+    assert row.failure is not None
+    assert (row.failure.code, row.failure.rule) == (code, f"validation.{validation.lower()}")
+    assert await office.deliveries(late) == 0
+
+
+async def test_a_store_that_is_away_costs_nothing_but_time(office: Office) -> None:
+    """The job is given back, and comes again."""
+    late = await office.post_raw(CONTENT)
+    asked = 0
+
+    async def render(email: Email, *, tenant: TenantId) -> Email:
+        nonlocal asked
+        asked += 1
+        if asked == 1:
+            raise StoreUnavailable("the server is away")
+        return await render_email(email, tenant=tenant, templates=office.backend.templates)
+
+    await office.work(_pool(office, render))
+
+    row = await office.row(late)
+    assert (row.state, row.attempts, asked) == (State.SENT, 1, 2)
+
+
+async def test_it_is_tried_again_as_its_row_says(office: Office) -> None:
+    """Whatever preset its template or its tenant names."""
+    policy = email_policy(load(environ={}))
+    await office.post_raw(CONTENT)
+    job = await claimed_alone(office.backend.store)
+
+    found = policy(job)
+
+    assert (found.max_attempts, found.table) == (1 + 2, PRESETS["transactional"].table)
+    assert found.delay(1, 0.9) == timedelta(minutes=1)
+
+
+@pytest.mark.parametrize(
+    ("content", "most"),
+    [(None, None), ("{}", None), ('{"to":"a"}', None), (CONTENT, 2), ('{"maxRetries":100,"', 100)],
+)
+def test_the_limit_is_read_without_the_rest(content: str | None, most: int | None) -> None:
+    """Any other e-mail has none."""
+    assert max_retries_of(content) == most

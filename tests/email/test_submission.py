@@ -1,0 +1,218 @@
+"""The message that an e-mail becomes."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from carteiro.email.message import Email, make_email, restore_email
+from carteiro.email.submission import Posting, Senders, email_message, from_tenant, key_for, posted
+from carteiro.errors import InvalidMessage
+from carteiro.model import (
+    EMAIL,
+    ApiLimits,
+    Delivery,
+    Event,
+    EventType,
+    IdempotencyKey,
+    NewMessage,
+    NewRecipient,
+    Tenant,
+)
+from support.builders import ACME, BRASA, a_tenant
+
+
+def an_email(**changes: Any) -> Email:
+    """An e-mail to Ana; ``changes`` are its fields."""
+    return make_email({"to": "ana@example.com", "subject": "Bom dia", "text": "Olá"} | changes)
+
+
+def message_of(email: Email, **changes: Any) -> NewMessage:
+    """The message that Acme's e-mail becomes."""
+    return email_message(email, tenant=ACME, request_id="request-1", **changes)
+
+
+def test_a_message_carries_the_e_mail() -> None:
+    """What is committed holds the e-mail itself, and what people look it up by."""
+    email = an_email(externalId="pedido-42")
+
+    message = message_of(email)
+
+    assert restore_email(message.content) == email
+    assert (message.tenant, message.kind, message.request_id) == (ACME, EMAIL, "request-1")
+    assert (message.to, message.subject) == ("ana@example.com", "Bom dia")
+    assert message.external_id == "pedido-42"
+    assert message.declares
+
+
+def test_ids_are_new_and_sorted_by_time() -> None:
+    """Each message has an id of its own, version 7, later ones greater."""
+    first, second = message_of(an_email()), message_of(an_email())
+
+    assert UUID(first.id).version == 7
+    assert first.id < second.id
+
+
+def test_the_timeline_begins_with_enqueued() -> None:
+    """The first event is written with the message, and knows its request."""
+    assert message_of(an_email()).events == (Event(EventType.ENQUEUED, {"requestId": "request-1"}),)
+
+
+def test_what_is_not_given_has_defaults() -> None:
+    """Due at once, of middling priority, for a day, sent again when in doubt."""
+    message = message_of(an_email())
+
+    assert (message.due, message.priority, message.ttl) == (None, 5, timedelta(hours=24))
+    assert (message.delivery, message.recipient) == (Delivery.AT_LEAST_ONCE, None)
+    assert message_of(an_email(), default_ttl=timedelta(hours=1)).ttl == timedelta(hours=1)
+
+
+def test_what_is_given_is_kept() -> None:
+    """Time, urgency, lifetime and delivery are the sender's choice."""
+    later = datetime(2030, 1, 2, 3, 4, 5, tzinfo=UTC)
+
+    message = message_of(
+        an_email(scheduledAt=later, priority=1, ttl=1500, delivery="at_most_once"),
+        default_ttl=timedelta(hours=1),
+    )
+
+    assert (message.due, message.priority) == (later, 1)
+    assert message.ttl == timedelta(seconds=1.5)
+    assert message.delivery is Delivery.AT_MOST_ONCE
+
+
+def test_a_recipient_comes_along() -> None:
+    """Who it is for is known by the ids that the tenant gave."""
+    recipient = {
+        "recipientId": "recipient-1",
+        "externalId": "42",
+        "cpfCnpjHash": "hash",
+        "razaoSocial": "Ana Ltda",
+        "nome": "Ana",
+        "email": "ana@example.com",
+    }
+
+    assert message_of(an_email(recipient=recipient)).recipient == NewRecipient(
+        email="ana@example.com",
+        recipient_id="recipient-1",  # type: ignore[arg-type] # a plain text in JSON
+        external_id="42",
+        cpf_cnpj_hash="hash",
+        razao_social="Ana Ltda",
+        nome="Ana",
+    )
+
+
+def test_labels_key_and_limits_come_along() -> None:
+    """What the sender says beside the e-mail is committed with it."""
+    key, limits = IdempotencyKey("key", "digest"), ApiLimits(1, 2, 3)
+
+    message = message_of(an_email(tags=["b", "a"]), template_type="welcome", key=key, limits=limits)
+
+    assert (message.tags, message.template_type) == (("b", "a"), "welcome")
+    assert (message.key, message.limits) == (key, limits)
+
+
+# --- as the tenant has it -----------------------------------------------------------------------
+
+
+def test_a_tenants_own_from_is_filled_in() -> None:
+    """Where the e-mail names none; what it names stays, and so does what is missing on both sides."""
+    tenant = a_tenant(default_from="post@acme.example")
+
+    assert from_tenant(an_email(), tenant).from_ == "post@acme.example"
+    assert from_tenant(an_email(**{"from": "x@y.example"}), tenant).from_ == "x@y.example"
+    assert from_tenant(an_email(), a_tenant()).from_ is None
+    assert restore_email(posted(a_posting(tenant)).content).from_ == "post@acme.example"
+
+
+@pytest.mark.parametrize(
+    ("sender", "domains"),
+    [
+        ("post@acme.example", ("brasa.example", "acme.example")),
+        ("post@ACME.example", ("acme.EXAMPLE",)),
+        ("post@açaí.example", ("AÇAÍ.example",)),
+        ("post@xn--aa-4iaz.example", ("açaí.example",)),
+        ("post@açaí.example", ("xn--aa-4iaz.example",)),
+        ("post@anything.example", ()),
+    ],
+)
+def test_a_from_of_an_allowed_domain_is_kept(sender: str, domains: tuple[str, ...]) -> None:
+    """However a domain is written, it is the same one; no list allows any."""
+    email = an_email(**{"from": sender})
+
+    assert from_tenant(email, a_tenant(from_domains=domains)) == email
+
+
+@pytest.mark.parametrize(
+    "sender",
+    ["post@brasa.example", "post@mail.acme.example", "post@example", "post@notacme.example"],
+)
+def test_a_from_of_another_domain_is_refused(sender: str) -> None:
+    """A domain stands for itself alone, not for those below or beside it."""
+    email = an_email().model_copy(update={"from_": sender})
+
+    with pytest.raises(InvalidMessage) as refused:
+        from_tenant(email, a_tenant(from_domains=("acme.example",)))
+
+    assert [each.field for each in refused.value.fields] == ["from"]
+
+
+@pytest.mark.parametrize("changes", [{"from": "post@brasa.example"}, {}], ids=str)
+def test_a_from_that_another_has_claimed_is_refused(changes: dict[str, str]) -> None:
+    """Named in the e-mail, or the tenant's default; one's own claim, or nobody's, is no hindrance."""
+    tenant = a_tenant(default_from="post@brasa.example")
+
+    with pytest.raises(InvalidMessage, match="another tenant has claimed"):
+        from_tenant(an_email(**changes), tenant, Senders(owner=BRASA))
+
+    for owner in (None, ACME):
+        assert from_tenant(an_email(**changes), tenant, Senders(owner)).from_ is not None
+
+
+def test_without_domains_the_default_from_may_be_all_there_is() -> None:
+    """However it is written; a list of domains is more than that."""
+    only = Senders(default_only=True)
+    tenant = a_tenant(default_from="post@ACME.example")
+    listed = a_tenant(from_domains=("acme.example",), default_from="post@acme.example")
+
+    own = [from_tenant(an_email(**each), tenant, only).from_ for each in ({}, _FROM_POST)]
+
+    assert own == ["post@ACME.example", "post@acme.example"]
+    assert from_tenant(an_email(), a_tenant(), only).from_ is None
+    assert (
+        from_tenant(an_email(**{"from": "b@acme.example"}), listed, only).from_ == "b@acme.example"
+    )
+    for sender, who in (("b@acme.example", tenant), ("post@acme.example", a_tenant())):
+        with pytest.raises(InvalidMessage, match="default From"):
+            from_tenant(an_email(**{"from": sender}), who, only)
+
+
+_FROM_POST = {"from": "post@acme.example"}
+
+
+def a_posting(tenant: Tenant, key: IdempotencyKey | None = None, **changes: Any) -> Posting:
+    """An e-mail of the tenant; ``changes`` are its fields."""
+    return Posting(an_email(**changes), tenant, "request-1", key)
+
+
+def test_an_external_id_is_a_key_where_the_tenant_says_so() -> None:
+    """Only then, only if there is one, and only if no key was given."""
+    says_so, key = a_tenant(external_id_is_key=True), IdempotencyKey("key", "digest")
+
+    made = posted(a_posting(says_so, externalId="order-1"))
+
+    assert made.key == key_for("\x1forder-1", an_email(externalId="order-1"))
+    assert posted(a_posting(says_so, key, externalId="order-1")).key == key
+    assert posted(a_posting(says_so)).key is None
+    assert posted(a_posting(a_tenant(), externalId="order-1")).key is None
+
+
+def test_a_key_stands_for_what_was_asked() -> None:
+    """Another e-mail has another digest; a From that the tenant's settings add changes nothing."""
+    tenant = a_tenant(external_id_is_key=True)
+    moved = a_tenant(external_id_is_key=True, default_from="new@acme.example")
+    first = posted(a_posting(tenant, externalId="1"))
+
+    assert posted(a_posting(moved, externalId="1")).key == first.key
+    assert posted(a_posting(tenant, externalId="1", subject="Other")).key != first.key

@@ -1,0 +1,304 @@
+"""Log lines: their fields, their levels, and what can never be in them."""
+
+import inspect
+import io
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import orjson
+import pytest
+
+from carteiro.errors import StoreUnavailable
+from carteiro.model import (
+    EMAIL,
+    Category,
+    ClaimId,
+    Dead,
+    DeadReason,
+    Delivery,
+    Failure,
+    Lease,
+    LeasedJob,
+    MessageId,
+    Retry,
+    Scope,
+    State,
+    TenantId,
+)
+from carteiro.observability import log
+from support.feedback import a_feedback
+
+
+@pytest.fixture(autouse=True)
+def _silent_again() -> Iterator[None]:
+    """The log of a process is one: leave it as it was found."""
+    yield
+    log.configure("off")
+
+
+def a_job() -> LeasedJob:
+    """A leased e-mail with a body that no line may show."""
+    return LeasedJob(
+        lease=Lease(MessageId("message-1"), ClaimId("claim-1")),
+        kind=EMAIL,
+        tenant=TenantId("acme"),
+        claims=1,
+        content='{"html": "<p>the body</p>"}',
+        ledger_tenant=TenantId("acme"),
+        request_id="request-1",
+        delivery=Delivery.AT_LEAST_ONCE,
+        attempts=1,
+        charged=0,
+        in_doubt=0,
+        revision=0,
+        open_attempt=False,
+        expires_in=timedelta(hours=1),
+    )
+
+
+TOOK = timedelta(milliseconds=34.5)
+
+
+def a_failure(reason: str = "try later") -> Failure:
+    """A greylisting."""
+    return Failure(
+        code="451",
+        category=Category.TRANSIENT_ERROR,
+        retryable=True,
+        scope=Scope.RECIPIENT,
+        reason=reason,
+        rule="greylist",
+    )
+
+
+def listening(level: str = "debug") -> io.BytesIO:
+    """A log of this level, and where its lines go."""
+    stream = io.BytesIO()
+    log.configure(level, stream)
+    return stream
+
+
+def lines(stream: io.BytesIO) -> list[dict[str, Any]]:
+    """The lines written so far."""
+    return [orjson.loads(line) for line in stream.getvalue().splitlines()]
+
+
+def finish_an_attempt() -> None:
+    """The most frequent line."""
+    log.attempt_finished(
+        a_job(),
+        attempt=2,
+        state=State.SENT,
+        duration=timedelta(milliseconds=12.7),
+        provider="sandbox",
+        provider_id="queue-id-1",
+    )
+
+
+def test_an_attempt_leaves_one_info_line_with_the_ids_that_run_through_everything() -> None:
+    """Whoever has one id finds the line."""
+    stream = listening("info")
+
+    finish_an_attempt()
+
+    [line] = lines(stream)
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", line.pop("timestamp"))
+    assert line == {
+        "level": "info",
+        "message": "Attempt finished",
+        "event": "attempt.finished",
+        "outboxId": "message-1",
+        "jobId": "message-1",
+        "requestId": "request-1",
+        "companyId": "acme",
+        "attempt": 2,
+        "state": "SENT",
+        "durationMs": 12,
+        "provider": "sandbox",
+        "providerMessageId": "queue-id-1",
+    }
+
+
+def test_a_retry_is_a_warning_that_says_why_and_when() -> None:
+    """The line that dashboards of retries are built on."""
+    stream = listening()
+    retry = Retry(timedelta(seconds=1.5), charged=True, failure=a_failure())
+
+    log.retry_scheduled(a_job(), retry, attempt=1, max_attempts=5, duration=TOOK)
+
+    [line] = lines(stream)
+    assert (line["level"], line["message"]) == ("warn", "Job failed, scheduling retry")
+    assert line["state"] == "RETRY_SCHEDULED"
+    assert (line["attempt"], line["maxAttempts"], line["nextRetryDelay"]) == (1, 5, 1500)
+    assert (line["errorCode"], line["errorReason"]) == ("451", "try later")
+    assert line["isRetryable"] is True
+
+
+def test_every_line_of_an_attempt_says_how_long_it_took() -> None:
+    """In whole milliseconds; lines of a message are known by its id."""
+    stream = listening()
+
+    write_all()
+
+    attempts = {
+        line["event"]: line.get("durationMs") for line in lines(stream) if "attempt" in line
+    }
+    assert attempts == {
+        "attempt.finished": 12,
+        "retry.scheduled": 34,
+        "message.died": 34,
+        "attempt.in_doubt": 34,
+        "result.late": 34,
+    }
+
+
+def test_addresses_are_masked_wherever_a_text_has_one() -> None:
+    """A provider's answer quotes the recipient; the log must not."""
+    stream = listening()
+
+    log.attempt_in_doubt(
+        a_job(), a_failure("451 <ursula@example.com> is greylisted"), attempt=1, duration=TOOK
+    )
+
+    written = stream.getvalue()
+    assert b"ursula" not in written
+    assert b"example" not in written
+    assert b"is greylisted" in written
+
+
+def test_text_that_is_not_unicode_is_still_logged() -> None:
+    """What a server says need not be text; a line about it must not fail a delivery."""
+    stream = listening()
+
+    log.attempt_in_doubt(a_job(), a_failure("caf\udce9 closed"), attempt=1, duration=TOOK)
+
+    assert lines(stream)[0]["errorReason"] == "caf? closed"
+
+
+def write_all() -> None:
+    """One line of each event."""
+    job, failure = a_job(), a_failure()
+    finish_an_attempt()
+    log.retry_scheduled(
+        job,
+        Retry(timedelta(1), charged=True, failure=failure),
+        attempt=1,
+        max_attempts=5,
+        duration=TOOK,
+    )
+    log.message_died(
+        job, Dead(DeadReason.PERMANENT_ERROR, failure), attempt=1, state=State.FAILED, duration=TOOK
+    )
+    log.attempt_in_doubt(job, failure, attempt=1, duration=TOOK)
+    log.result_late(job, attempt=1, state=None, duration=TOOK)
+    log.doubt_resolved(a_feedback(job.lease.job))
+    log.feedback_ignored(a_feedback(job.lease.job))
+    log.subscription_confirmed("arn:aws:sns:sa-east-1:123456789012:mails")
+    log.worker_started(kinds=[EMAIL], slots=5)
+    log.worker_stopping(in_flight=3, grace=timedelta(seconds=40))
+    log.worker_stopped(released=2)
+    log.store_failed("settle", StoreUnavailable("locked"), wait=timedelta(seconds=1))
+    log.queue_away("redis://here", "refused", wait=timedelta(seconds=1))
+    log.queue_back("redis://here")
+    log.provider_left_alone("smtp", "connection refused", wait=timedelta(seconds=1))
+    log.provider_healed("smtp")
+    log.rates_away("smtp", StoreUnavailable("locked"))
+    log.request_failed("request-1", StoreUnavailable("locked"), status=503)
+    log.bound_reached("connections", most=1000)
+    log.upkeep_done("expire", count=3)
+    log.upkeep_failed("prune", StoreUnavailable("locked"))
+    log.dead_letters_filling(count=8000, most=10_000, folder="dead")
+    log.dead_letters_exported(count=500, file="dead/1.jsonl")
+    log.unexpected("claim", RuntimeError("secret"))
+
+
+def test_every_event_is_tried_here_and_shows_no_content() -> None:
+    """A new log function must join `write_all`, so that this file sees what it writes."""
+    stream = listening()
+
+    write_all()
+
+    public = {
+        name
+        for name, _ in inspect.getmembers(log, inspect.isfunction)
+        if not name.startswith("_") and name not in {"configure", "event", "flush", "mask_text"}
+    }
+    assert len(lines(stream)) == len(public)
+    assert len({line["event"] for line in lines(stream)}) == len(public)
+    assert b"the body" not in stream.getvalue()
+
+
+@pytest.mark.parametrize("level", ["info", "warn", "error", "off"])
+def test_lines_below_the_level_are_not_written(level: str) -> None:
+    """A level is a floor."""
+    everything = listening("debug")
+    write_all()
+    wanted = [
+        line["event"]
+        for line in lines(everything)
+        if log.Level[line["level"].upper()] >= log.Level[level.upper()]
+    ]
+
+    some = listening(level)
+    write_all()
+
+    assert [line["event"] for line in lines(some)] == wanted
+
+
+def test_no_function_takes_free_fields() -> None:
+    """Without free fields no body and no key can slip into a line."""
+    for _, function in inspect.getmembers(log, inspect.isfunction):
+        kinds = {each.kind for each in inspect.signature(function).parameters.values()}
+
+        assert not kinds & {inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL}
+
+
+def test_the_text_of_an_unknown_error_is_not_shown_but_its_place_is() -> None:
+    """Others' errors may quote the content they choked on."""
+    stream = listening()
+    try:
+        orjson.loads("the body of a message")
+    except ValueError as error:
+        log.unexpected("claim", error)
+
+    [line] = lines(stream)
+    assert (line["errorType"], line["errorReason"]) == ("JSONDecodeError", "")
+    assert line["errorPlace"].startswith(
+        "test_the_text_of_an_unknown_error_is_not_shown_but_its_place_is:"
+    )
+
+
+def test_the_text_of_our_own_errors_is_shown() -> None:
+    """They are written for the operator."""
+    stream = listening()
+
+    log.upkeep_failed("prune", StoreUnavailable("the file is locked"))
+
+    assert lines(stream)[0]["errorReason"] == "the file is locked"
+
+
+def test_a_closed_stream_fails_nobody() -> None:
+    """A delivery is worth more than its line."""
+    stream = listening()
+    stream.close()
+
+    finish_an_attempt()
+
+
+def test_lines_go_to_stderr_once_configured_and_nowhere_before() -> None:
+    """A program that embeds us hears nothing until it asks."""
+    program = (
+        "from carteiro.observability import log\n"
+        "log.upkeep_done('before', count=1)\n"
+        "log.configure('info')\n"
+        "log.upkeep_done('after', count=1)\n"
+    )
+
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+
+    assert ran.stdout == b""
+    assert [orjson.loads(line)["task"] for line in ran.stderr.splitlines()] == ["after"]

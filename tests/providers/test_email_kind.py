@@ -1,0 +1,164 @@
+"""What settings make of mail: which providers, in which order, each once."""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from carteiro.config import PROVIDERS, Settings, load
+from carteiro.errors import ConfigError
+from carteiro.providers.email_kind import email_kind, look_at_providers, routes_of
+from carteiro.providers.registry import limits_of, make_provider
+from carteiro.stores.memory import open_memory
+
+REGION, ACME = "CARTEIRO_SES_REGION", "CARTEIRO_TENANT_ROUTES_ACME"
+TWO_REGIONS = "ses:eu-west-1, ses:us-east-1"
+
+
+def test_a_list_of_providers_is_a_route() -> None:
+    """In the order in which they are written."""
+    routes = routes_of(load(environ={}, overrides={"provider": "smtp,ses:eu-west-1 , resend"}))
+
+    assert routes.default == ("smtp", "ses:eu-west-1", "resend")
+
+
+def test_tenants_and_template_types_have_routes_of_their_own() -> None:
+    """Written as tables, or as variables."""
+    environ = {"CARTEIRO_TENANT_ROUTES_ACME": "noop", "CARTEIRO_TYPE_ROUTES_INVOICE": "smtp, ses"}
+    routes = routes_of(load(environ=environ))
+
+    assert routes.by_tenant == {"acme": ("noop",)}
+    assert routes.by_type == {"invoice": ("smtp", "ses")}
+    assert routes.names == ("sandbox", "smtp", "ses", "noop")
+
+
+@pytest.mark.parametrize(
+    ("environ", "says"),
+    [
+        ({"CARTEIRO_PROVIDER": "ses, ses:eu-west-1", REGION: "eu-west-1"}, "which means eu-west-1"),
+        ({"CARTEIRO_PROVIDER": "ses:eu-west-1, ses"}, "ses.region is not set"),
+        (
+            {"CARTEIRO_PROVIDER": "ses", ACME: "smtp, ses:eu-west-1", REGION: "eu-west-1"},
+            "tenant_routes.acme = 'smtp, ses:eu-west-1'",
+        ),
+    ],
+)
+def test_a_region_cannot_have_two_names(environ: dict[str, str], says: str) -> None:
+    """It would have two rates and two breakers, and be its own second chance."""
+    with pytest.raises(ConfigError, match=re.escape(says)):
+        load(environ=environ)
+
+
+def test_the_usual_region_may_stand_beside_others() -> None:
+    """As long as it is known to be none of them."""
+    environ = {"CARTEIRO_PROVIDER": "ses, ses:us-east-1", REGION: "eu-west-1"}
+
+    assert routes_of(load(environ=environ)).names == ("ses", "ses:us-east-1")
+
+
+async def test_what_stays_on_this_machine_has_no_breaker() -> None:
+    """Nothing there can be away."""
+    async with open_memory() as backend:
+        kind, is_network = email_kind(load(environ={}, overrides={"provider": "noop"}), backend)
+
+    assert (kind.chain, is_network) == (None, False)
+
+
+@pytest.mark.parametrize("provider", ["smtp", TWO_REGIONS, "smtp, ses"])
+async def test_what_goes_across_a_network_is_a_chain(provider: str) -> None:
+    """Be it of one: a provider that is away is left alone."""
+    async with open_memory() as backend:
+        kind, is_network = email_kind(load(environ={}, overrides={"provider": provider}), backend)
+
+    assert is_network
+    assert kind.chain is not None
+    assert kind.provider == provider.partition(",")[0]
+
+
+@asynccontextmanager
+async def _somebody(body: bytes) -> AsyncIterator[str]:
+    """Who answers everything with the same, and where."""
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n" % len(body))
+        writer.write(b"Connection: close\r\n\r\n" + body)
+        await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+
+
+@pytest.mark.parametrize(
+    ("provider", "body"),
+    [("ses", b"[]"), ("ses", b"null"), ("resend", b'{"data":5}')],
+)
+async def test_an_answer_that_nobody_understands_is_a_fault(
+    provider: str, body: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Something else is at that address; whoever asked learns of it, and of the other providers."""
+    monkeypatch.setenv("A_KEY", "made-here")
+    async with open_memory() as backend, _somebody(body) as url:
+        given = {
+            "provider": provider,
+            "ses.region": "eu-west-1",
+            "ses.endpoint_url": url,
+            "ses.access_key_id": "AKIAMADEHERE",
+            "ses.secret_access_key": "env:A_KEY",
+            "resend.url": url,
+            "resend.api_key": "env:A_KEY",
+            "resend.default_from": "loja@example.com",
+        }
+        [looked] = await look_at_providers(load(environ={}, overrides=given), backend)
+
+    [fault] = looked.faults
+    assert "nobody understands" in fault.told
+    assert f"is that {provider}?" in fault.advice
+    assert fault.is_deadly
+
+
+async def test_every_provider_is_looked_at() -> None:
+    """Also those of one tenant alone."""
+    settings = load(
+        environ={"CARTEIRO_TENANT_ROUTES_ACME": "noop"},
+        overrides={"smtp.port": 1, "provider": "smtp"},
+    )
+    async with open_memory() as backend:
+        relay, nothing = await look_at_providers(settings, backend)
+
+    assert (relay.name, relay.is_remote) == ("smtp", True)
+    assert [fault.is_deadly for fault in relay.faults] == [False]
+    assert (nothing.name, nothing.is_remote, nothing.faults) == ("noop", False, ())
+
+
+def _with_provider(name: str) -> Settings:
+    """Settings as they are once a name is allowed, and nobody has made its provider yet."""
+    return load(environ={}).model_copy(update={"provider": name})
+
+
+async def test_a_provider_that_nobody_can_make_is_refused() -> None:
+    """It must not take mail and drop it: that would be SENT, and nobody would notice."""
+    async with open_memory() as backend:
+        with pytest.raises(ConfigError, match="pigeon: there is no such provider"):
+            email_kind(_with_provider("pigeon"), backend)
+        [looked] = await look_at_providers(_with_provider("pigeon"), backend)
+
+    assert [fault.is_deadly for fault in looked.faults] == [True]
+
+
+@pytest.mark.parametrize("name", PROVIDERS)
+async def test_every_name_of_the_settings_is_made(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Under its own name, and with a pace if it is called across a network."""
+    monkeypatch.setenv("KEY_OF_THE_TEST", "re_made_up")
+    environ = {"CARTEIRO_RESEND_API_KEY": "env:KEY_OF_THE_TEST", REGION: "eu-west-1"}
+    settings = load(environ=environ)
+    async with open_memory() as backend:
+        provider = make_provider(name, settings, backend)
+
+    assert provider.name == name
+    assert (limits_of(provider, settings) is None) == (not provider.features.is_remote)

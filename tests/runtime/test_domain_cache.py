@@ -1,0 +1,95 @@
+"""Who has claimed the domain of a From, as a process remembers it."""
+
+from collections.abc import AsyncIterator, Sequence
+
+import pytest
+
+from carteiro.model import TenantId
+from carteiro.ports import Backend
+from carteiro.runtime.domain_cache import FRESH_FOR, DomainBook
+from carteiro.stores.memory import open_memory
+from support.builders import ACME, BRASA, a_tenant
+
+
+class Watch:
+    """A clock that counts seconds when it is told to."""
+
+    now = 1000.0
+
+    def __call__(self) -> float:
+        """What it shows."""
+        return self.now
+
+
+class Counted:
+    """The tenants of a store, with every list of domains that it was asked for."""
+
+    def __init__(self, backend: Backend) -> None:
+        self._tenants = backend.tenants
+        self.asked: list[list[str]] = []
+
+    async def claimants(self, domains: Sequence[str]) -> list[TenantId | None]:
+        """As the store."""
+        self.asked.append([*domains])
+        return await self._tenants.claimants(domains)
+
+
+@pytest.fixture
+async def backend() -> AsyncIterator[Backend]:
+    """A store where Acme has a domain, and Brasa one below it."""
+    async with open_memory() as opened:
+        await opened.tenants.define(
+            [
+                a_tenant(from_domains=("acme.example",)),
+                a_tenant(BRASA, from_domains=("brasa.acme.example",)),
+            ]
+        )
+        yield opened
+
+
+@pytest.mark.parametrize(
+    ("address", "owner"),
+    [
+        ("a@acme.example", ACME),
+        ("a@ACME.example", ACME),
+        ("a@news.acme.example", ACME),
+        ("a@x.news.acme.example", ACME),
+        ("a@brasa.acme.example", BRASA),
+        ("a@x.brasa.acme.example", BRASA),
+        ("a@notacme.example", None),
+        ("a@example", None),
+    ],
+)
+async def test_the_nearest_claim_counts(
+    backend: Backend, address: str, owner: TenantId | None
+) -> None:
+    """A claim covers what is below it, but for what is claimed itself."""
+    assert await DomainBook(backend.tenants).owner(address) == owner
+
+
+async def test_a_domain_is_asked_for_once_in_a_while(backend: Backend) -> None:
+    """However many e-mails have it; a claim, also of what was free, is seen after a few seconds."""
+    watch, counted = Watch(), Counted(backend)
+    book = DomainBook(counted, clock=watch)  # type: ignore[arg-type]
+    before = [await book.owner("a@free.example") for _ in range(100)]
+
+    await backend.tenants.define([a_tenant(from_domains=("acme.example", "free.example"))])
+    before.append(await book.owner("b@free.example"))
+    watch.now += FRESH_FOR.total_seconds()
+    after = await book.owner("a@free.example")
+
+    assert ({*before}, after) == ({None}, ACME)
+    assert counted.asked == [["free.example"]] * 2
+
+
+async def test_many_are_asked_for_in_one_go(backend: Backend) -> None:
+    """A batch with a domain for each item is one question."""
+    counted = Counted(backend)
+    book = DomainBook(counted)  # type: ignore[arg-type]
+    addresses = [f"a@shop-{n}.example" for n in range(50)]
+
+    await book.look_up(addresses)
+    owners = {await book.owner(each) for each in addresses}
+
+    assert owners == {None}
+    assert len(counted.asked) == 1

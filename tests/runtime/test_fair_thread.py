@@ -1,0 +1,90 @@
+"""Fair shares: tenants take turns in a thread, and slices of work leave the event loop."""
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
+
+import pytest
+
+from carteiro.policy.addresses import judge_address
+from carteiro.runtime.fair_thread import Slice, Turns
+
+
+async def test_everybody_has_a_turn_before_anybody_has_a_second_one() -> None:
+    """Whoever asked a hundred times first waits no less than others behind each of its own."""
+    done: list[str] = []
+    begin = Event()
+
+    def work(who: str) -> Callable[[], None]:
+        return lambda: done.append(who)
+
+    with ThreadPoolExecutor(1) as thread:
+        turns = Turns(thread)
+        held = asyncio.create_task(turns.take("busy", begin.wait))
+        asked = [turns.take("busy", work("busy")) for _ in range(100)]
+        asked += [turns.take(who, work(who)) for who in ("quick", "late") for _ in range(2)]
+        waiting = [asyncio.create_task(each) for each in asked]
+        await asyncio.sleep(0)
+        begin.set()
+        await asyncio.gather(held, *waiting)
+
+    assert done[:6] == ["busy", "quick", "late", "busy", "quick", "late"]
+    assert done[6:] == ["busy"] * 98
+
+
+async def test_a_failure_is_for_who_asked() -> None:
+    """The next one has its turn all the same."""
+
+    def fail() -> None:
+        raise ValueError("of its own")
+
+    with ThreadPoolExecutor(1) as thread:
+        turns = Turns(thread)
+        failed, done = await asyncio.gather(
+            turns.take("a", fail), turns.take("a", lambda: "done"), return_exceptions=True
+        )
+
+    assert isinstance(failed, ValueError)
+    assert done == "done"
+
+
+async def test_work_that_nobody_waits_for_is_not_begun() -> None:
+    """Who went away before its turn costs nobody anything."""
+    done: list[str] = []
+    begin = Event()
+
+    with ThreadPoolExecutor(1) as thread:
+        turns = Turns(thread)
+        held = asyncio.create_task(turns.take("a", begin.wait))
+        left = asyncio.create_task(turns.take("b", lambda: done.append("left")))
+        stays = asyncio.create_task(turns.take("c", lambda: done.append("stays")))
+        await asyncio.sleep(0)
+        left.cancel()
+        await asyncio.sleep(0)
+        begin.set()
+        await asyncio.gather(held, stays)
+
+    assert done == ["stays"]
+
+
+@pytest.mark.parametrize(("size", "items"), [(0, 20), (4096, 16), (70_000, 1)])
+def test_a_slice_is_over_after_so_many_items_or_bytes(size: int, items: int) -> None:
+    """And the next one begins at nothing."""
+    some = Slice()
+
+    over = [some.is_over(size) for _ in range(2 * items)]
+
+    assert over == ([False] * (items - 1) + [True]) * 2
+
+
+def test_a_slice_is_over_after_some_unusual_addresses() -> None:
+    """They cost as much as many items."""
+    some = Slice()
+    over = []
+
+    for number in range(10):
+        judge_address(f"ana@exämple-{number}-of-a-slice.com")
+        over.append(some.is_over(0))
+
+    assert over == [False] * 9 + [True]
