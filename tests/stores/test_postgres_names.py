@@ -9,16 +9,19 @@ import psycopg
 import pytest
 
 from carteiro.stores.postgres import migrate
+from carteiro.stores.statements import statements_of
 from support.postgres_server import OWNERS, PostgresServer
 from support.shared_servers import shared_postgres
 
 FOLDER = resources.files("carteiro.stores.postgres")
-SCRIPTS = {
-    f"{folder}/{file.name}": re.sub(r"--.*", "", file.read_text("utf-8"))
-    for folder in ("migrations", "sql")
-    for file in (FOLDER / folder).iterdir()
-    if file.name.endswith(".sql")
+TEXTS = {
+    **{
+        f"migrations/{file.name}": file.read_text("utf-8")
+        for file in (FOLDER / "migrations").iterdir()
+    },
+    **{f"sql/{name}": text for name, text in statements_of("carteiro.stores.postgres").items()},
 }
+SCRIPTS = {name: re.sub(r"--.*", "", text) for name, text in TEXTS.items()}
 _OURS = "n.nspname IN ('carteiro', 'public')"
 _RELATIONS = f"""
 SELECT n.nspname, c.relname, c.relkind, (SELECT count(*) FROM pg_trigger AS t WHERE t.tgrelid = c.oid)

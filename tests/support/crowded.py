@@ -8,11 +8,11 @@ import json
 import re
 import sqlite3
 from collections.abc import Callable, Mapping
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from carteiro.stores.sqlite.opening import migrate
+from carteiro.stores.statements import statements_of
 
 ROWS = 100_000
 ITEMS = 1_000  # of a list that is handed in
@@ -101,8 +101,7 @@ def crowded(rows: int = ROWS) -> sqlite3.Connection:
 
 def operations() -> list[str]:
     """Every statement of the store."""
-    folder = resources.files("carteiro.stores.sqlite") / "sql"
-    return sorted(each.name.removesuffix(".sql") for each in folder.iterdir())
+    return sorted(statements_of("carteiro.stores.sqlite"))
 
 
 # --- parameters -------------------------------------------------------------------------------

@@ -2,9 +2,9 @@
 
 import re
 from collections.abc import Callable
-from importlib import resources
 from typing import Any
 
+from carteiro.stores.statements import statements_of
 from support.crowded import ITEMS, NOW, ROWS, TINY_ROWS
 
 # Not `leased`: it has a row for each message that is being sent.
@@ -106,8 +106,7 @@ async def crowd(connection: Any, rows: int = ROWS) -> None:
 
 def operations() -> list[str]:
     """Every statement of the store."""
-    folder = resources.files("carteiro.stores.postgres") / "sql"
-    return sorted(each.name.removesuffix(".sql") for each in folder.iterdir())
+    return sorted(statements_of("carteiro.stores.postgres"))
 
 
 # --- parameters -------------------------------------------------------------------------------

@@ -10,7 +10,6 @@ import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from functools import cache
-from importlib import resources
 from typing import Any
 
 import asyncpg
@@ -25,6 +24,7 @@ from carteiro.errors import (
 )
 from carteiro.policy.masking import place_of, without_quoted
 from carteiro.stores.postgres.options import PostgresOptions
+from carteiro.stores.statements import statements_of
 
 _PACKAGE = "carteiro.stores.postgres"
 _CLOCK_GOOD_FOR_S = 10.0  # then the server is asked again what time it is
@@ -67,8 +67,8 @@ _TRANSIENT = (
 
 @cache
 def sql(operation: str) -> str:
-    """The text of one operation's file."""
-    return (resources.files(_PACKAGE) / "sql" / f"{operation}.sql").read_text(encoding="utf-8")
+    """Return the text of a statement."""
+    return statements_of(_PACKAGE)[operation]
 
 
 class _Connection(asyncpg.Connection):
@@ -86,7 +86,7 @@ class Session:
         self.connection = connection
 
     async def fetch(self, operation: str, *parameters: object) -> list[Any]:
-        """Run the statement of one operation's file; its rows."""
+        """Run a statement by name; its rows."""
         rows: list[Any] = await self.connection.fetch(sql(operation), *parameters)
         return rows
 
@@ -151,7 +151,7 @@ class Database:
     # --- statements
 
     async def fetch(self, operation: str, *parameters: object) -> list[Any]:
-        """Run the statement of one operation's file by itself; its rows."""
+        """Run a statement by name by itself; its rows."""
         rows: list[Any] = await self._alone("fetch", operation, parameters)
         return rows
 

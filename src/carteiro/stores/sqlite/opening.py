@@ -5,7 +5,6 @@ import sqlite3
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from importlib import resources
 from pathlib import Path
 
 from carteiro.errors import (
@@ -18,6 +17,7 @@ from carteiro.errors import (
     TextUnfit,
 )
 from carteiro.stores.migrations import Migration, migrations_of, pending
+from carteiro.stores.statements import statements_of
 
 _OLDEST_SQLITE = (3, 38, 0)  # STRICT tables, RETURNING and the -> operator
 _A_MOMENT_S = 0.005
@@ -147,8 +147,8 @@ def _statements(script: str) -> Iterator[str]:
 
 
 def sql(operation: str) -> str:
-    """The text of one operation's file."""
-    return (resources.files(PACKAGE) / "sql" / f"{operation}.sql").read_text(encoding="utf-8")
+    """Return the text of a statement."""
+    return statements_of(PACKAGE)[operation]
 
 
 @contextmanager

@@ -20,7 +20,7 @@ _NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")  # and none that stands in a text 
 
 
 def run(db: sqlite3.Connection, operation: str, **parameters: object) -> sqlite3.Cursor:
-    """Run the statement of one operation's file."""
+    """Run a statement by name."""
     return db.execute(statement(operation), parameters)
 
 

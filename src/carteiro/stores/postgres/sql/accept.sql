@@ -1,3 +1,4 @@
+-- name: accept
 -- Adds messages with their jobs: see the function of that name.
 SELECT o_item, o_why, o_created_at, o_recipient_id, o_request_id
 FROM carteiro.accept(
@@ -6,3 +7,93 @@ FROM carteiro.accept(
     $13::text::text[], $14::text::text[], $15::text::bigint[], $16::text::text[], $17::text::integer[],
     $18::text::text[], $19::text::json[], $20::text::bigint[], $21::text::integer[], $22::text::text[], $23
 );
+
+-- name: accept_counts
+-- What tenants handed in, in the latest window of each length. $1 tenants
+SELECT tenant, window_ms, starts_at, count FROM carteiro.api_counts WHERE tenant = ANY ($1::text[]);
+
+-- name: accept_keys
+-- What idempotency keys stand for, those made after a moment alone. $1 tenants, $2 keys; $3 after
+SELECT k.tenant, k.key, k.digest, k.message_id, k.recipient_id, k.request_id, k.created_at
+FROM unnest($1::text[], $2::text[]) AS a (tenant, key)
+JOIN LATERAL (
+    SELECT * FROM carteiro.idempotency_keys AS i WHERE i.tenant = a.tenant AND i.key = a.key OFFSET 0
+) AS k ON true
+WHERE k.created_at > $3;
+
+-- name: accept_known
+-- Those of the ids that are accepted already. $1 ids
+SELECT id, created_at, recipient_id, request_id FROM carteiro.messages WHERE id = ANY (ARRAY(SELECT unnest($1::text[])));
+
+-- name: accept_lock
+-- Keeps others away from the same keys, counts and recipients until the transaction ends. $1 numbers, sorted
+INSERT INTO carteiro.door_locks (name)
+SELECT name FROM unnest($1::bigint[]) AS name
+ON CONFLICT (name) DO UPDATE SET name = excluded.name WHERE false; -- locks the row, and changes nothing
+
+-- name: accept_nothing
+-- Fails wherever an accept would: on a server that cannot be written, for a role that may not, while a move is under way.
+DELETE FROM carteiro.messages WHERE false
+
+-- name: accept_rows
+-- Shows messages in the table queue. Arrays: $1 message id; $2 user; $3 most retries
+INSERT INTO carteiro.queue_rows (id, message_no, tenant, user_id, max_retries)
+SELECT m.id::uuid, m.no, m.tenant, r.user_id, r.max_retries
+FROM unnest($1::text[], $2::uuid[], $3::integer[]) AS r (id, user_id, max_retries)
+CROSS JOIN LATERAL (SELECT n.id, n.no, n.tenant FROM carteiro.messages AS n WHERE n.id = r.id LIMIT 1) AS m
+ON CONFLICT DO NOTHING;
+
+-- name: accept_save_counts
+-- Keeps what tenants handed in; a window that is over gives its row to the next.
+-- $1 tenants, $2 window lengths, $3 starts, $4 counts
+INSERT INTO carteiro.api_counts (tenant, window_ms, starts_at, count)
+SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bigint[])
+ON CONFLICT (tenant, window_ms) DO UPDATE SET starts_at = excluded.starts_at, count = excluded.count;
+
+-- name: accept_save_keys
+-- Lets idempotency keys stand for new messages; what an expired one stood for is forgotten.
+-- $1 tenants, $2 keys, $3 digests, $4 message ids, $5 recipient ids, $6 request ids; $7 now
+INSERT INTO carteiro.idempotency_keys (tenant, key, digest, message_id, recipient_id, request_id, created_at)
+SELECT a.tenant, a.key, a.digest, a.message_id, a.recipient_id, a.request_id, $7
+FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[])
+    AS a (tenant, key, digest, message_id, recipient_id, request_id)
+ON CONFLICT (tenant, key) DO UPDATE
+SET digest = excluded.digest, message_id = excluded.message_id, recipient_id = excluded.recipient_id,
+    request_id = excluded.request_id, created_at = excluded.created_at;
+
+-- name: accept_tenants
+-- The tenants that there are, and whether they are disabled. $1 ids
+SELECT id, disabled FROM carteiro.tenants WHERE id = ANY ($1::text[]);
+
+-- name: recipient_insert
+-- Adds a recipient. $1 id; $2 email; $3 external_id; $4 cpf_cnpj_hash; $5 razao_social; $6 nome; $7 tenant; $8 now
+INSERT INTO carteiro.recipient_records (
+    id, email, external_id, cpf_cnpj_hash, razao_social, nome, tenant, created_at
+)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8);
+
+-- name: recipient_known
+-- The recipient that a tenant means: by external id, else by document (one that has no other external id).
+-- $1 tenant; $2 external_id; $3 cpf_cnpj_hash
+(
+    SELECT id FROM carteiro.recipient_records
+    WHERE tenant = $1 AND external_id = $2 AND deleted_at IS NULL
+)
+UNION ALL
+(
+    SELECT id FROM carteiro.recipient_records
+    WHERE
+        tenant = $1 AND cpf_cnpj_hash = $3 AND deleted_at IS NULL
+        AND ($2::text IS NULL OR external_id IS NULL)
+    ORDER BY id
+    LIMIT 1
+)
+LIMIT 1;
+
+-- name: recipient_update
+-- Takes over what was told anew of a recipient. $1 id; $2 email; $3 external_id; $4 cpf_cnpj_hash; $5 razao_social; $6 nome
+UPDATE carteiro.recipient_records
+SET
+    email = $2, external_id = coalesce($3, external_id), cpf_cnpj_hash = coalesce($4, cpf_cnpj_hash),
+    razao_social = coalesce($5, razao_social), nome = coalesce($6, nome)
+WHERE id = $1;

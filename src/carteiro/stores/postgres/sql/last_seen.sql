@@ -1,2 +1,0 @@
--- When somebody last took or renewed the lead of a task of upkeep.
-SELECT max(seen_at) FROM carteiro.leads;

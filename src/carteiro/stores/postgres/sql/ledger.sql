@@ -1,0 +1,34 @@
+-- name: drop_orphans
+-- Leased jobs that no message stands for any more, or none that is unfinished. $1 message numbers; $2 claim
+WITH dropped AS (
+    DELETE FROM carteiro.leased WHERE message_no = ANY ($1::bigint[]) AND claim_id = $2 RETURNING kind, tenant
+)
+INSERT INTO carteiro.notes (kind, tenant, jobs, wake_at)
+SELECT kind, tenant, -count(*), 4611686018427387904 FROM dropped GROUP BY kind, tenant;
+
+-- name: expire_find
+-- Messages whose time to live is over, oldest first, after a given one. $1 now; $2 expires_at, $3 message number; $4 limit
+SELECT m.id, e.expires_at, e.message_no
+FROM (
+    SELECT message_no, expires_at
+    FROM carteiro.entries
+    WHERE finished_at IS NULL AND expires_at <= $1 AND (expires_at, message_no) > ($2, $3)
+    ORDER BY expires_at, message_no
+    LIMIT $4
+) AS e
+JOIN LATERAL (SELECT id FROM carteiro.messages WHERE no = e.message_no OFFSET 0) AS m ON true
+ORDER BY e.expires_at, e.message_no;
+
+-- name: load_entries
+-- The entries of messages, with the jobs that stand for them. $1 ids
+SELECT
+    m.no, e.version, l.claim_id, coalesce(l.parked_until, d.parked_until), l.message_no IS NOT NULL,
+    EXISTS (SELECT FROM carteiro.queue_changes AS c WHERE c.message_no = m.no AND c.what <> 'limit'),
+    m.id, m.tenant, m.kind, m.declares, m.ttl_ms, e.state, e.due_at, e.expires_at, e.attempts, e.charged, e.in_doubt,
+    e.round, e.revision, e.holder, e.held_until, e.cancel_requested_at, e.evidence, e.provider, e.provider_message_id,
+    e.failure, e.duration_ms, e.finished_at
+FROM carteiro.messages AS m
+JOIN LATERAL (SELECT * FROM carteiro.entries AS e WHERE e.message_no = m.no OFFSET 0) AS e ON true
+LEFT JOIN LATERAL (SELECT * FROM carteiro.leased AS l WHERE l.message_no = m.no OFFSET 0) AS l ON true
+LEFT JOIN LATERAL (SELECT * FROM carteiro.delayed AS d WHERE d.message_no = m.no OFFSET 0) AS d ON true
+WHERE m.id = ANY (ARRAY(SELECT unnest($1::text[])));

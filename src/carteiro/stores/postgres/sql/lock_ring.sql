@@ -1,2 +1,0 @@
--- Keeps claims away until the transaction ends.
-SELECT carteiro.lock_ring();

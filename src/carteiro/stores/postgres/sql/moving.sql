@@ -1,0 +1,120 @@
+-- name: move_allow
+-- This transaction is the move's own, and waits for no disk: the last one waits for all before it.
+SELECT set_config('carteiro.moving', 'yes', true), set_config('synchronous_commit', 'off', true);
+
+-- name: move_clear
+-- Takes away what settings alone made: every process that starts makes it again.
+DELETE FROM carteiro.tiers;
+DELETE FROM carteiro.ring_clock;
+DELETE FROM carteiro.leads;
+
+-- name: move_counts
+-- How many rows there are, by table.
+SELECT 'tenants', count(*) FROM carteiro.tenants
+UNION ALL SELECT 'tiers', count(*) FROM carteiro.tiers
+UNION ALL SELECT 'sender_domains', count(*) FROM carteiro.sender_domains
+UNION ALL SELECT 'access_keys', count(*) FROM carteiro.access_keys
+UNION ALL SELECT 'recipient_records', count(*) FROM carteiro.recipient_records
+UNION ALL SELECT 'messages', count(*) FROM carteiro.messages
+UNION ALL SELECT 'entries', count(*) FROM carteiro.entries
+UNION ALL SELECT 'contents', count(*) FROM carteiro.contents
+UNION ALL SELECT 'events', count(*) FROM carteiro.events
+UNION ALL SELECT 'message_tags', count(*) FROM carteiro.message_tags
+UNION ALL SELECT 'dead_letters', count(*) FROM carteiro.dead_letters
+UNION ALL SELECT 'idempotency_keys', count(*) FROM carteiro.idempotency_keys
+UNION ALL SELECT 'api_counts', count(*) FROM carteiro.api_counts
+UNION ALL SELECT 'templates', count(*) FROM carteiro.templates
+UNION ALL SELECT 'suppressions', count(*) FROM carteiro.suppressions
+UNION ALL SELECT 'inbox', count(*) FROM carteiro.inbox
+UNION ALL SELECT 'overrides', count(*) FROM carteiro.overrides WHERE name <> 'moved_from'
+UNION ALL SELECT 'ring_clock', count(*) FROM carteiro.ring_clock
+UNION ALL SELECT 'seats', count(*) FROM carteiro.seats
+UNION ALL SELECT 'jobs', (SELECT count(*) FROM carteiro.ready) + (SELECT count(*) FROM carteiro.delayed);
+
+-- name: move_empty
+-- Takes away what a move that was taken back had carried over.
+TRUNCATE
+carteiro.tenants, carteiro.tiers, carteiro.sender_domains, carteiro.access_keys, carteiro.recipient_records, carteiro.messages,
+carteiro.entries, carteiro.contents, carteiro.events, carteiro.message_tags, carteiro.dead_letters,
+carteiro.idempotency_keys, carteiro.api_counts, carteiro.templates, carteiro.inbox, carteiro.overrides,
+carteiro.suppressions,
+carteiro.ring_clock, carteiro.seats, carteiro.ready, carteiro.delayed, carteiro.leased, carteiro.notes,
+carteiro.leads,
+carteiro.queue_rows, carteiro.queue_changes;
+
+-- name: move_events
+-- Makes room for the events of messages up to a number, so that they can be dropped by parts. $1 the number
+SELECT carteiro.part_events($1, 500000);
+
+-- name: move_fence
+-- Everything but a move is refused from here on: whoever writes or claims is told.
+CREATE OR REPLACE FUNCTION carteiro.refuse_until_moved() RETURNS trigger
+LANGUAGE plpgsql
+AS $$
+BEGIN
+    IF current_setting('carteiro.moving', true) IS DISTINCT FROM 'yes' THEN
+        RAISE EXCEPTION 'a move into this database is not finished, or was taken back: see carteiro move'
+            USING ERRCODE = 'object_not_in_prerequisite_state';
+    END IF;
+    RETURN NULL;
+END
+$$;
+DO $$
+DECLARE
+    v_table regclass;
+BEGIN
+    FOR v_table IN
+        SELECT c.oid FROM pg_class AS c
+        WHERE c.relnamespace = 'carteiro'::regnamespace AND c.relkind IN ('r', 'p') AND c.relname <> 'migrations'
+        ORDER BY c.relname
+    LOOP
+        EXECUTE format(
+            'CREATE OR REPLACE TRIGGER unfinished_move BEFORE INSERT OR UPDATE OR DELETE ON %s '
+            'FOR EACH STATEMENT EXECUTE FUNCTION carteiro.refuse_until_moved()', v_table
+        );
+    END LOOP;
+END
+$$;
+
+-- name: move_jobs
+-- Makes the jobs of unfinished messages. $1 message numbers; $2 until when each waits, null: it is ready; $3 claims
+WITH jobs AS MATERIALIZED (
+    SELECT m.no, m.id, m.kind, m.tenant, carteiro.rank(m.priority, e.due_at) AS rank, j.parked_until, j.claims
+    FROM unnest($1::bigint[], $2::bigint[], $3::integer[]) AS j (message_no, parked_until, claims)
+    JOIN carteiro.messages AS m ON m.no = j.message_no
+    JOIN carteiro.entries AS e ON e.message_no = j.message_no
+),
+delayed AS (
+    INSERT INTO carteiro.delayed (message_no, id, kind, tenant, rank, parked_until, claims)
+    SELECT no, id, kind, tenant, rank, parked_until, claims FROM jobs WHERE parked_until IS NOT NULL
+)
+INSERT INTO carteiro.ready (tenant, kind, rank, id, message_no, claims)
+SELECT tenant, kind, rank, id, no, claims FROM jobs WHERE parked_until IS NULL;
+
+-- name: move_mark
+-- What is known of the move into this database, kept from others until the end of the transaction.
+SELECT setting FROM carteiro.overrides WHERE name = 'moved_from' FOR UPDATE;
+
+-- name: move_numbers
+-- What comes next is numbered after what was carried over; the last number of a message.
+SELECT
+    setval('carteiro.message_no', coalesce((SELECT max(no) FROM carteiro.messages), 0) + 1, false) - 1 AS last_no,
+    setval(
+        pg_get_serial_sequence('carteiro.events', 'id'),
+        coalesce((SELECT max(id) FROM carteiro.events), 0) + 1, false
+    ),
+    setval(
+        pg_get_serial_sequence('carteiro.inbox', 'id'),
+        coalesce((SELECT max(id) FROM carteiro.inbox), 0) + 1, false
+    );
+
+-- name: move_since
+-- What was done here since the move ended. $1 the last number that was carried over
+SELECT
+    (SELECT count(*) FROM carteiro.messages WHERE no > $1::bigint) AS accepted,
+    (SELECT count(*) FROM carteiro.entries WHERE message_no <= $1::bigint AND version > 1) AS changed,
+    (SELECT count(*) FROM carteiro.leased) AS leased;
+
+-- name: move_unfence
+-- Open to all again, with the triggers that hang on it.
+DROP FUNCTION carteiro.refuse_until_moved() CASCADE;

@@ -1,2 +1,0 @@
--- The pace of every provider, by name.
-SELECT provider, ceiling, cut_to, peak, cut_at_us, next_us, stays, trouble FROM carteiro.rates ORDER BY provider;

@@ -1,0 +1,104 @@
+-- name: depths
+-- How much is in the queue, by kind: jobs, those in flight, and since when the longest waiting one could be claimed.
+-- Goes from seat to seat and from priority to priority, past the backlog between them; a job whose message is finished
+-- is only not cleared away yet. $1 now; $2 the longest hold
+WITH RECURSIVE seats AS MATERIALIZED (
+    SELECT * FROM carteiro.seats_and_notes
+),
+heads (kind, tenant, rank) AS (
+    SELECT s.kind, s.tenant, (
+        SELECT r.rank FROM carteiro.ready AS r
+        WHERE
+            r.tenant = s.tenant AND r.kind = s.kind AND r.rank >= s.lowest
+            AND (SELECT e.finished_at FROM carteiro.entries AS e WHERE e.message_no = r.message_no) IS NULL
+        ORDER BY r.rank
+        LIMIT 1
+    )
+    FROM seats AS s
+    WHERE s.jobs > 0
+    UNION ALL
+    SELECT h.kind, h.tenant, (
+        SELECT r.rank FROM carteiro.ready AS r
+        WHERE
+            r.tenant = h.tenant AND r.kind = h.kind AND r.rank >= carteiro.rank((h.rank >> 48)::integer + 1, 0)
+            AND (SELECT e.finished_at FROM carteiro.entries AS e WHERE e.message_no = r.message_no) IS NULL
+        ORDER BY r.rank
+        LIMIT 1
+    )
+    FROM heads AS h
+    WHERE h.rank IS NOT NULL
+),
+parts (kind, jobs, in_flight, since) AS (
+    SELECT kind, jobs, 0::bigint, NULL::bigint FROM seats
+    UNION ALL
+    SELECT kind, 0, 0, carteiro.due_of(rank) FROM heads WHERE rank IS NOT NULL
+    UNION ALL
+    SELECT s.kind, 0, 0, (
+        SELECT d.parked_until FROM carteiro.delayed AS d
+        WHERE d.tenant = s.tenant AND d.kind = s.kind AND d.parked_until >= s.due_from AND d.parked_until <= $1
+        ORDER BY d.parked_until
+        LIMIT 1
+    )
+    FROM seats AS s
+    WHERE s.jobs > 0
+    UNION ALL
+    SELECT k.kind, 0, (
+        SELECT count(*) FROM carteiro.leased AS l
+        WHERE l.kind = k.kind AND l.parked_until > $1 AND l.parked_until <= $1 + $2::bigint
+    ), (
+        SELECT l.parked_until FROM carteiro.leased AS l
+        WHERE l.kind = k.kind AND l.parked_until <= $1
+        ORDER BY l.parked_until
+        LIMIT 1
+    )
+    FROM (SELECT DISTINCT s.kind FROM seats AS s WHERE s.jobs > 0) AS k
+)
+SELECT kind, sum(jobs)::bigint, sum(in_flight)::bigint, min(since)
+FROM parts
+GROUP BY kind
+ORDER BY kind;
+
+-- name: events
+-- The timeline of a message, oldest first. $1 id
+SELECT type, metadata, created_at
+FROM carteiro.events
+WHERE message_no = (SELECT m.no FROM carteiro.messages AS m WHERE m.id = $1)
+ORDER BY id;
+
+-- name: message
+-- One message with its content. $1 id; $2 tenant, null matches all
+SELECT
+    m.id, m.tenant, m.kind, e.state, m.priority, e.due_at, e.expires_at, e.attempts, e.charged, e.in_doubt, e.round,
+    e.revision, e.holder, e.held_until, e.cancel_requested_at, m.request_id, m.external_id, m.recipient_id,
+    m.to_address, m.subject, e.provider, e.provider_message_id, e.failure, e.duration_ms, m.created_at, e.finished_at,
+    c.content, m.tags, m.template_type
+FROM carteiro.messages AS m
+JOIN carteiro.entries AS e ON e.message_no = m.no
+LEFT JOIN carteiro.contents AS c ON c.message_no = m.no
+WHERE m.id = $1 AND ($2::text IS NULL OR m.tenant = $2);
+
+-- name: states
+-- How many messages rest in each state.
+SELECT state, count(*)
+FROM carteiro.entries
+GROUP BY state;
+
+-- name: states_of_tenant
+-- How many messages of a tenant rest in each state. $1 tenant
+SELECT e.state, count(*)
+FROM (
+    SELECT no FROM carteiro.messages WHERE tenant = $1 AND kind = 'email:send'
+    UNION ALL
+    SELECT no FROM carteiro.messages WHERE tenant = $1 AND kind <> 'email:send'
+) AS m
+JOIN carteiro.entries AS e ON e.message_no = m.no
+GROUP BY e.state;
+
+-- name: unsettled
+-- Those of the ids whose message is not finished. $1 = [id, …]
+SELECT m.id
+FROM unnest($1::text[]) AS i (id)
+CROSS JOIN LATERAL (SELECT n.id, n.no FROM carteiro.messages AS n WHERE n.id = i.id LIMIT 1) AS m
+CROSS JOIN LATERAL (
+    SELECT FROM carteiro.entries AS n WHERE n.message_no = m.no AND n.finished_at IS NULL LIMIT 1
+) AS e;

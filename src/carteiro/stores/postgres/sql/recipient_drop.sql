@@ -1,3 +1,0 @@
--- Takes a recipient away. $1 id
-DELETE FROM carteiro.recipient_records
-WHERE id = $1::text;

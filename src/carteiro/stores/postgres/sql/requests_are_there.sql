@@ -1,2 +1,0 @@
--- Whether any change is requested.
-SELECT EXISTS (SELECT FROM carteiro.queue_changes);

@@ -1,2 +1,0 @@
--- Tells all processes that there may be work.
-SELECT pg_notify('carteiro', '');

@@ -1,0 +1,116 @@
+-- name: compact
+-- Writes every table anew, and as small as it can be, one after the other; whoever needs it waits meanwhile.
+VACUUM (FULL, ANALYZE)
+    carteiro.access_keys, carteiro.api_counts, carteiro.contents, carteiro.dead_letters, carteiro.delayed,
+    carteiro.entries, carteiro.events, carteiro.idempotency_keys, carteiro.inbox, carteiro.leads, carteiro.leased,
+    carteiro.message_tags, carteiro.messages, carteiro.notes, carteiro.overrides, carteiro.ready,
+    carteiro.recipient_records, carteiro.ring, carteiro.ring_clock, carteiro.seats, carteiro.sender_domains,
+    carteiro.templates, carteiro.tenants, carteiro.tiers;
+
+-- name: compact_size
+-- How many bytes all tables take, with their indexes.
+SELECT coalesce(sum(pg_total_relation_size(oid)), 0)::bigint
+FROM pg_class
+WHERE relnamespace = 'carteiro'::regnamespace AND relkind = 'r';
+
+-- name: last_seen
+-- When somebody last took or renewed the lead of a task of upkeep.
+SELECT max(seen_at) FROM carteiro.leads;
+
+-- name: lead
+-- Takes or renews the lead of a task, unless another has it; answers a row if it was taken. $1 name; $2 holder; $3 now; $4 until
+INSERT INTO carteiro.leads AS l (name, holder, until, seen_at)
+VALUES ($1, $2, $4, $3)
+ON CONFLICT (name) DO UPDATE
+SET holder = excluded.holder, until = excluded.until, seen_at = excluded.seen_at
+WHERE l.holder = excluded.holder OR l.until <= $3 OR l.until > excluded.until
+RETURNING name;
+
+-- name: prune_contents
+-- Drops the contents of messages, and what the sandbox kept of them; how many contents. $1 = [number, …]; $2 = [id, …]
+WITH mails AS (DELETE FROM carteiro.inbox WHERE message_id = ANY ($2::text[])),
+gone AS (DELETE FROM carteiro.contents WHERE message_no = ANY ($1::bigint[]) RETURNING 1)
+SELECT count(*) FROM gone;
+
+-- name: prune_counts
+-- Drops what was counted in windows that are over: at most a few rows a tenant are looked at, none that is in use. $1 now
+DELETE FROM carteiro.api_counts
+WHERE ctid = ANY (ARRAY(
+    SELECT c.ctid FROM carteiro.api_counts AS c
+    WHERE c.starts_at + c.window_ms <= $1
+    FOR UPDATE SKIP LOCKED
+));
+
+-- name: prune_find
+-- The next page of messages in order of their ids, and what of each is past its retention and still there.
+-- $1 after; $2 limit; $3 bodies finished until, $4 histories finished until: null keeps
+SELECT
+    m.id, m.no,
+    e.finished_at <= $3::bigint AND NOT e.is_kept
+    AND EXISTS (SELECT FROM carteiro.contents AS c WHERE c.message_no = m.no),
+    e.finished_at <= $4::bigint AND NOT e.is_kept
+FROM (SELECT n.id, n.no FROM carteiro.messages AS n WHERE n.id > $1 ORDER BY n.id LIMIT $2) AS m
+CROSS JOIN LATERAL (
+    SELECT
+        n.finished_at, EXISTS (SELECT FROM carteiro.dead_letters AS d WHERE d.message_id = m.id) AS is_kept
+    FROM carteiro.entries AS n
+    WHERE n.message_no = m.no
+    LIMIT 1
+) AS e
+ORDER BY m.id;
+
+-- name: prune_free
+-- Those of the messages that are no dead letters, with their ids. $1 = [number, …]
+SELECT m.no, m.id
+FROM carteiro.messages AS m
+WHERE
+    m.no = ANY ($1::bigint[])
+    AND NOT EXISTS (SELECT FROM carteiro.dead_letters AS d WHERE d.message_id = m.id OFFSET 0);
+
+-- name: prune_hold
+-- Holds the entries of messages that finished until then, but those that somebody else holds: which.
+-- $1 = [number, …]; $2 then
+SELECT message_no
+FROM carteiro.entries
+WHERE message_no = ANY ($1::bigint[]) AND finished_at <= $2
+ORDER BY message_no
+FOR UPDATE SKIP LOCKED;
+
+-- name: prune_keys
+-- Drops idempotency keys that stand for nothing any more, oldest first; how many. $1 made before; $2 limit
+WITH gone AS (
+    DELETE FROM carteiro.idempotency_keys
+    WHERE ctid = ANY (ARRAY(
+        SELECT k.ctid FROM carteiro.idempotency_keys AS k
+        WHERE k.created_at <= $1
+        ORDER BY k.created_at
+        LIMIT $2
+        FOR UPDATE SKIP LOCKED
+    ))
+    RETURNING 1
+)
+SELECT count(*) FROM gone;
+
+-- name: prune_locks
+-- Drops locks that nobody holds; how many. $1 limit
+WITH gone AS (
+    DELETE FROM carteiro.door_locks
+    WHERE ctid = ANY (ARRAY(SELECT l.ctid FROM carteiro.door_locks AS l LIMIT $1 FOR UPDATE SKIP LOCKED))
+    RETURNING 1
+)
+SELECT count(*) FROM gone;
+
+-- name: prune_suppressions
+-- Drops suppressions that are over, the longest first. $1 now; $2 limit
+DELETE FROM carteiro.suppressions
+WHERE ctid = ANY (ARRAY(
+    SELECT s.ctid FROM carteiro.suppressions AS s
+    WHERE s.expires_at <= $1
+    ORDER BY s.expires_at
+    LIMIT $2
+    FOR UPDATE SKIP LOCKED
+));
+
+-- name: tend_events
+-- Makes parts of events ahead, drops one that is over: see the function of that name. $1 finished until, null keeps; $2 now
+SELECT carteiro.tend_events($1, $2);

@@ -1,0 +1,112 @@
+-- name: accept_contents
+-- Adds the contents of new messages, which have consecutive numbers. Not in rows: a long text inside one is parsed twice.
+-- :contents = [content, …]; :first
+INSERT INTO contents (message_no, content)
+SELECT :first + key, value
+FROM json_each(:contents);
+
+-- name: accept_counts
+-- What tenants handed in, in the latest window of each length. :tenants = [id, …]
+SELECT c.tenant, c.window_ms, c.starts_at, c.count
+FROM json_each(:tenants) AS i JOIN api_counts AS c ON c.tenant = i.value;
+
+-- name: accept_keys
+-- What idempotency keys stand for, those made after a moment alone. :keys = [[tenant, key], …]; :after
+SELECT k.tenant, k.key, k.digest, k.message_id, k.recipient_id, k.request_id, k.created_at
+FROM json_each(:keys) AS i CROSS JOIN idempotency_keys AS k ON k.tenant = i.value ->> 0 AND k.key = i.value ->> 1
+WHERE k.created_at > :after;
+
+-- name: accept_known
+-- Those of the ids that are accepted already. :ids = [id, …]
+SELECT m.id, m.created_at, m.recipient_id, m.request_id
+FROM json_each(:ids) AS i JOIN messages AS m ON m.id = i.value;
+
+-- name: accept_messages
+-- Adds messages to the ledger, with consecutive numbers. :rows = [[id, tenant, kind, declares, delivery, priority, ttl_ms,
+-- request_id, external_id, recipient_id, to, subject, due_at, expires_at, template_type, tags], …], the last two if
+-- there are any; :first; :now
+INSERT INTO messages (
+    no, id, tenant, kind, declares, delivery, priority, ttl_ms, request_id,
+    external_id, recipient_id, to_address, subject, due_at, expires_at, template_type, tags, created_at, state
+)
+SELECT
+    :first + key, value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6,
+    value ->> 7, value ->> 8, value ->> 9, value ->> 10, value ->> 11, value ->> 12, value ->> 13, value ->> 14,
+    value ->> 15, :now, 'ENQUEUED'
+FROM json_each(:rows);
+
+-- name: accept_next_no
+-- The number of the next new message; nobody else can take it in this transaction.
+SELECT coalesce(max(no), 0) + 1
+FROM messages;
+
+-- name: accept_save_counts
+-- Keeps what tenants handed in; a window that is over gives its row to the next.
+-- :rows = [[tenant, window_ms, starts_at, count], …]
+INSERT INTO api_counts (tenant, window_ms, starts_at, count)
+SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3
+FROM json_each(:rows)
+WHERE true
+ON CONFLICT (tenant, window_ms) DO UPDATE SET starts_at = excluded.starts_at, count = excluded.count;
+
+-- name: accept_save_keys
+-- Lets idempotency keys stand for new messages; what an expired one stood for is forgotten.
+-- :rows = [[tenant, key, digest, message id, recipient id, request id], …]; :now
+INSERT INTO idempotency_keys (tenant, key, digest, message_id, recipient_id, request_id, created_at)
+SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, :now
+FROM json_each(:rows)
+WHERE true
+ON CONFLICT (tenant, key) DO UPDATE
+SET digest = excluded.digest, message_id = excluded.message_id, recipient_id = excluded.recipient_id,
+    request_id = excluded.request_id, created_at = excluded.created_at;
+
+-- name: accept_tags
+-- Lets new messages be found by their tags. :rows = [[message no, tag], …]
+INSERT OR IGNORE INTO message_tags (tenant, tag, created_at, message_no)
+SELECT m.tenant, r.value ->> 1, m.created_at, m.no
+FROM json_each(:rows) AS r CROSS JOIN messages AS m ON m.no = r.value ->> 0;
+
+-- name: accept_tenants
+-- Those of the tenants that are known, and whether they are disabled. :ids = [id, …]
+SELECT t.id, t.disabled
+FROM json_each(:ids) AS i JOIN tenants AS t ON t.id = i.value;
+
+-- name: put_parked
+-- Makes the jobs of messages claimable when they are due. :numbers = [message no, …]
+INSERT INTO parked (id, message_no, kind, tenant, priority, due_at, parked_until)
+SELECT m.id, m.no, m.kind, m.tenant, m.priority, m.due_at, m.due_at
+FROM json_each(:numbers) AS i CROSS JOIN messages AS m ON m.no = i.value;
+
+-- name: put_ready
+-- Makes the jobs of messages claimable now. :numbers = [message no, …]
+INSERT INTO ready (tenant, kind, priority, due_at, id, message_no)
+SELECT m.tenant, m.kind, m.priority, m.due_at, m.id, m.no
+FROM json_each(:numbers) AS i CROSS JOIN messages AS m ON m.no = i.value;
+
+-- name: recipient_insert
+-- Adds a recipient. :id; :tenant; :email; :external_id; :cpf_cnpj_hash; :razao_social; :nome; :now
+INSERT INTO recipient_records (
+    id, tenant, email, external_id, cpf_cnpj_hash, razao_social, nome, created_at
+)
+VALUES (:id, :tenant, :email, :external_id, :cpf_cnpj_hash, :razao_social, :nome, :now);
+
+-- name: recipient_known
+-- The recipient that a tenant means: by external id, else by document (one that has no other external id).
+-- :tenant; :external_id; :cpf_cnpj_hash
+SELECT id FROM recipient_records
+WHERE tenant = :tenant AND external_id = :external_id AND deleted_at IS NULL
+UNION ALL
+SELECT id FROM recipient_records
+WHERE
+    tenant = :tenant AND cpf_cnpj_hash = :cpf_cnpj_hash AND deleted_at IS NULL
+    AND (:external_id IS NULL OR external_id IS NULL)
+LIMIT 1;
+
+-- name: recipient_update
+-- Takes over what was told anew of a recipient. :id; :email; :external_id; :cpf_cnpj_hash; :razao_social; :nome
+UPDATE recipient_records
+SET
+    email = :email, external_id = coalesce(:external_id, external_id),
+    cpf_cnpj_hash = coalesce(:cpf_cnpj_hash, cpf_cnpj_hash),
+    razao_social = coalesce(:razao_social, razao_social), nome = coalesce(:nome, nome)
+WHERE id = :id;

@@ -1,2 +1,0 @@
--- The id of a message. :no
-SELECT id FROM messages WHERE no = :no;

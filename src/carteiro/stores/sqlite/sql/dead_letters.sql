@@ -1,0 +1,168 @@
+-- name: dead_letters_drop
+-- Takes dead letters out of the index, none that is on its way. :ids = [id, …]
+DELETE FROM dead_letters
+WHERE message_id IN (SELECT value FROM json_each(:ids)) AND redriven_at IS NULL;
+
+-- name: dead_letters_find
+-- Dead letters of all tenants, newest first, from the place where the page before ended;
+-- null matches all. :kind; :reason; :code; :category; :is_redriven; :text, in lower case; :moved_after;
+-- :before_at and :before_id; :limit
+SELECT d.message_id, d.moved_at
+FROM dead_letters AS d
+WHERE
+    d.moved_at >= :moved_after AND (d.moved_at, d.message_id) < (:before_at, :before_id)
+    AND (:kind IS NULL OR d.kind = :kind)
+    AND (:reason IS NULL OR d.reason = :reason)
+    AND (:code IS NULL OR d.code = :code)
+    AND (:category IS NULL OR d.category = :category)
+    AND (:is_redriven IS NULL OR (d.redriven_at IS NOT NULL) = :is_redriven)
+    AND (
+        :text IS NULL OR instr(lower(d.code), :text) OR instr(lower(d.failure ->> 'reason'), :text)
+        OR instr(lower((SELECT m.to_address FROM messages AS m WHERE m.id = d.message_id)), :text)
+    )
+ORDER BY d.moved_at DESC, d.message_id DESC
+LIMIT :limit;
+
+-- name: dead_letters_find_by_code
+-- Dead letters of all tenants with one code, newest first, from the place where the page before ended;
+-- null matches all. :kind; :reason; :code; :category; :is_redriven; :text, in lower case; :moved_after;
+-- :before_at and :before_id; :limit
+SELECT d.message_id, d.moved_at
+FROM dead_letters AS d
+WHERE
+    d.code = :code AND d.moved_at >= :moved_after AND (d.moved_at, d.message_id) < (:before_at, :before_id)
+    AND (:kind IS NULL OR d.kind = :kind)
+    AND (:reason IS NULL OR d.reason = :reason)
+    AND (:category IS NULL OR d.category = :category)
+    AND (:is_redriven IS NULL OR (d.redriven_at IS NOT NULL) = :is_redriven)
+    AND (
+        :text IS NULL OR instr(lower(d.code), :text) OR instr(lower(d.failure ->> 'reason'), :text)
+        OR instr(lower((SELECT m.to_address FROM messages AS m WHERE m.id = d.message_id)), :text)
+    )
+ORDER BY d.moved_at DESC, d.message_id DESC
+LIMIT :limit;
+
+-- name: dead_letters_find_by_reason
+-- Dead letters of all tenants for one reason, newest first, from the place where the page before ended;
+-- null matches all. :kind; :reason; :code; :category; :is_redriven; :text, in lower case; :moved_after;
+-- :before_at and :before_id; :limit
+SELECT d.message_id, d.moved_at
+FROM dead_letters AS d
+WHERE
+    d.reason = :reason AND d.moved_at >= :moved_after AND (d.moved_at, d.message_id) < (:before_at, :before_id)
+    AND (:kind IS NULL OR d.kind = :kind)
+    AND (:code IS NULL OR d.code = :code)
+    AND (:category IS NULL OR d.category = :category)
+    AND (:is_redriven IS NULL OR (d.redriven_at IS NOT NULL) = :is_redriven)
+    AND (
+        :text IS NULL OR instr(lower(d.code), :text) OR instr(lower(d.failure ->> 'reason'), :text)
+        OR instr(lower((SELECT m.to_address FROM messages AS m WHERE m.id = d.message_id)), :text)
+    )
+ORDER BY d.moved_at DESC, d.message_id DESC
+LIMIT :limit;
+
+-- name: dead_letters_find_by_tenant
+-- Dead letters of one tenant, newest first, from the place where the page before ended;
+-- null matches all. :tenant; :kind; :reason; :code; :category; :is_redriven; :text, in lower case; :moved_after;
+-- :before_at and :before_id; :limit
+SELECT d.message_id, d.moved_at
+FROM dead_letters AS d
+WHERE
+    d.tenant = :tenant AND d.moved_at >= :moved_after AND (d.moved_at, d.message_id) < (:before_at, :before_id)
+    AND (:kind IS NULL OR d.kind = :kind)
+    AND (:reason IS NULL OR d.reason = :reason)
+    AND (:code IS NULL OR d.code = :code)
+    AND (:category IS NULL OR d.category = :category)
+    AND (:is_redriven IS NULL OR (d.redriven_at IS NOT NULL) = :is_redriven)
+    AND (
+        :text IS NULL OR instr(lower(d.code), :text) OR instr(lower(d.failure ->> 'reason'), :text)
+        OR instr(lower((SELECT m.to_address FROM messages AS m WHERE m.id = d.message_id)), :text)
+    )
+ORDER BY d.moved_at DESC, d.message_id DESC
+LIMIT :limit;
+
+-- name: dead_letters_first
+-- When the oldest dead letter was moved here.
+SELECT min(moved_at) FROM dead_letters;
+
+-- name: dead_letters_group
+-- How many dead letters have :by (code, tenant, reason or category) in common, the largest group first;
+-- null matches all. :tenant; :kind; :reason; :code; :category; :is_redriven; :text, in lower case; :moved_after;
+-- :before_at and :before_id
+SELECT
+    CASE :by WHEN 'code' THEN d.code WHEN 'tenant' THEN d.tenant WHEN 'reason' THEN d.reason ELSE d.category END AS key,
+    count(*), min(d.moved_at), max(d.moved_at)
+FROM dead_letters AS d
+WHERE
+    d.moved_at >= :moved_after AND (d.moved_at, d.message_id) < (:before_at, :before_id)
+    AND (:tenant IS NULL OR d.tenant = :tenant)
+    AND (:kind IS NULL OR d.kind = :kind)
+    AND (:reason IS NULL OR d.reason = :reason)
+    AND (:code IS NULL OR d.code = :code)
+    AND (:category IS NULL OR d.category = :category)
+    AND (:is_redriven IS NULL OR (d.redriven_at IS NOT NULL) = :is_redriven)
+    AND (
+        :text IS NULL OR instr(lower(d.code), :text) OR instr(lower(d.failure ->> 'reason'), :text)
+        OR instr(lower((SELECT m.to_address FROM messages AS m WHERE m.id = d.message_id)), :text)
+    )
+GROUP BY key
+ORDER BY count(*) DESC, key;
+
+-- name: dead_letters_load
+-- Dead letters with the contents that the ledger has, in the order asked. :ids = [id, …]
+SELECT
+    d.message_id, d.tenant, d.kind, coalesce(c.content, ''), d.reason, d.failed_attempts, d.failure, d.failed_at,
+    d.enqueued_at, d.moved_at, d.ttl_ms, d.redriven_at
+FROM json_each(:ids) AS i
+CROSS JOIN dead_letters AS d ON d.message_id = i.value
+LEFT JOIN messages AS m ON m.id = d.message_id
+LEFT JOIN contents AS c ON c.message_no = m.no
+ORDER BY i.key;
+
+-- name: dead_letters_moved
+-- When these dead letters were moved here. :ids
+SELECT message_id, moved_at
+FROM dead_letters
+WHERE message_id IN (SELECT value FROM json_each(:ids));
+
+-- name: dead_letters_oldest
+-- The oldest dead letters of a tenant that are not on their way. :tenant; :limit
+SELECT message_id, moved_at
+FROM dead_letters
+WHERE tenant = :tenant AND redriven_at IS NULL
+ORDER BY moved_at, message_id
+LIMIT :limit;
+
+-- name: dead_letters_outlived
+-- Dead letters that outlived their time, the longest first, none that is on its way. :now; :limit
+SELECT message_id
+FROM dead_letters
+WHERE redriven_at IS NULL AND moved_at + ttl_ms <= :now
+ORDER BY moved_at + ttl_ms, message_id
+LIMIT :limit;
+
+-- name: dead_letters_restore
+-- Puts dead letters back whose messages are still dead, and have none. :rows = [[message id, tenant, reason, failure,
+-- failed attempts, failed_at, enqueued_at, moved_at, ttl_ms], …]
+INSERT INTO dead_letters (
+    message_id, tenant, kind, reason, failure, failed_attempts, failed_at, enqueued_at, moved_at, ttl_ms
+)
+SELECT
+    m.id, m.tenant, m.kind, r.value ->> 2, r.value ->> 3, r.value ->> 4, r.value ->> 5, r.value ->> 6, r.value ->> 7,
+    r.value ->> 8
+FROM json_each(:rows) AS r CROSS JOIN messages AS m ON m.id = r.value ->> 0
+WHERE m.tenant = r.value ->> 1 AND m.state IN ('FAILED', 'EXPIRED')
+ON CONFLICT (message_id) DO NOTHING;
+
+-- name: dead_letters_shares
+-- How many dead letters each tenant has, and how many of them are not on their way.
+SELECT tenant, count(*), sum(redriven_at IS NULL)
+FROM dead_letters
+GROUP BY tenant;
+
+-- name: dead_letters_sizes
+-- How many dead letters each tenant has, the most first.
+SELECT tenant, count(*)
+FROM dead_letters
+GROUP BY tenant
+ORDER BY count(*) DESC, tenant;

@@ -1,3 +1,0 @@
--- Drops what was counted of a tenant. :tenant
-DELETE FROM api_counts
-WHERE tenant = :tenant;

@@ -1,3 +1,0 @@
--- Drops the claims of a tenant. :tenant
-DELETE FROM sender_domains
-WHERE tenant = :tenant;

@@ -1,3 +1,0 @@
--- Drops the seats of a tenant. :tenant
-DELETE FROM seats
-WHERE tenant = :tenant;

@@ -1,3 +1,0 @@
--- Drops the templates of a tenant. :tenant
-DELETE FROM templates
-WHERE tenant = :tenant;

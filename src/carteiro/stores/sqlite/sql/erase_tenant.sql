@@ -1,3 +1,0 @@
--- Drops a tenant. :tenant
-DELETE FROM tenants
-WHERE id = :tenant;

@@ -1,0 +1,321 @@
+-- name: cursor_id
+-- The id of a message. :no
+SELECT id FROM messages WHERE no = :no;
+
+-- name: cursor_place
+-- The number behind which a page starts: of the cursor's message or, if it was deleted, of the next by id at its time.
+-- :at; :id; :tenant, null matches all
+SELECT coalesce(
+    (SELECT no FROM messages WHERE id = :id AND created_at = :at AND (:tenant IS NULL OR tenant = :tenant)),
+    (
+        SELECT 1 + max(no)
+        FROM (
+            SELECT no, id FROM messages INDEXED BY emails_of_tenant
+            WHERE tenant = :tenant AND kind = 'email:send' AND created_at = :at
+            UNION ALL
+            SELECT no, id FROM messages INDEXED BY tasks_of_tenant
+            WHERE tenant = :tenant AND kind <> 'email:send' AND created_at = :at
+            UNION ALL
+            SELECT no, id FROM messages INDEXED BY messages_by_age
+            WHERE :tenant IS NULL AND created_at = :at
+        )
+        WHERE id < :id
+    ),
+    0
+);
+
+-- name: external_id_tenants
+-- The tenants with messages of this external id: goes from tenant to tenant in the index, past their messages. :external_id
+WITH RECURSIVE found (tenant) AS (
+    SELECT min(tenant) FROM messages INDEXED BY messages_by_external_id WHERE external_id = :external_id
+    UNION ALL
+    SELECT (
+        SELECT min(m.tenant) FROM messages AS m INDEXED BY messages_by_external_id
+        WHERE m.external_id = :external_id AND m.tenant > f.tenant
+    )
+    FROM found AS f
+    WHERE f.tenant IS NOT NULL
+)
+SELECT tenant FROM found WHERE tenant IS NOT NULL;
+
+-- name: messages
+-- Those of the messages that match, in the order given, each without its content; null matches all.
+-- :numbers = [number, …]; :tenant; :kind; :state; :to; :external_id; :provider_id; :recipient_external_id; :tag; :limit
+SELECT
+    m.created_at, m.no,
+    m.id, m.tenant, m.kind, m.state, m.priority, m.due_at, m.expires_at, m.attempts, m.charged, m.in_doubt, m.round,
+    m.revision, m.holder, m.held_until, m.cancel_requested_at, m.request_id, m.external_id, m.recipient_id,
+    m.to_address, m.subject, m.provider, m.provider_message_id, m.failure, m.duration_ms, m.created_at,
+    m.finished_at, NULL, m.tags, m.template_type
+FROM json_each(:numbers) AS i CROSS JOIN messages AS m ON m.no = i.value
+WHERE
+    (:tenant IS NULL OR m.tenant = :tenant) AND (:kind IS NULL OR m.kind = :kind)
+    AND (:state IS NULL OR m.state = :state) AND (:to IS NULL OR m.to_address = :to)
+    AND (:external_id IS NULL OR m.external_id = :external_id)
+    AND (:provider_id IS NULL OR m.provider_message_id = :provider_id)
+    AND (:recipient_external_id IS NULL OR EXISTS (
+        SELECT 1 FROM recipient_records AS r
+        WHERE r.id = m.recipient_id AND r.tenant = m.tenant AND r.external_id = :recipient_external_id
+    ))
+    AND (:tag IS NULL OR EXISTS (
+        SELECT 1 FROM message_tags AS g
+        WHERE g.tenant = m.tenant AND g.tag = :tag AND g.created_at = m.created_at AND g.message_no = m.no
+    ))
+LIMIT :limit;
+
+-- name: move_tenants
+-- The next tenants. :after = [id]
+SELECT
+    id, name, tier, weight, stride, cap, rate_per_second, paused, disabled, default_from, from_domains,
+    allowed_networks, limits, retry_preset, external_id_is_key, next_token_us, created_at
+FROM tenants
+WHERE id > (:after ->> 0)
+ORDER BY id;
+
+-- name: place
+-- Where the job of a message is, how its tenant stands, and the send limit of its kind. :id; :now; :longest
+SELECT
+    p.parked_until, p.claim_id IS NOT NULL, coalesce(p.claims, r.claims, 0), s.wake_at,
+    (
+        SELECT count(*) FROM parked AS f
+        WHERE
+            f.tenant = m.tenant AND f.is_claimed = 1
+            AND f.parked_until > :now AND f.parked_until <= :now + :longest
+    ),
+    c.limit_count, c.limit_per_ms, c.draws
+FROM messages AS m
+LEFT JOIN parked AS p ON p.id = m.id
+LEFT JOIN ready AS r
+    ON r.tenant = m.tenant AND r.kind = m.kind AND r.priority = m.priority AND r.due_at = m.due_at AND r.id = m.id
+LEFT JOIN seats AS s ON s.kind = m.kind AND s.tenant = m.tenant
+LEFT JOIN ring_clock AS c ON c.kind = m.kind
+WHERE m.id = :id AND m.finished_at IS NULL;
+
+-- name: provider_id_tenants
+-- The tenants with messages of this provider's id: goes from tenant to tenant in the index, past their messages. :provider_id
+WITH RECURSIVE found (tenant) AS (
+    SELECT min(tenant) FROM messages INDEXED BY messages_by_provider_id WHERE provider_message_id = :provider_id AND provider_message_id <> ''
+    UNION ALL
+    SELECT (
+        SELECT min(m.tenant) FROM messages AS m INDEXED BY messages_by_provider_id
+        WHERE m.provider_message_id = :provider_id AND m.provider_message_id <> '' AND m.tenant > f.tenant
+    )
+    FROM found AS f
+    WHERE f.tenant IS NOT NULL
+)
+SELECT tenant FROM found WHERE tenant IS NOT NULL;
+
+-- name: tag_tenants
+-- The tenants that have messages with a tag. :tag
+SELECT t.id FROM tenants AS t
+WHERE EXISTS (SELECT 1 FROM message_tags AS g WHERE g.tenant = t.id AND g.tag = :tag);
+
+-- name: to_tenants
+-- The tenants with messages to an address: goes from tenant to tenant in the index, past their messages. :to
+WITH RECURSIVE found (tenant) AS (
+    SELECT min(tenant) FROM messages INDEXED BY messages_to WHERE to_address = :to
+    UNION ALL
+    SELECT (
+        SELECT min(m.tenant) FROM messages AS m INDEXED BY messages_to
+        WHERE m.to_address = :to AND m.tenant > f.tenant
+    )
+    FROM found AS f
+    WHERE f.tenant IS NOT NULL
+)
+SELECT tenant FROM found WHERE tenant IS NOT NULL;
+
+-- name: unfinished
+-- How many jobs there are. :tenant, null matches all
+SELECT coalesce(sum(jobs), 0)
+FROM (
+    SELECT jobs FROM seats WHERE tenant = :tenant
+    UNION ALL
+    SELECT jobs FROM seats WHERE :tenant IS NULL
+);
+
+-- name: unfinished_messages
+-- How many messages are unfinished, counted no further than :most.
+SELECT count(*)
+FROM (SELECT 1 FROM messages INDEXED BY messages_by_expiry WHERE finished_at IS NULL LIMIT :most);
+
+-- name: walk_all
+-- All messages, newest first, after a given one: one JSON list of [created_at, number].
+-- :since; :at, :no; :limit
+SELECT json_group_array(json_array(created_at, no))
+FROM (
+    SELECT created_at, no FROM messages INDEXED BY messages_by_age
+    WHERE created_at >= :since AND (created_at, no) < (:at, :no)
+    ORDER BY created_at DESC, no DESC
+    LIMIT :limit
+);
+
+-- name: walk_attempts
+-- Messages that may have an open attempt, for there is or was a claim on their job, newest first, after a given one:
+-- one JSON list of [created_at, number]. :tenant, null matches all; :since; :at, :no; :limit
+WITH wanted (id) AS MATERIALIZED (
+    SELECT id FROM tenants WHERE id = :tenant
+    UNION ALL
+    SELECT id FROM tenants WHERE :tenant IS NULL
+)
+SELECT json_group_array(json_array(created_at, no))
+FROM (
+    SELECT m.created_at, m.no
+    FROM (
+        SELECT r.message_no
+        FROM wanted AS t CROSS JOIN ready AS r INDEXED BY ready_again ON r.tenant = t.id AND r.claims > 0
+        UNION ALL
+        SELECT p.message_no
+        FROM wanted AS t
+        CROSS JOIN parked AS p INDEXED BY parked_again ON p.tenant = t.id AND p.claims > 0 AND p.is_claimed = 0
+        UNION ALL
+        SELECT p.message_no
+        FROM wanted AS t CROSS JOIN parked AS p ON p.tenant = t.id AND p.is_claimed = 1
+    ) AS q CROSS JOIN messages AS m ON m.no = q.message_no
+    WHERE m.created_at >= :since AND (m.created_at, m.no) < (:at, :no)
+    ORDER BY m.created_at DESC, m.no DESC
+    LIMIT :limit
+);
+
+-- name: walk_emails
+-- E-mails of a tenant, newest first, after a given one: one JSON list of [created_at, number].
+-- :tenant; :since; :at, :no; :limit
+SELECT json_group_array(json_array(created_at, no))
+FROM (
+    SELECT created_at, no FROM messages INDEXED BY emails_of_tenant
+    WHERE tenant = :tenant AND kind = 'email:send' AND created_at >= :since AND (created_at, no) < (:at, :no)
+    ORDER BY created_at DESC, no DESC
+    LIMIT :limit
+);
+
+-- name: walk_external_id
+-- Messages of a tenant with its own id for them, newest first, after a given one: one JSON list of [created_at, number].
+-- :tenant; :external_id; :since; :at, :no; :limit
+SELECT json_group_array(json_array(created_at, no))
+FROM (
+    SELECT created_at, no FROM messages INDEXED BY messages_by_external_id
+    WHERE
+        external_id = :external_id AND tenant = :tenant
+        AND created_at >= :since AND (created_at, no) < (:at, :no)
+    ORDER BY created_at DESC, no DESC
+    LIMIT :limit
+);
+
+-- name: walk_provider_id
+-- Messages of a tenant with an id that a provider gave, newest first, after a given one: one JSON list of [created_at, number].
+-- :tenant; :provider_id; :since; :at, :no; :limit
+SELECT json_group_array(json_array(created_at, no))
+FROM (
+    SELECT created_at, no FROM messages INDEXED BY messages_by_provider_id
+    WHERE
+        provider_message_id = :provider_id AND provider_message_id <> '' AND tenant = :tenant
+        AND created_at >= :since AND (created_at, no) < (:at, :no)
+    ORDER BY created_at DESC, no DESC
+    LIMIT :limit
+);
+
+-- name: walk_recipient
+-- Messages to a recipient, newest first, after a given one: one JSON list of [created_at, number].
+-- :recipient; :since; :at, :no; :limit
+SELECT json_group_array(json_array(created_at, no))
+FROM (
+    SELECT created_at, no FROM messages INDEXED BY messages_of_recipient
+    WHERE recipient_id = :recipient AND created_at >= :since AND (created_at, no) < (:at, :no)
+    ORDER BY created_at DESC, no DESC
+    LIMIT :limit
+);
+
+-- name: walk_sent
+-- E-mails of a tenant that were sent, newest first, after a given one: one JSON list of [created_at, number].
+-- :tenant; :since; :at, :no; :limit
+SELECT json_group_array(json_array(created_at, no))
+FROM (
+    SELECT created_at, no FROM messages INDEXED BY messages_sent
+    WHERE tenant = :tenant AND provider_message_id IS NOT NULL AND kind = 'email:send' AND created_at >= :since AND (created_at, no) < (:at, :no)
+    ORDER BY created_at DESC, no DESC
+    LIMIT :limit
+);
+
+-- name: walk_tag
+-- Messages of a tenant with a tag, newest first, after a given one: one JSON list of [created_at, number].
+-- :tenant; :tag; :since; :at, :no; :limit
+SELECT json_group_array(json_array(created_at, message_no))
+FROM (
+    SELECT created_at, message_no FROM message_tags
+    WHERE
+        tenant = :tenant AND tag = :tag AND created_at >= :since
+        AND (created_at, message_no) < (:at, :no)
+    ORDER BY created_at DESC, message_no DESC
+    LIMIT :limit
+);
+
+-- name: walk_tasks
+-- Messages of a tenant that are no e-mails, newest first, after a given one: one JSON list of [created_at, number].
+-- :tenant; :since; :at, :no; :limit
+SELECT json_group_array(json_array(created_at, no))
+FROM (
+    SELECT created_at, no FROM messages INDEXED BY tasks_of_tenant
+    WHERE tenant = :tenant AND kind <> 'email:send' AND created_at >= :since AND (created_at, no) < (:at, :no)
+    ORDER BY created_at DESC, no DESC
+    LIMIT :limit
+);
+
+-- name: walk_to
+-- Messages of a tenant to an address, newest first, after a given one: one JSON list of [created_at, number].
+-- :tenant; :to; :since; :at, :no; :limit
+SELECT json_group_array(json_array(created_at, no))
+FROM (
+    SELECT created_at, no FROM messages INDEXED BY messages_to
+    WHERE
+        to_address = :to AND tenant = :tenant
+        AND created_at >= :since AND (created_at, no) < (:at, :no)
+    ORDER BY created_at DESC, no DESC
+    LIMIT :limit
+);
+
+-- name: walk_unfinished
+-- Messages that have a job, newest first, after a given one: one JSON list of [created_at, number]. Looks at every job:
+-- for queues of which `unfinished` says that they are short. :tenant, null matches all; :since; :at, :no; :limit
+WITH wanted (tenant, kind) AS MATERIALIZED (
+    SELECT tenant, kind FROM seats WHERE tenant = :tenant
+    UNION ALL
+    SELECT tenant, kind FROM seats WHERE :tenant IS NULL
+)
+SELECT json_group_array(json_array(created_at, no))
+FROM (
+    SELECT m.created_at, m.no
+    FROM (
+        SELECT r.message_no
+        FROM wanted AS s CROSS JOIN ready AS r ON r.tenant = s.tenant AND r.kind = s.kind
+        UNION ALL
+        SELECT p.message_no
+        FROM wanted AS s CROSS JOIN parked AS p ON p.tenant = s.tenant AND p.is_claimed IN (0, 1) AND p.kind = s.kind
+    ) AS q CROSS JOIN messages AS m ON m.no = q.message_no
+    WHERE m.created_at >= :since AND (m.created_at, m.no) < (:at, :no)
+    ORDER BY m.created_at DESC, m.no DESC
+    LIMIT :limit
+);
+
+-- name: walk_unfinished_messages
+-- As `walk_unfinished`, where jobs are kept elsewhere: looks at every unfinished message.
+-- For ledgers of which `unfinished_messages` says that these are few. :since; :at, :no; :limit
+SELECT json_group_array(json_array(created_at, no))
+FROM (
+    SELECT created_at, no
+    FROM messages INDEXED BY messages_by_expiry
+    WHERE finished_at IS NULL AND created_at >= :since AND (created_at, no) < (:at, :no)
+    ORDER BY created_at DESC, no DESC
+    LIMIT :limit
+);
+
+-- name: walk_unlucky
+-- Messages of a tenant that ended unsent or failed at least once, newest first, after a given one: one JSON list of
+-- [created_at, number]. :tenant; :since; :at, :no; :limit
+SELECT json_group_array(json_array(created_at, no))
+FROM (
+    SELECT created_at, no FROM messages INDEXED BY messages_unlucky
+    WHERE
+        tenant = :tenant AND provider_message_id IS NULL AND (finished_at IS NOT NULL OR failure IS NOT NULL)
+        AND created_at >= :since AND (created_at, no) < (:at, :no)
+    ORDER BY created_at DESC, no DESC
+    LIMIT :limit
+);

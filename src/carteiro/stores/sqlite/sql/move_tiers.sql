@@ -1,2 +1,0 @@
--- The next tiers. :after = [name]
-SELECT name, weight FROM tiers WHERE name > (:after ->> 0) ORDER BY name;

@@ -1,0 +1,188 @@
+-- name: move_access_keys
+-- The next keys. :after = [id]
+SELECT id, tenant, key_hash, hint, created_at, expires_at, revoked_at, last_used_at
+FROM access_keys
+WHERE id > (:after ->> 0)
+ORDER BY id;
+
+-- name: move_api_counts
+-- The next counts of requests. :after = [tenant, window_ms]
+SELECT tenant, window_ms, starts_at, count
+FROM api_counts
+WHERE (tenant, window_ms) > (:after ->> 0, :after ->> 1)
+ORDER BY tenant, window_ms;
+
+-- name: move_begin
+-- The statements after which nothing new is accepted or claimed, and jobs stay where they are kept. :text
+SELECT format(
+    'CREATE TRIGGER moved_%s BEFORE INSERT ON %s %s BEGIN SELECT RAISE(ABORT, %Q); END',
+    value ->> 0, value ->> 0, value ->> 1, :text
+)
+FROM json_each(
+    '[["messages", ""], ["parked", "WHEN NEW.is_claimed = 1"], ["overrides", "WHEN NEW.name = ''queue''"]]'
+);
+
+-- name: move_close
+-- The statements after which no table can be changed. :text
+SELECT format(
+    'CREATE TRIGGER moved_%s_%s BEFORE %s ON %s BEGIN SELECT RAISE(ABORT, %Q); END',
+    lower(o.value), t.name, o.value, t.name, :text
+)
+FROM sqlite_schema AS t CROSS JOIN json_each('["INSERT", "UPDATE", "DELETE"]') AS o
+WHERE t.type = 'table' AND t.name NOT LIKE 'sqlite%';
+
+-- name: move_contents
+-- The next contents. :after = [message no]
+SELECT message_no, content FROM contents WHERE message_no > (:after ->> 0) ORDER BY message_no;
+
+-- name: move_counts
+-- How many rows there are to be carried over, by table. What belongs to no message is seen by nobody, and stays.
+SELECT 'tenants', count(*) FROM tenants
+UNION ALL SELECT 'tiers', count(*) FROM tiers
+UNION ALL SELECT 'sender_domains', count(*) FROM sender_domains
+UNION ALL SELECT 'access_keys', count(*) FROM access_keys
+UNION ALL SELECT 'recipient_records', count(*) FROM recipient_records
+UNION ALL SELECT 'messages', count(*) FROM messages
+UNION ALL SELECT 'entries', count(*) FROM messages
+UNION ALL SELECT 'contents', count(*) FROM contents
+UNION ALL SELECT 'events', count(*) FROM events AS e JOIN messages AS m ON m.id = e.message_id
+UNION ALL SELECT 'message_tags', count(*) FROM message_tags
+UNION ALL SELECT 'dead_letters', count(*) FROM dead_letters AS d JOIN messages AS m ON m.id = d.message_id
+UNION ALL SELECT 'idempotency_keys', count(*) FROM idempotency_keys
+UNION ALL SELECT 'api_counts', count(*) FROM api_counts
+UNION ALL SELECT 'templates', count(*) FROM templates
+UNION ALL SELECT 'suppressions', count(*) FROM suppressions
+UNION ALL SELECT 'inbox', count(*) FROM inbox
+UNION ALL SELECT 'overrides', count(*) FROM overrides WHERE name <> 'moved'
+UNION ALL SELECT 'ring_clock', count(*) FROM ring_clock
+UNION ALL SELECT 'seats', count(*) FROM seats
+UNION ALL SELECT 'jobs', count(*) FROM messages WHERE finished_at IS NULL;
+
+-- name: move_dead_letters
+-- The next dead letters of messages that there are. :after = [message id]
+SELECT
+    d.message_id, m.no AS message_no, d.tenant, d.kind, d.reason, d.code, d.category, d.failure, d.failed_attempts,
+    d.failed_at, d.enqueued_at, d.moved_at, d.ttl_ms, d.redriven_at
+FROM dead_letters AS d CROSS JOIN messages AS m ON m.id = d.message_id
+WHERE d.message_id > (:after ->> 0)
+ORDER BY d.message_id;
+
+-- name: move_entries
+-- What became of the next messages. :after = [message no]
+SELECT
+    no AS message_no, state, due_at, expires_at, attempts, charged, in_doubt, round, revision, holder, held_until,
+    cancel_requested_at, evidence, provider, provider_message_id, failure, duration_ms, finished_at, tenant,
+    kind = 'email:send' AS is_email, created_at
+FROM messages
+WHERE no > (:after ->> 0)
+ORDER BY no;
+
+-- name: move_events
+-- The next events of messages that there are. :after = [id]
+SELECT e.id, m.no AS message_no, e.type, e.metadata, e.created_at
+FROM events AS e CROSS JOIN messages AS m ON m.id = e.message_id
+WHERE e.id > (:after ->> 0)
+ORDER BY e.id;
+
+-- name: move_idempotency_keys
+-- The next idempotency keys. :after = [tenant, key]
+SELECT tenant, key, digest, message_id, recipient_id, request_id, created_at
+FROM idempotency_keys
+WHERE (tenant, key) > (:after ->> 0, :after ->> 1)
+ORDER BY tenant, key;
+
+-- name: move_in_flight
+-- How many leases and holds are live, and when the last one runs out. :now; :longest
+SELECT count(*), max(p.parked_until)
+FROM tenants AS t CROSS JOIN parked AS p ON p.tenant = t.id AND p.is_claimed = 1
+WHERE p.parked_until > :now AND p.parked_until <= :now + :longest;
+
+-- name: move_inbox
+-- The next mails of the inbox. :after = [id]
+SELECT id, message_id, tenant, to_address, subject, content, provider_message_id, created_at
+FROM inbox
+WHERE id > (:after ->> 0)
+ORDER BY id;
+
+-- name: move_jobs
+-- The next jobs: until when each waits (NULL: it is ready, or was lost by who had claimed it), and how often it was
+-- claimed. :after = [message no]
+SELECT
+    m.no AS message_no, iif(p.is_claimed = 0, p.parked_until, NULL) AS parked_until,
+    coalesce(p.claims, r.claims, 0) AS claims
+FROM messages AS m
+LEFT JOIN parked AS p ON p.id = m.id
+LEFT JOIN ready AS r
+    ON r.tenant = m.tenant AND r.kind = m.kind AND r.priority = m.priority AND r.due_at = m.due_at AND r.id = m.id
+WHERE m.no > (:after ->> 0) AND m.finished_at IS NULL
+ORDER BY m.no;
+
+-- name: move_message_tags
+-- The next tags. :after = [tenant, tag, created_at, message no]
+SELECT tenant, tag, created_at, message_no
+FROM message_tags
+WHERE (tenant, tag, created_at, message_no) > (:after ->> 0, :after ->> 1, :after ->> 2, :after ->> 3)
+ORDER BY tenant, tag, created_at, message_no;
+
+-- name: move_messages
+-- What was accepted of the next messages. :after = [message no]
+SELECT
+    no, id, tenant, kind, declares, delivery, priority, ttl_ms, request_id, external_id, recipient_id, to_address,
+    subject, template_type, tags, created_at
+FROM messages
+WHERE no > (:after ->> 0)
+ORDER BY no;
+
+-- name: move_open
+-- The statements that undo what `move_begin` and `move_close` lead to.
+SELECT format('DROP TRIGGER %s', name) FROM sqlite_schema WHERE type = 'trigger' AND name LIKE 'moved%';
+
+-- name: move_overrides
+-- The next settings that were changed at run time, but for our own mark. :after = [name]
+SELECT name, setting FROM overrides WHERE name > (:after ->> 0) AND name <> 'moved' ORDER BY name;
+
+-- name: move_recipient_records
+-- The next recipients, deleted ones included. :after = [id]
+SELECT id, tenant, email, external_id, cpf_cnpj_hash, razao_social, nome, created_at, deleted_at
+FROM recipient_records
+WHERE id > (:after ->> 0)
+ORDER BY id;
+
+-- name: move_ring_clock
+-- The next clocks and send limits of kinds. :after = [kind]
+SELECT kind, v, turn, seen_at, limit_count, limit_per_ms, draws
+FROM ring_clock
+WHERE kind > (:after ->> 0)
+ORDER BY kind;
+
+-- name: move_seats
+-- How the next tenants stand; when to look at them is found out anew. :after = [kind, tenant]
+SELECT kind, tenant, vt, last_turn, processed, last_processed_at, consecutive
+FROM seats
+WHERE (kind, tenant) > (:after ->> 0, :after ->> 1)
+ORDER BY kind, tenant;
+
+-- name: move_sender_domains
+-- The next domains of tenants. :after = [domain]
+SELECT domain, tenant
+FROM sender_domains
+WHERE domain > (:after ->> 0)
+ORDER BY domain;
+
+-- name: move_suppressions
+-- The next suppressions. :after = [tenant, key, reason]
+SELECT tenant, key, reason, address, created_at, expires_at, is_active, bounces
+FROM suppressions
+WHERE (tenant, key, reason) > (:after ->> 0, :after ->> 1, :after ->> 2)
+ORDER BY tenant, key, reason;
+
+-- name: move_templates
+-- The next versions of templates. :after = [tenant, type, version]
+SELECT tenant, type, version, subject, html, text, retry_preset, created_at, deleted_at
+FROM templates
+WHERE (tenant, type, version) > (:after ->> 0, :after ->> 1, :after ->> 2)
+ORDER BY tenant, type, version;
+
+-- name: move_tiers
+-- The next tiers. :after = [name]
+SELECT name, weight FROM tiers WHERE name > (:after ->> 0) ORDER BY name;

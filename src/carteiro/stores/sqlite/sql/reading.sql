@@ -1,0 +1,82 @@
+-- name: depths
+-- How much is in the queue, by kind: jobs, those in flight, and since when the longest waiting one could be claimed.
+-- Goes from seat to seat and from priority to priority, past the backlog between them. :now; :longest
+WITH RECURSIVE heads (kind, tenant, priority) AS (
+    SELECT s.kind, s.tenant, (SELECT min(r.priority) FROM ready AS r WHERE r.tenant = s.tenant AND r.kind = s.kind)
+    FROM seats AS s
+    WHERE s.jobs > 0
+    UNION ALL
+    SELECT h.kind, h.tenant, (
+        SELECT min(r.priority) FROM ready AS r
+        WHERE r.tenant = h.tenant AND r.kind = h.kind AND r.priority > h.priority
+    )
+    FROM heads AS h
+    WHERE h.priority IS NOT NULL
+),
+parts (kind, jobs, in_flight, since) AS (
+    SELECT s.kind, s.jobs, (
+        SELECT count(*) FROM parked AS p
+        WHERE
+            p.tenant = s.tenant AND p.is_claimed = 1 AND p.kind = s.kind
+            AND p.parked_until > :now AND p.parked_until <= :now + :longest
+    ), NULL
+    FROM seats AS s
+    UNION ALL
+    SELECT h.kind, 0, 0, (
+        SELECT min(r.due_at) FROM ready AS r
+        WHERE r.tenant = h.tenant AND r.kind = h.kind AND r.priority = h.priority
+    )
+    FROM heads AS h
+    UNION ALL
+    SELECT s.kind, 0, 0, (
+        SELECT min(p.parked_until) FROM parked AS p
+        WHERE p.tenant = s.tenant AND p.is_claimed = c.value AND p.kind = s.kind AND p.parked_until <= :now
+    )
+    FROM seats AS s CROSS JOIN json_each('[0, 1]') AS c
+    WHERE s.jobs > 0
+)
+SELECT kind, sum(jobs), sum(in_flight), min(since)
+FROM parts
+GROUP BY kind
+ORDER BY kind;
+
+-- name: events
+-- The timeline of a message, oldest first. :id
+SELECT type, metadata, created_at
+FROM events
+WHERE message_id = :id
+ORDER BY id;
+
+-- name: message
+-- One message with its content. :id; :tenant, null matches all
+SELECT
+    m.id, m.tenant, m.kind, m.state, m.priority, m.due_at, m.expires_at, m.attempts, m.charged, m.in_doubt, m.round,
+    m.revision, m.holder, m.held_until, m.cancel_requested_at, m.request_id, m.external_id, m.recipient_id,
+    m.to_address, m.subject, m.provider, m.provider_message_id, m.failure, m.duration_ms, m.created_at,
+    m.finished_at, c.content, m.tags, m.template_type
+FROM messages AS m LEFT JOIN contents AS c ON c.message_no = m.no
+WHERE m.id = :id AND (:tenant IS NULL OR m.tenant = :tenant);
+
+-- name: states
+-- How many messages rest in each state.
+SELECT state, count(*)
+FROM messages
+GROUP BY state;
+
+-- name: states_of_tenant
+-- How many messages of a tenant rest in each state. :tenant
+SELECT state, count(*)
+FROM (
+    SELECT state FROM messages INDEXED BY emails_of_tenant
+    WHERE tenant = :tenant AND kind = 'email:send'
+    UNION ALL
+    SELECT state FROM messages INDEXED BY tasks_of_tenant
+    WHERE tenant = :tenant AND kind <> 'email:send'
+)
+GROUP BY state;
+
+-- name: unsettled
+-- Those of the ids whose message is not finished. :ids = [id, …]
+SELECT i.value
+FROM json_each(:ids) AS i JOIN messages AS m ON m.id = i.value
+WHERE m.finished_at IS NULL;

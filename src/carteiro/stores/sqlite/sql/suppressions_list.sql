@@ -1,8 +1,0 @@
--- The records of a tenant after a place, newest first. :tenant; :now; :at; :place; :limit
-SELECT key, reason, address, created_at, expires_at, is_active, bounces
-FROM suppressions
-WHERE
-    tenant = :tenant AND (created_at, key || reason) < (:at, :place)
-    AND (expires_at IS NULL OR expires_at > :now)
-ORDER BY created_at DESC, key || reason DESC
-LIMIT :limit;

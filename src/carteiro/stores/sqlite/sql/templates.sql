@@ -1,0 +1,73 @@
+-- name: templates_define
+-- Adds a version of a template, behind all that were. :tenant; :type; :subject; :html; :text; :retry_preset; :bytes; :now
+INSERT INTO templates (tenant, type, version, subject, html, text, retry_preset, bytes, created_at)
+SELECT :tenant, :type, coalesce(max(version), 0) + 1, :subject, :html, :text, :retry_preset, :bytes, :now
+FROM templates
+WHERE tenant = :tenant AND type = :type
+RETURNING tenant, type, version, subject, html, text, retry_preset, created_at, deleted_at;
+
+-- name: templates_delete
+-- Takes a template out of use: its newest version says since when. :tenant; :type; :now
+UPDATE templates
+SET deleted_at = :now
+WHERE
+    tenant = :tenant AND type = :type AND deleted_at IS NULL
+    AND version = (SELECT max(n.version) FROM templates AS n WHERE n.tenant = :tenant AND n.type = :type);
+
+-- name: templates_find
+-- One version of a template; without one named the newest, unless it is deleted. :tenant; :type; :version or null
+SELECT tenant, type, version, subject, html, text, retry_preset, created_at, deleted_at
+FROM templates
+WHERE
+    tenant = :tenant AND type = :type
+    AND version = coalesce(
+        :version, (SELECT max(n.version) FROM templates AS n WHERE n.tenant = :tenant AND n.type = :type)
+    )
+    AND (:version IS NOT NULL OR deleted_at IS NULL);
+
+-- name: templates_forget
+-- Drops templates with all their versions. :tenant; :types = [type, …]
+DELETE FROM templates
+WHERE tenant = :tenant AND type IN (SELECT value FROM json_each(:types));
+
+-- name: templates_forget_older
+-- Drops all versions of templates but the newest of each. :tenant; :types = [type, …]
+DELETE FROM templates
+WHERE
+    tenant = :tenant AND type IN (SELECT i.value FROM json_each(:types) AS i)
+    AND version < (SELECT max(n.version) FROM templates AS n WHERE n.tenant = :tenant AND n.type = templates.type);
+
+-- name: templates_forget_versions
+-- Drops the versions of a template up to one. :tenant; :type; :last = the newest that goes
+DELETE FROM templates
+WHERE tenant = :tenant AND type = :type AND version <= :last;
+
+-- name: templates_list
+-- The newest version of each template of a tenant that is not deleted, without what it says. `typeof` looks at the head of
+-- a row alone, where IS NULL would read a long text. :tenant; :most = how many
+SELECT
+    t.tenant, t.type, t.version, t.subject, typeof(t.html) <> 'null', typeof(t.text) <> 'null', t.retry_preset,
+    t.created_at, t.deleted_at
+FROM (SELECT type, max(version) AS version FROM templates WHERE tenant = :tenant GROUP BY type) AS n
+CROSS JOIN templates AS t ON t.tenant = :tenant AND t.type = n.type AND t.version = n.version
+WHERE t.deleted_at IS NULL
+ORDER BY t.type
+LIMIT :most;
+
+-- name: templates_types
+-- Every type of template that a tenant has, in the order of deletion: whether it is deleted, the bytes of all its versions
+-- and of the newest. Reads an index alone, not the texts. :tenant
+SELECT t.type, t.deleted_at IS NOT NULL, n.bytes, t.bytes
+FROM (SELECT type, max(version) AS version, sum(bytes) AS bytes FROM templates WHERE tenant = :tenant GROUP BY type) AS n
+CROSS JOIN templates AS t ON t.tenant = :tenant AND t.type = n.type AND t.version = n.version
+ORDER BY t.deleted_at, t.type;
+
+-- name: templates_versions
+-- The versions of a template, the newest first, without what they say (`typeof`: see templates_list).
+-- :tenant; :type; :most = how many
+SELECT
+    tenant, type, version, subject, typeof(html) <> 'null', typeof(text) <> 'null', retry_preset, created_at, deleted_at
+FROM templates
+WHERE tenant = :tenant AND type = :type
+ORDER BY version DESC
+LIMIT :most;

@@ -1,3 +1,0 @@
--- The weight of a tier. :tier
-SELECT weight FROM tiers
-WHERE name = :tier;

@@ -1,9 +1,0 @@
--- Messages of a tenant that are no e-mails, newest first, after a given one: one JSON list of [created_at, number].
--- :tenant; :since; :at, :no; :limit
-SELECT json_group_array(json_array(created_at, no))
-FROM (
-    SELECT created_at, no FROM messages INDEXED BY tasks_of_tenant
-    WHERE tenant = :tenant AND kind <> 'email:send' AND created_at >= :since AND (created_at, no) < (:at, :no)
-    ORDER BY created_at DESC, no DESC
-    LIMIT :limit
-);
