@@ -187,6 +187,25 @@ def test_a_client_cannot_lock_rows(place: Place, view: str, strength: str) -> No
         client.rows(f"SELECT * FROM {view} FOR {strength}")
 
 
+def test_a_client_is_told_why_it_cannot_lock_rows(place: Place) -> None:
+    """In a sentence, unless a superuser owns the database: no policy binds one."""
+    with an_application(place.url) as owner:
+        is_superuser = owner.value("SELECT rolsuper FROM pg_roles WHERE rolname = current_user")
+    says = "outer join" if is_superuser else "email_queue: rows cannot be locked"
+
+    with place.client() as client, pytest.raises(psycopg.errors.FeatureNotSupported, match=says):
+        client.rows("SELECT * FROM email_queue FOR UPDATE SKIP LOCKED")
+
+
+def test_a_client_may_not_delete_rows(place: Place) -> None:
+    """The right to delete would be one to lock the ledger."""
+    with (
+        place.client() as client,
+        pytest.raises(psycopg.errors.InsufficientPrivilege, match="permission denied"),
+    ):
+        client.rows("DELETE FROM email_queue")
+
+
 async def test_no_advisory_lock_is_taken(place: Place) -> None:
     """Anybody who connects can see them all, and take the same."""
     seen: list[object] = []
