@@ -21,6 +21,7 @@ from carteiro.post import Carteiro
 from support.builders import ACME
 from support.http import (
     ADMIN_TOKEN,
+    IN_ISO,
     KEY_OF_ACME,
     KEY_OF_BRASA,
     a_client,
@@ -225,7 +226,7 @@ async def test_a_failed_first_attempt_is_answered(post: Carteiro) -> None:
 
     assert full["status"] == "pending"
     assert full["error_message"]
-    assert full["next_retry_at"]
+    assert IN_ISO.fullmatch(full["next_retry_at"])
     assert gone.keys() == {"id", "status", "error_message"}
     assert gone["status"] == "failed"
 

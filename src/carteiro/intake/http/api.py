@@ -70,7 +70,11 @@ def create_api(office: Office, *, works: bool = False, fetch: Fetch = fetch) -> 
         most_requests=bounds.max_requests_per_tenant, most_bytes=bounds.max_body_bytes_per_tenant
     )
     ring = KeyRing(
-        office.backend.keys, office.backend.tenants, proxies=proxies, in_flight=in_flight
+        office.backend.keys,
+        office.backend.tenants,
+        proxies=proxies,
+        in_flight=in_flight,
+        unknown_per_minute=bounds.unknown_keys_per_minute,
     )
     # On the application itself: a router that is included costs every request about 10 µs more.
     _add_for_tenants(api, office, ring)
