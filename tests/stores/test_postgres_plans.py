@@ -16,6 +16,7 @@ import pytest
 from carteiro.model import End, LeasedJob, Settled
 from carteiro.policy.fairness import READIED_PER_TURN, SUSPECT_CLAIMS
 from carteiro.policy.lifecycle import LONGEST_HOLD_MS
+from carteiro.policy.pacing import MOST_DRAWS
 from carteiro.ports import Backend
 from carteiro.stores.postgres import PostgresOptions, open_postgres
 from support.builders import TASK, a_message, a_task, dead, retry, sent, tenants_named
@@ -58,7 +59,7 @@ FROM pg_stat_user_tables WHERE schemaname = 'carteiro'
 """
 _CLAIM = """
 EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON)
-SELECT * FROM carteiro.claim($1, $2, 'looked', 1, 10, true, $3, $4, $5, 1000, NULL)
+SELECT * FROM carteiro.claim($1, $2, 'looked', 1, 10, true, $3, $4, $5, $6, 1000, NULL)
 """
 
 
@@ -96,7 +97,7 @@ async def _blocks(looker: Any) -> int:
     """The pages that a claim touches; it is taken back."""
     transaction = looker.transaction()
     await transaction.start()
-    arguments = ([TASK], _SLOTS, READIED_PER_TURN, SUSPECT_CLAIMS, LONGEST_HOLD_MS)
+    arguments = ([TASK], _SLOTS, READIED_PER_TURN, SUSPECT_CLAIMS, MOST_DRAWS, LONGEST_HOLD_MS)
     [plan] = json.loads(await looker.fetchval(_CLAIM, *arguments))
     await transaction.rollback()
     return int(plan["Plan"]["Shared Hit Blocks"] + plan["Plan"]["Shared Read Blocks"])

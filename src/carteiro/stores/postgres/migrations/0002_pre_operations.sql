@@ -67,15 +67,15 @@ AS $$
     WHERE l.later < p_count
 $$;
 
--- The draws that count after a claim drew so many jobs: those close together count as one where there may be many.
+-- The draws that count after a claim drew so many jobs: those close together count as one where there may be more than
+-- p_most.
 CREATE FUNCTION carteiro.drawn(
-    p_draws text, p_count bigint, p_per_ms bigint, p_now bigint, p_jobs bigint, p_claim text
+    p_draws text, p_count bigint, p_per_ms bigint, p_now bigint, p_jobs bigint, p_claim text, p_most bigint
 ) RETURNS text
 LANGUAGE plpgsql IMMUTABLE
 AS $$
 DECLARE
-    c_most CONSTANT bigint := 100; -- MOST_DRAWS
-    v_width bigint := greatest(1, p_per_ms / c_most);
+    v_width bigint := greatest(1, p_per_ms / p_most);
     v_live json[];
     v_last json;
     v_at bigint := p_now;
@@ -89,7 +89,7 @@ BEGIN
     v_last := v_live[cardinality(v_live)];
     IF v_last IS NOT NULL THEN
         v_at := greatest(p_now, (v_last ->> 0)::bigint);
-        IF p_count > c_most AND v_at / v_width = (v_last ->> 0)::bigint / v_width THEN
+        IF p_count > p_most AND v_at / v_width = (v_last ->> 0)::bigint / v_width THEN
             v_jobs := p_jobs + (v_last ->> 1)::bigint;
             v_live := v_live[:cardinality(v_live) - 1];
         END IF;
@@ -403,7 +403,7 @@ $$;
 -- What the messages say is read afterwards: nobody waits for the ring while that is looked up and sent.
 CREATE FUNCTION carteiro.claim(
     p_kinds text[], p_limit integer, p_claim text, p_lease_ms bigint, p_batch integer, p_in_turns boolean,
-    p_readied integer, p_suspect integer, p_longest bigint, p_jitter bigint, p_now bigint
+    p_readied integer, p_suspect integer, p_draws bigint, p_longest bigint, p_jitter bigint, p_now bigint
 ) RETURNS TABLE (
     o_now bigint, o_idle_ms bigint, o_no bigint, o_id text, o_kind text, o_tenant text, o_claims integer, o_preset text
 )
@@ -989,7 +989,7 @@ BEGIN
                 k_lost[v_k] := least(k_lost[v_k], v_until);
             END IF;
             IF k_left[v_k] IS NOT NULL AND k_sends[v_k] > 0 THEN
-                k_draws[v_k] := carteiro.drawn(k_draws[v_k], k_most[v_k], k_per[v_k], v_now, k_sends[v_k], p_claim);
+                k_draws[v_k] := carteiro.drawn(k_draws[v_k], k_most[v_k], k_per[v_k], v_now, k_sends[v_k], p_claim, p_draws);
             END IF;
             UPDATE carteiro.ring_clock AS c
             SET n = c.n + 1, lost_from = k_lost[v_k], draws = k_draws[v_k],
