@@ -44,6 +44,7 @@ _API_URL = re.compile(
     re.ASCII,
 )
 _TOPIC = re.compile(r"arn:aws[a-z-]*:sns:[a-z0-9-]{3,}:[0-9]{12}:[A-Za-z0-9_-]{1,256}", re.ASCII)
+_ERROR_NAME = re.compile(r"[^\W\d]\w*")  # as Python and HTTP_503 have it
 _SECRET_REFERENCE = re.compile(r"env:[A-Za-z_][A-Za-z0-9_]*|file:.+")
 
 
@@ -152,6 +153,14 @@ def _networks(raw: str) -> str:
     return raw
 
 
+def _error_names(raw: str) -> str:
+    if not all(_ERROR_NAME.fullmatch(name) for name in raw.split()):
+        raise ValueError(
+            "should be a list of names of errors, separated by spaces and not by commas"
+        )
+    return raw
+
+
 def _topics(raw: str) -> str:
     if not all(_TOPIC.fullmatch(each) for each in raw.split()):
         raise ValueError("should be ARNs of SNS topics, parted by spaces")
@@ -215,6 +224,7 @@ AnsweringProvider: TypeAlias = Annotated[str, AfterValidator(_answering)]
 AddressOrNone: TypeAlias = Annotated[str, BeforeValidator(_address_or_none)]
 ApiUrl: TypeAlias = Annotated[str, AfterValidator(_api_url)]
 UrlOrNone: TypeAlias = Annotated[str, AfterValidator(lambda raw: raw and _api_url(raw))]
+ErrorNames: TypeAlias = Annotated[str, AfterValidator(_error_names)]
 Topics: TypeAlias = Annotated[str, AfterValidator(_topics)]
 RatePerSecond: TypeAlias = Annotated[float, Field(ge=0, le=100_000, allow_inf_nan=False)]
 Weight: TypeAlias = Annotated[float, Field(ge=LIGHTEST, le=HEAVIEST, allow_inf_nan=False)]
