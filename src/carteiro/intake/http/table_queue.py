@@ -17,7 +17,7 @@ from starlette.responses import Response
 
 from carteiro.email import Email, make_email
 from carteiro.errors import FieldError, InvalidMessage, NotAccepted
-from carteiro.intake.http.documents import JSON, Document
+from carteiro.intake.http.documents import JSON, Document, Moment
 from carteiro.intake.http.endpoint import Endpoint
 from carteiro.intake.http.intake import Intake, Item, refused
 from carteiro.intake.http.key_ring import KeyRing, key_in
@@ -98,7 +98,7 @@ class SendResult(Document):
     id: str
     status: str = Field(description="sent, pending, failed or cancelled.")
     error_message: str | None = Field(default=None, description="Reason of the last failure.")
-    next_retry_at: datetime | None = Field(default=None, description="Of a pending one.")
+    next_retry_at: Moment | None = Field(default=None, description="Of a pending one.")
     resend_id: str | None = Field(default=None, description="The provider's id of a sent one.")
 
 
