@@ -405,7 +405,7 @@ def test_a_meter_remembers_few() -> None:
 def test_a_meter_begins_anew_after_its_minute() -> None:
     """The refusal says how long that is."""
     now = [100.0]
-    meter = PerMinute(1, clock=lambda: now[0])
+    meter: PerMinute[TenantId] = PerMinute(1, clock=lambda: now[0])
     meter.count(ACME, "previews")
     meter.count(BRASA, "previews")
 

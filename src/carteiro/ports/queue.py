@@ -216,6 +216,10 @@ class QueueDesk(QueueWatch, Protocol):
         """Where the job of a message is; None when it has none."""
         ...
 
+    async def due(self, tenant: TenantId, kind: KindName, *, limit: int) -> list[MessageId]:
+        """The tenant's next jobs that a claim could get now, at most ``limit``; behind as many that are claimed."""
+        ...
+
     async def depths(self) -> list[Depth]:
         """How much there is, by kind."""
         ...
