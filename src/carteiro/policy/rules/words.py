@@ -34,11 +34,14 @@ block list,denylist,deny list,blacklists,blocklists}"""
 _REFUSED = "{refused,rejected,blocked,denied,banned,not accepted,not be accepted,weren t sent}"
 
 # The same in other tongues, as servers there say it.
-_BOX_ABROAD = """{caixa,caixa postal,conta,buzon,buzón,cuenta,casella,boite,boîte,bal,compte,postfach,konto,postvak,\
-usuario,usuário,utente}"""
-_FULL_ABROAD = "{cheia,lotada,lotado,llena,lleno,piena,pleine,voll,vol,excedida,saturée,saturee}"
+_BOX_ABROAD = """{caixa,caixa postal,conta,buzon,buzón,casilla,cuenta,casella,indirizzo,boite,boîte,bal,compte,\
+destinataire,postfach,konto,speicher,speicherplatz,speichervolumen,postvak,usuario,usuário,utente,skrzynka,ящик}"""
+_FULL_ABROAD = """{cheia,lotada,lotado,llena,lleno,piena,pleine,voll,vol,excedida,saturée,saturee,überschritten,\
+ueberschritten,przepełniona,przepelniona,pełna,pelna,переполнен}"""
 _DISABLED_ABROAD = """{desativada,desativado,bloqueada,bloqueado,suspensa,suspenso,inativa,inativo,desactivada,\
-désactivé,desactive,désactivée,bloquée,gesperrt,deaktiviert,disattivata,sospesa,geblokkeerd}"""
+desactivado,inactiva,inactivo,expirado,expirada,désactivé,desactive,désactivée,desactivee,bloquée,bloquee,bloqué,bloque,\
+archivée,archivee,gesperrt,deaktiviert,disattivata,disattivato,bloccata,bloccato,sospesa,geblokkeerd,zablokowane,\
+zablokowana,nieaktywne,nieaktywna,заблокирован,отключен}"""
 _GONE_ABROAD = (
     (
         "{usuario,usuário,destinatario,destinatário,conta,caixa,endereco,endereço,buzon,buzón,cuenta}",
@@ -61,12 +64,21 @@ _GONE_ABROAD = (
         "{existiert nicht,nicht gefunden,nicht bekannt,unbekannt,unbekannte,unbekannter}",
     ),
     ("{gebruiker,postvak,adres}", "{bestaat niet,niet gevonden,onbekend,onbekende}"),
+    (
+        "{konto,konta,skrzynka,skrzynki,użytkownik,uzytkownik,odbiorca,adres}",
+        "{nie istnieje,nie ma takiego,nie ma takiej,nieznany,nieznana}",
+    ),
+    ("{пользователь,ящик,адрес,получатель}", "{не существует,не найден,неизвестен}"),
 )
 _NOBODY_ABROAD = " | ".join(f"{who} & {gone}" for who, gone in _GONE_ABROAD)
 _NOTHING_ABROAD = " | ".join(gone for _, gone in _GONE_ABROAD)
 _SENDER_ABROAD = (
     """{remetente,remitente,mittente,expediteur,expéditeur,emetteur,émetteur,absender,afzender}"""
 )
+_MAIL_ABROAD = """{mensagem,mensaje,correo,messaggio,message,mail,courriel,nachricht,mail,bericht,wiadomość,wiadomosc,\
+письмо,сообщение}"""
+_REFUSED_ABROAD = """{rejeitada,rejeitado,recusada,recusado,bloqueada,rechazado,rechazada,rifiutato,respinto,rejeté,\
+rejete,refusé,refuse,abgelehnt,abgewiesen,zurückgewiesen,geweigerd,odrzucona,odrzucono,отклонено,отвергнуто}"""
 
 
 @value
@@ -99,6 +111,8 @@ _NAMED = {
     "{nobody_abroad}": _NOBODY_ABROAD,
     "{nothing_abroad}": _NOTHING_ABROAD,
     "{sender_abroad}": _SENDER_ABROAD,
+    "{mail_abroad}": _MAIL_ABROAD,
+    "{refused_abroad}": _REFUSED_ABROAD,
 }
 
 
@@ -170,6 +184,7 @@ _CAUSES: tuple[TextRule, ...] = (
         {your,sender,sending,senders,from,envelope} domain & {listed}
         | {sender,mailfrom,from} domain & {is listed,listed in,listed at}
         | {sender,sender address,from address,sender s address} {is,has been,was} & {listed} | badmailfrom
+        | {an,email,mail} address & {listed}
         | domain {is,has been,was} {listed} | domain {blocked,banned,is blocked,has been blocked}
         """,
     ),
@@ -225,7 +240,7 @@ _CAUSES: tuple[TextRule, ...] = (
     rule(
         "mailbox_busy",
         BUSY_RECIPIENT,
-        "{temporarily,temporarly} {disabled,suspended,locked,inactive,closed} & {whom} | disabled temporarly",
+        "{temporarily,temporarly,temporary} {disabled,suspended,locked,inactive,closed} & {whom} | disabled temporarly",
     ),
     rule(
         "mailbox_disabled",
@@ -262,7 +277,8 @@ _CAUSES: tuple[TextRule, ...] = (
         {who} & is full | {who} full | full {who} | {mailbox,mail box,box,folder,mailfolder} {full,is full}
         | mailbox & full | {user,mailbox} & too many messages on | quota | overquota | overquotatemp
         | quotaexceeded | quotaexceededexception | exceeded & {storage,disk space}
-        | storage {allocation,limit,space,full} | out of storage | {not enough,not have enough} {space,storage}
+        | storage {allocation,limit,space,full} | out of storage
+        | {not enough,not have enough,not sufficient} {space,storage,disk space,diskspace}
         | space & used up | exceed & storage | {mailbox,inbox} size | insufficient storage & mailbox
         | inode limit | no space left & mailbox | {mailbox,inbox} {has exceeded,exceeded,exceeds}
         | {box_abroad} & {full_abroad}
@@ -325,7 +341,7 @@ _CAUSES: tuple[TextRule, ...] = (
         BLOCKED_SOURCE,
         """
         spamhaus | spamcop | sorbs | barracudacentral | uceprotect | invaluement | abuseat | surriel | psbl
-        | hostkarma | manitu | senderscore | sender score | rbl | rbls | dnsbl | dnsbls | drbl | xbl | s3140
+        | hostkarma | manitu | senderscore | sender score | senderbase | sbrs | rbl | rbls | dnsbl | dnsbls | drbl | xbl | s3140
         | s3150 | blocked using
         | {ip,ips,host,server,client,network,connection,connections,you,network address} & {listed}
         | {ip,ips,host,network address} & {listed at,listed by,listed on,listed in,is listed,host listed,listing in}
@@ -353,7 +369,8 @@ _CAUSES: tuple[TextRule, ...] = (
         | not {authorized,allowed,permitted} to {send to,post}
         | delivery {is not allowed,not authorized,restriction}
         | {delivery,mailbox} & {restricted by policy,failure policy} | accepts mail from & only
-        | {rejected,refused} by destination
+        | {rejected,refused} by destination | {organization,organizational} {policy,settings}
+        | requires that you verify | challenge response
         """,
     ),
     rule(
@@ -363,12 +380,12 @@ _CAUSES: tuple[TextRule, ...] = (
         {message,mail,email,content,body,header,headers} & {spam,spammy,spamming,junk,unsolicited,bulk,ube}
         | spam {message,mail,email,content,detected,rejected,rejection,score,filter,block,not,list,engine,signature}
         | {as,is,be,like,looks like,for,anti,contains} spam | antispam | spamming | spamassassin | spamtrap
-        | spamtext | phishing | phish | virus | viruses | malware | infected | trojan
+        | spamtext | spamprofiler | mass {mailer,mailing,mailings} | phishing | phish | virus | viruses | malware | infected | trojan
         | {illegal,banned,prohibited,bad} attachment
         | attachment & {not,type,forbidden,refused,rejected,blocked,suspicious} | executable | suspicious
         | offensive
         | {content,header,headers} {rejected,reject,denied,error,filter,filtering,restrictions,refused}
-        | {message,mail} {content,contents,filtered,body} | mensagem & {rejeitada,recusada,bloqueada}
+        | {message,mail} {content,contents,filtered,body} | {mail_abroad} & {refused_abroad}
         | {message,mail,body} & {scored,malformed} | unacceptable content
         | {message,mail} & {rejected,blocked} & content | rfc {5322,2822,822} | rfc5322
         | {missing,invalid,duplicate} header
@@ -394,6 +411,8 @@ _CAUSES: tuple[TextRule, ...] = (
         | misconfigured | system call | encountered an error | incorrectly configured
         | 4xx & {error,failure,failed,unable,cannot,could not,dns} | queue file write
         | {currently,temporarily} {unavailable,not available,unable} | out of memory
+        | {can t,cannot,could not,unable to} {create,open,write,store,append,lock}
+        | {system,server,much,high} load | load {is too,too,average}
         | {server,system,too,service} busy | under maintenance | shutting down | going down | mailer error
         """,
     ),
@@ -471,10 +490,15 @@ _HINTS: tuple[TextRule, ...] = (
         """,
     ),
     rule(
+        "bounce_disliked",
+        BAD_MESSAGE,
+        "batv | backscatter | dsn | dsns | bounce | bounces | {null,empty} {sender,envelope,return path}",
+    ),
+    rule(
         "content_disliked",
         BAD_MESSAGE,
         """
-        spam | junk | unsolicited | bulk | content | contents | body | header | headers | attachment
+        spam | spams | pattern | priority | advertising | junk | unsolicited | bulk | content | contents | body | header | headers | attachment
         | attachments | mime | subject | filter | filtered | blacklist | blacklisted | blocklist | ube
         | encoding | charset | {character,characters} | duplicate
         """,
@@ -484,6 +508,7 @@ _HINTS: tuple[TextRule, ...] = (
         TOO_FAST,
         "rate | volume | frequency | flood | too many {tries,attempts,failures,authentication}",
     ),
+    rule("address_disliked", BLOCKED_SOURCE, "{your,this,bad,source,sending,client,from} {ip,ips}"),
     rule(
         "user_refused",
         REFUSED_RECIPIENT,
@@ -492,9 +517,12 @@ _HINTS: tuple[TextRule, ...] = (
         | account | inbox | mail box
         | {invalid,bad,illegal,malformed,wrong,incorrect,unknown,undeliverable} {address,addresses}
         | {address,addresses} {invalid,is invalid,rejected,not accepted,is incorrect,required,not known}
-        | does not exist | doesn t exist | not exist | no longer {exists,with,works} | left the company
+        | {email,mail,this,that,such,destination,local} {address,addresses} | rcpt | directory | no such
+        | incorrectly addressed | bad destination
+        | does not exist | doesn t exist | dosn t exist | not exist | left the company
+        | no longer {exists,with,works,an employee,employed,at}
         | has moved | not {found,known,deliverable} | unknown | undeliverable | badrcptto | no one at
-        | not subscribed | could not be found | {cannot,not,unable to} {receive,accept}
+        | not subscribed | could not be found | {cannot,not,unable to} {receive,accept,accepting}
         | {mailing list,list} & {closed,member,members,subscriber,subscribers,moderated} | whitelist
         | whitelisted | {nothing_abroad}
         """,
@@ -509,9 +537,15 @@ _HINTS: tuple[TextRule, ...] = (
         """,
     ),
     rule(
+        "message_refused",
+        BAD_MESSAGE,
+        "{message,mail,email} & {refused} | {message,mail,email} & bounced",
+    ),
+    rule(
         "protocol",
         BAD_MESSAGE,
         """
+        rfc |
         {syntax,protocol,sequence,command,commands,argument,arguments,parameter,parameters} | unrecognized
         | nested | helo first | hello first | rcpt first
         """,
@@ -535,8 +569,9 @@ OTHER_CAUSES = frozenset(
         | spf
         | dkim | dmarc | ptr | reputation | authentication | content | virus | tls | denied | prohibited
         | restricted | expired | suspended | disabled | inactive | permission | permissions | allowed
-        | permitted | authorized
-        """
+        | permitted | authorized | deactivated | locked | frozen | closed | terminated | discontinued | exceeded
+        | storage | busy | {disabled_abroad} | {full_abroad}
+        """.replace("{disabled_abroad}", _DISABLED_ABROAD).replace("{full_abroad}", _FULL_ABROAD)
     )
 )
 UNKNOWN_PERHAPS = TextRule("user_unknown_perhaps", REFUSED_RECIPIENT, ())
