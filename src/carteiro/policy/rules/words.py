@@ -205,7 +205,7 @@ _CAUSES: tuple[TextRule, ...] = (
         | from domain is invalid | {address,domain} & {is not verified,not verified} | not own the sender
         | not match & authenticated user | send on behalf of | {not allowed,not authorized,denied} to send as
         | sending address not accepted | need fully qualified address | has no valid mx
-        | verification failed for | sender verify callout | {sender_abroad}
+        | verification failed {for,while} | sender verify callout | called & sent & response | {sender_abroad}
         """,
     ),
     rule(
@@ -258,6 +258,11 @@ _CAUSES: tuple[TextRule, ...] = (
         """,
     ),
     rule(
+        "mailbox_space",
+        FULL_MAILBOX,
+        "space {available,left,remaining,not enough} | any more {mail,mails,messages,email} | message count",
+    ),
+    rule(
         "message_too_big",
         BAD_MESSAGE,
         """
@@ -275,7 +280,7 @@ _CAUSES: tuple[TextRule, ...] = (
         FULL_MAILBOX,
         """
         {who} & is full | {who} full | full {who} | {mailbox,mail box,box,folder,mailfolder} {full,is full}
-        | mailbox & full | {user,mailbox} & too many messages on | quota | overquota | overquotatemp
+        | mailbox & full | {user,mailbox} & too many messages on | maximum & number of messages | quota | overquota | overquotatemp
         | quotaexceeded | quotaexceededexception | exceeded & {storage,disk space}
         | storage {allocation,limit,space,full} | out of storage
         | {not enough,not have enough,not sufficient} {space,storage,disk space,diskspace}
@@ -310,7 +315,7 @@ _CAUSES: tuple[TextRule, ...] = (
         | slow down | throttled | throttling | too {fast,quickly,frequent,frequently,much mail}
         | trop de {connexions,messages}
         | too many {connections,messages,mails,emails,errors,concurrent,sessions,simultaneous,requests,invalid,unknown}
-        | too many & {connections,sessions} | {connection,sending,send,session,traffic,thread} limit | flooding
+        | too many & {connections,sessions,mails,messages,emails} | {connection,sending,send,session,traffic,thread} limit | flooding
         | {unusual,excessive,unexpected} {rate,traffic,volume,amount,number,sending} | concurrent connections
         | messages per {day,connection,session} | exceeded the maximum number
         """,
@@ -406,10 +411,11 @@ _CAUSES: tuple[TextRule, ...] = (
         "server_trouble",
         DESTINATION_LATER,
         """
-        {server,system,local,internal,processing,database,ldap} {error,problem}
+        {server,system,local,internal,processing,database,ldap,software,application,script,maildir} {error,problem}
+        | maildir delivery | verification problem
         | {internal,qqt,temporary} failure | {local,system,server} {config,configuration} {error,problem}
         | misconfigured | system call | encountered an error | incorrectly configured
-        | 4xx & {error,failure,failed,unable,cannot,could not,dns} | queue file write
+        | 4xx & {error,failure,failed,unable,cannot,could not,dns,unavailable,resources,excessive} | queue file write
         | {currently,temporarily} {unavailable,not available,unable} | out of memory
         | {can t,cannot,could not,unable to} {create,open,write,store,append,lock}
         | {system,server,much,high} load | load {is too,too,average}
@@ -473,7 +479,8 @@ _HINTS: tuple[TextRule, ...] = (
         | {domain,host,tenant} {not found,unknown,is unknown,lookup failed,not known,not exist,is invalid}
         | {unknown,invalid,no such,unrouteable,unroutable,nonexistent} {domain,host,mail domain} | null mx
         | no mx | unrouteable | unroutable | no route to {host,domain} | mx records & non existent
-        | name service error | no smtp service | not hosted here | find the recipient domain
+        | {illegal,bad,missing,malformed} {host,domain} | {host,domain} {missing,malformed,not used,named}
+        | not used for mail | delivery point | name service error | no smtp service | not hosted here | find the recipient domain
         """,
     ),
     rule(
@@ -498,7 +505,8 @@ _HINTS: tuple[TextRule, ...] = (
         "content_disliked",
         BAD_MESSAGE,
         """
-        spam | spams | pattern | priority | advertising | junk | unsolicited | bulk | content | contents | body | header | headers | attachment
+        spam | spams | pattern | priority | advertising | html | quarantine | quarantined | dcc | spamblock
+        | standards | unacceptable | comply | compliant | {won t,will not,do not} accept | junk | unsolicited | bulk | content | contents | body | header | headers | attachment
         | attachments | mime | subject | filter | filtered | blacklist | blacklisted | blocklist | ube
         | encoding | charset | {character,characters} | duplicate
         """,
@@ -508,7 +516,7 @@ _HINTS: tuple[TextRule, ...] = (
         TOO_FAST,
         "rate | volume | frequency | flood | too many {tries,attempts,failures,authentication}",
     ),
-    rule("address_disliked", BLOCKED_SOURCE, "{your,this,bad,source,sending,client,from} {ip,ips}"),
+    rule("address_disliked", BLOCKED_SOURCE, "{your,this,bad,source,sending,client,from,remote} {ip,ips} | ip {is,check} | openrelay"),
     rule(
         "user_refused",
         REFUSED_RECIPIENT,
@@ -520,9 +528,10 @@ _HINTS: tuple[TextRule, ...] = (
         | {email,mail,this,that,such,destination,local} {address,addresses} | rcpt | directory | no such
         | incorrectly addressed | bad destination
         | does not exist | doesn t exist | dosn t exist | not exist | left the company
-        | no longer {exists,with,works,an employee,employed,at}
+        | no longer | disabled | deactivated | inactive | suspended | maildir | homedir | home directory
         | has moved | not {found,known,deliverable} | unknown | undeliverable | badrcptto | no one at
-        | not subscribed | could not be found | {cannot,not,unable to} {receive,accept,accepting}
+        | not subscribed | could not be found | {cannot,not,unable to,not able to,not capable to} {receive,accept,accepting}
+        | unavailable to
         | {mailing list,list} & {closed,member,members,subscriber,subscribers,moderated} | whitelist
         | whitelisted | {nothing_abroad}
         """,
@@ -545,7 +554,7 @@ _HINTS: tuple[TextRule, ...] = (
         "protocol",
         BAD_MESSAGE,
         """
-        rfc |
+        rfc | parse | parsing | newline | linefeed | linefeeds | stray | reset | auth first |
         {syntax,protocol,sequence,command,commands,argument,arguments,parameter,parameters} | unrecognized
         | nested | helo first | hello first | rcpt first
         """,
@@ -569,7 +578,7 @@ OTHER_CAUSES = frozenset(
         | spf
         | dkim | dmarc | ptr | reputation | authentication | content | virus | tls | denied | prohibited
         | restricted | expired | suspended | disabled | inactive | permission | permissions | allowed
-        | permitted | authorized | deactivated | locked | frozen | closed | terminated | discontinued | exceeded
+        | permitted | authorized | from | deactivated | locked | frozen | closed | terminated | discontinued | exceeded
         | storage | busy | {disabled_abroad} | {full_abroad}
         """.replace("{disabled_abroad}", _DISABLED_ABROAD).replace("{full_abroad}", _FULL_ABROAD)
     )
