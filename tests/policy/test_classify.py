@@ -214,7 +214,7 @@ def test_an_address_is_no_enhanced_code() -> None:
             "smtp.text.content_listed",
         ),
         ("550 Sender domain example.org is blacklisted here", "smtp.text.sender_listed"),
-        ("550 Mail refused", "smtp.code.550"),
+        ("550 Mail refused", "smtp.text.message_refused"),
     ],
 )
 def test_names_in_a_reply_are_not_taken_for_its_words(reply: str, rule: str) -> None:

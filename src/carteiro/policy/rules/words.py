@@ -240,7 +240,10 @@ _CAUSES: tuple[TextRule, ...] = (
     rule(
         "mailbox_busy",
         BUSY_RECIPIENT,
-        "{temporarily,temporarly,temporary} {disabled,suspended,locked,inactive,closed} & {whom} | disabled temporarly",
+        """
+        {temporarily,temporarly,temporary} {disabled,suspended,locked,inactive,closed} & {whom} | disabled temporarly
+        | {disabled,suspended,locked,inactive} & {try again,try later}
+        """,
     ),
     rule(
         "mailbox_disabled",
@@ -260,7 +263,18 @@ _CAUSES: tuple[TextRule, ...] = (
     rule(
         "mailbox_space",
         FULL_MAILBOX,
-        "space {available,left,remaining,not enough} | any more {mail,mails,messages,email} | message count",
+        """
+        space {available,left,remaining,not enough} | any more {mail,mails,messages,email} | message count
+        | {mailbox,inbox,account} limit | {mailbox,inbox,account} & {at capacity,no room}
+        """,
+    ),
+    rule(
+        "delivery_trouble",
+        DESTINATION_LATER,
+        """
+        {can t,cannot,could not,unable to} {create,open,write,store,append,lock}
+        | error {writing,opening,creating,storing,delivering} | {write,writing,delivery,maildir} error & {disk,file,maildir}
+        """,
     ),
     rule(
         "message_too_big",
@@ -280,7 +294,7 @@ _CAUSES: tuple[TextRule, ...] = (
         FULL_MAILBOX,
         """
         {who} & is full | {who} full | full {who} | {mailbox,mail box,box,folder,mailfolder} {full,is full}
-        | mailbox & full | {user,mailbox} & too many messages on | maximum & number of messages | quota | overquota | overquotatemp
+        | mailbox & full | {user,mailbox} & too many messages on | maximum & number of messages | quota | quote exceeded | over quote | overquota | overquotatemp
         | quotaexceeded | quotaexceededexception | exceeded & {storage,disk space}
         | storage {allocation,limit,space,full} | out of storage
         | {not enough,not have enough,not sufficient} {space,storage,disk space,diskspace}
@@ -326,6 +340,21 @@ _CAUSES: tuple[TextRule, ...] = (
         """
         {url,urls,uri,links,hyperlink,body,attachment,website} & {listed} | {url,urls,uri} & listed
         | {url,urls,uri,links} & {blocked,banned,forbidden,harmful,malicious} | uribl | surbl | dbl spamhaus org
+        """,
+    ),
+    rule(
+        "judged_spam",
+        BAD_MESSAGE,
+        """
+        {message,mail,email} & {detected,classified,identified,flagged,marked,recognized,considered,reported} as spam
+        """,
+    ),
+    rule(
+        "recipient_lists",
+        REFUSED_RECIPIENT,
+        """
+        {recipient s,user s,personal,private} {listed}
+        | {blacklisted,blocklisted,blocked} by {the recipient,the user,this user,addressee}
         """,
     ),
     rule(
@@ -403,7 +432,8 @@ _CAUSES: tuple[TextRule, ...] = (
         "limit",
         TOO_FAST,
         """
-        {exceeded,reached,exceeds,exceeding} & {limit,limits,threshold,allowance} | limit {exceeded,reached}
+        {exceeded,exceed,exeeded,reached,exceeds,exceeding} & {limit,limits,threshold,allowance}
+        | limit {exceeded,reached}
         | {concurrency,connections} & exceeded
         """,
     ),
@@ -415,10 +445,10 @@ _CAUSES: tuple[TextRule, ...] = (
         | maildir delivery | verification problem
         | {internal,qqt,temporary} failure | {local,system,server} {config,configuration} {error,problem}
         | misconfigured | system call | encountered an error | incorrectly configured
-        | 4xx & {error,failure,failed,unable,cannot,could not,dns,unavailable,resources,excessive} | queue file write
+        | 4xx & {error,failure,failed,unable,cannot,could not,dns,unavailable,resources,excessive,connect} | queue file write
         | {currently,temporarily} {unavailable,not available,unable} | out of memory
-        | {can t,cannot,could not,unable to} {create,open,write,store,append,lock}
-        | {system,server,much,high} load | load {is too,too,average}
+        | unexpected {error,failure,condition,exception} | {not,isn t} responding | no response | offline | downtime
+        | insufficient {memory,resources} | {system,server,much,high} load | load {is too,too,average}
         | {server,system,too,service} busy | under maintenance | shutting down | going down | mailer error
         """,
     ),
@@ -450,9 +480,10 @@ _HINTS: tuple[TextRule, ...] = (
         "come_back",
         DESTINATION_LATER,
         """
-        {try,retry,resend} {later,in,after} | try again {later,in,after,shortly,soon,tomorrow} | later
+        {try,retry,resend} {later,in,after} | please wait | minutes | seconds
+        | try again {later,in,after,shortly,soon,tomorrow} | later
         | temporary | temporarily | deferred | busy | timeout | timed out | maintenance | again {in,slower}
-        | at this {moment,time} | connection {dropped,lost} | overloaded | not accepting network
+        | at {this,the} {moment,time} | right now | temporarly | tempfail | transient | connection {dropped,lost} | overloaded | not accepting network
         | 4xx & {try again,retry,resend,please} | tente novamente | mais tarde | plus tard | reessayer | spater
         | später | mas tarde | más tarde
         """,
@@ -506,7 +537,7 @@ _HINTS: tuple[TextRule, ...] = (
         BAD_MESSAGE,
         """
         spam | spams | pattern | priority | advertising | html | quarantine | quarantined | dcc | spamblock
-        | standards | unacceptable | comply | compliant | {won t,will not,do not} accept | junk | unsolicited | bulk | content | contents | body | header | headers | attachment
+        | standards | held | moderation | moderator | approval | unacceptable | comply | compliant | {won t,will not,do not} accept | junk | unsolicited | bulk | content | contents | body | header | headers | attachment
         | attachments | mime | subject | filter | filtered | blacklist | blacklisted | blocklist | ube
         | encoding | charset | {character,characters} | duplicate
         """,
@@ -514,7 +545,10 @@ _HINTS: tuple[TextRule, ...] = (
     rule(
         "much_at_once",
         TOO_FAST,
-        "rate | volume | frequency | flood | too many {tries,attempts,failures,authentication}",
+        """
+        rate | volume | frequency | flood | burst | throttle | overload | limit | limits | exceeded
+        | too many {tries,attempts,failures,authentication}
+        """,
     ),
     rule("address_disliked", BLOCKED_SOURCE, "{your,this,bad,source,sending,client,from,remote} {ip,ips} | ip {is,check} | openrelay"),
     rule(
@@ -525,8 +559,8 @@ _HINTS: tuple[TextRule, ...] = (
         | account | inbox | mail box
         | {invalid,bad,illegal,malformed,wrong,incorrect,unknown,undeliverable} {address,addresses}
         | {address,addresses} {invalid,is invalid,rejected,not accepted,is incorrect,required,not known}
-        | {email,mail,this,that,such,destination,local} {address,addresses} | rcpt | directory | no such
-        | incorrectly addressed | bad destination
+        | {email,mail,this,that,such,destination,local} {address,addresses} | rcpt | directory | no such | to address
+        | handle mail | incorrectly addressed | bad destination
         | does not exist | doesn t exist | dosn t exist | not exist | left the company
         | no longer | disabled | deactivated | inactive | suspended | maildir | homedir | home directory
         | has moved | not {found,known,deliverable} | unknown | undeliverable | badrcptto | no one at
