@@ -273,7 +273,7 @@ _CAUSES: tuple[TextRule, ...] = (
         DESTINATION_LATER,
         """
         {can t,cannot,could not,unable to} {create,open,write,store,append,lock}
-        | error {writing,opening,creating,storing,delivering} | {write,writing,delivery,maildir} error & {disk,file,maildir}
+        | error {writing,opening,creating,storing} | {write,writing,delivery,maildir} error & {disk,file,maildir}
         """,
     ),
     rule(
@@ -339,7 +339,7 @@ _CAUSES: tuple[TextRule, ...] = (
         BAD_MESSAGE,
         """
         {url,urls,uri,links,hyperlink,body,attachment,website} & {listed} | {url,urls,uri} & listed
-        | {url,urls,uri,links} & {blocked,banned,forbidden,harmful,malicious} | uribl | surbl | dbl spamhaus org
+        | {url,urls,uri,links} & {blocked,banned,forbidden,harmful,malicious} | uribl | surbl | dbl
         """,
     ),
     rule(
@@ -445,7 +445,7 @@ _CAUSES: tuple[TextRule, ...] = (
         | maildir delivery | verification problem
         | {internal,qqt,temporary} failure | {local,system,server} {config,configuration} {error,problem}
         | misconfigured | system call | encountered an error | incorrectly configured
-        | 4xx & {error,failure,failed,unable,cannot,could not,dns,unavailable,resources,excessive,connect} | queue file write
+        | 4xx & {error,failure,reached,expired,failed,unable,cannot,could not,dns,unavailable,resources,excessive,connect} | queue file write
         | {currently,temporarily} {unavailable,not available,unable} | out of memory
         | unexpected {error,failure,condition,exception} | {not,isn t} responding | no response | offline | downtime
         | insufficient {memory,resources} | {system,server,much,high} load | load {is too,too,average}
@@ -511,7 +511,7 @@ _HINTS: tuple[TextRule, ...] = (
         | {unknown,invalid,no such,unrouteable,unroutable,nonexistent} {domain,host,mail domain} | null mx
         | no mx | unrouteable | unroutable | no route to {host,domain} | mx records & non existent
         | {illegal,bad,missing,malformed} {host,domain} | {host,domain} {missing,malformed,not used,named}
-        | not used for mail | delivery point | name service error | no smtp service | not hosted here | find the recipient domain
+        | not used for mail | no valid domain | not configured | delivery point | name service error | no smtp service | not hosted here | find the recipient domain
         """,
     ),
     rule(
@@ -550,7 +550,7 @@ _HINTS: tuple[TextRule, ...] = (
         | too many {tries,attempts,failures,authentication}
         """,
     ),
-    rule("address_disliked", BLOCKED_SOURCE, "{your,this,bad,source,sending,client,from,remote} {ip,ips} | ip {is,check} | openrelay"),
+    rule("address_disliked", BLOCKED_SOURCE, "{your,this,bad,source,sending,client,from,remote} {ip,ips} | ip {is,check} | openrelay | attack"),
     rule(
         "user_refused",
         REFUSED_RECIPIENT,
@@ -575,7 +575,7 @@ _HINTS: tuple[TextRule, ...] = (
         BAD_MESSAGE,
         """
         policy | policies | prohibited | prohibition | forbidden | not {allowed,permitted,authorized,accepted}
-        | {access,permission} denied | denied | no permit | permission | permissions | banned | unauthorized
+        | {access,permission} denied | denied | no access | no permit | permission | permissions | banned | unauthorized
         | blocked | administrative | security | restricted
         """,
     ),
