@@ -23,6 +23,10 @@ _NETEASE_LIMITS = """
     mi {dmc,conn,mbr,pfl,sfq,cel,ccl,ufl} | rp {drc,ccl,cel,qrc,trc} | hl {rep,icc,ifc,ifq,itc,mep,ihu,isb}
 """
 _COX_LIMITS = "cxthrt | cxcnct | cxmxrt"
+# Spectrum numbers its reasons by tens.
+_TO_50 = "{00,10,20,30,40,50}"
+_TO_60 = "{00,10,20,30,40,50,60}"
+_BY_TENS = "{00,10,20,30,40,50,60,70,80,90}"
 
 RECEIVERS: tuple[System, ...] = (
     System(
@@ -71,7 +75,7 @@ RECEIVERS: tuple[System, ...] = (
             rule(
                 "blocked",
                 BLOCKED_SOURCE,
-                f"{_OUTLOOK_BLOCKS} | s31{{14,15,40,50}} | banned {{sender,sending ip}} | 5 7 {{606,511,708,750}}",
+                f"{_OUTLOOK_BLOCKS} | s31{{14,15,40,50}} | banned {{sender,sending ip}} | 5 7 {{606,511,708}}",
             ),
             # So many recipients a day for our account; a day later it goes on.
             rule("recipients_a_day", THROTTLED, "5 1 90 | reached your daily limit"),
@@ -101,7 +105,7 @@ RECEIVERS: tuple[System, ...] = (
             rule(
                 "account_blocked",
                 OUR_ACCOUNT,
-                "5 7 {501,502,503,705} | exceeded your organization | outboundspamexception",
+                "5 7 {501,502,503,705,750} | exceeded your organization | outboundspamexception",
             ),
             rule("malformed", BAD_MESSAGE, "too many related errors | 5 1 20"),
             rule(
@@ -180,7 +184,14 @@ RECEIVERS: tuple[System, ...] = (
         "spectrum",
         ("charter.net", "spectrum.net", "rr.com", "twc.com", "brighthouse.com"),
         phrases("aup {in,i,out}"),
-        (rule("rate", TOO_FAST, "aup {in,i} 13{00,10,20,30,40,50,60,70,80,90}"),),
+        (
+            rule(
+                "rate", TOO_FAST, f"aup & 1{{3,4}}{_BY_TENS} | aup & 15{{40,50,60,80}} | aup & 1090"
+            ),
+            rule("source_blocked", BLOCKED_SOURCE, f"aup & 1{{0,1}}{_TO_50} | aup & 12{_TO_60}"),
+            rule("content", BAD_MESSAGE, "aup & 11{60,70,80,90} | aup & 1530"),
+            rule("sender", OUR_SENDER, "aup & 15{00,10,20}"),
+        ),
     ),
     System(
         "cox",

@@ -404,7 +404,7 @@ _CAUSES: tuple[TextRule, ...] = (
         | delivery {is not allowed,not authorized,restriction}
         | {delivery,mailbox} & {restricted by policy,failure policy} | accepts mail from & only
         | {rejected,refused} by destination | {organization,organizational} {policy,settings}
-        | requires that you verify | challenge response
+        | requires that you verify | challenge response | forwarding address
         """,
     ),
     rule(
