@@ -16,7 +16,7 @@ from carteiro.policy.rules.words import System, rule
 
 _OUTLOOK_BLOCKS = "{sc,dy,bv,ou} {001,002,003,004}"
 # BL is Yahoo's, the others were AOL's.
-_YAHOO_BLOCKS = "bl21 | bl22 | bl23 | bl24 | rtr {bb,bg,bl,ch,du,ge,rd,sc} | rly {b1,b2,b3}"
+_YAHOO_BLOCKS = "bl21 | bl22 | bl23 | bl24 | rtr {bb,bg,bl,du,ge,rd,sc} | rly {b1,b2,b3}"
 _AOL_CODES = "con b1 | dyn {t1,t2} | hvu {b1,b2} | rly sn"
 _YAHOO_DEFERS = "{ts,tss}{01,02,04,05,06,07,08,09,10,11,12}"
 _NETEASE_LIMITS = """
@@ -120,7 +120,8 @@ RECEIVERS: tuple[System, ...] = (
         ("yahoodns.net", "yahoo.com", "yahooinc.com", "aol.com"),
         phrases(
             f"""
-            {_YAHOO_DEFERS} | ts03 | pr01 | ph01 | {_YAHOO_BLOCKS} | {_AOL_CODES} | postmaster {{yahooinc,yahoo}} com
+            {_YAHOO_DEFERS} | ts03 | pr01 | ph01 | rtr ch | {_YAHOO_BLOCKS} | {_AOL_CODES}
+            | postmaster {{yahooinc,yahoo}} com
             | help yahoo com | yahoo com account
             """
         ),
@@ -129,11 +130,11 @@ RECEIVERS: tuple[System, ...] = (
                 "source_blocked", BLOCKED_SOURCE, f"ts03 | permanently deferred | {_YAHOO_BLOCKS}"
             ),
             rule("deferred", TOO_FAST, f"{_YAHOO_DEFERS} | con b1 | dyn {{t1,t2}}"),
-            rule("no_account", NO_MAILBOX, "doesn t have a & account | mailbox does not exist"),
+            rule("no_account", NO_MAILBOX, "does not have a & account | mailbox does not exist"),
             rule(
                 "unauthenticated", OUR_SENDER, "au01 | rly sn | policy reasons & {dmarc,dkim,spf}"
             ),
-            rule("content", BAD_MESSAGE, "pr01 | ph01 | hvu {b1,b2} | policy reasons"),
+            rule("content", BAD_MESSAGE, "pr01 | ph01 | rtr ch | hvu {b1,b2} | policy reasons"),
         ),
     ),
     System(

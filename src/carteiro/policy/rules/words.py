@@ -31,7 +31,7 @@ _WHO = "{user,recipient,mailbox,address,account,addressee,inbox}"
 _WHOM = "{user,recipient,mailbox,account,addressee,inbox}"  # an address may be a host's
 _LISTED = """{blacklisted,blocklisted,black listed,block listed,denylisted,blacklist,blocklist,black list,\
 block list,denylist,deny list,blacklists,blocklists}"""
-_REFUSED = "{refused,rejected,blocked,denied,banned,not accepted,not be accepted,weren t sent}"
+_REFUSED = "{refused,rejected,blocked,denied,banned,not accepted,not be accepted,were not sent}"
 
 # The same in other tongues, as servers there say it.
 _BOX_ABROAD = """{caixa,caixa postal,conta,buzon,buzón,casilla,cuenta,casella,indirizzo,boite,boîte,bal,compte,\
@@ -75,7 +75,7 @@ _NOTHING_ABROAD = " | ".join(gone for _, gone in _GONE_ABROAD)
 _SENDER_ABROAD = (
     """{remetente,remitente,mittente,expediteur,expéditeur,emetteur,émetteur,absender,afzender}"""
 )
-_MAIL_ABROAD = """{mensagem,mensaje,correo,messaggio,message,mail,courriel,nachricht,mail,bericht,wiadomość,wiadomosc,\
+_MAIL_ABROAD = """{mensagem,mensaje,correo,messaggio,message,mail,courriel,nachricht,bericht,wiadomość,wiadomosc,\
 письмо,сообщение}"""
 _REFUSED_ABROAD = """{rejeitada,rejeitado,recusada,recusado,bloqueada,rechazado,rechazada,rifiutato,respinto,rejeté,\
 rejete,refusé,refuse,abgelehnt,abgewiesen,zurückgewiesen,geweigerd,odrzucona,odrzucono,отклонено,отвергнуто}"""
@@ -261,18 +261,27 @@ _CAUSES: tuple[TextRule, ...] = (
         """,
     ),
     rule(
-        "mailbox_space",
+        "mailbox_full",
         FULL_MAILBOX,
         """
-        space {available,left,remaining,not enough} | any more {mail,mails,messages,email} | message count
-        | {mailbox,inbox,account} limit | {mailbox,inbox,account} & {at capacity,no room}
+        {who} & is full | {who} full | full {who} | {mailbox,mail box,box,folder,mailfolder} {full,is full}
+        | mailbox & full | {user,mailbox} & too many messages on | maximum & number of messages | quota
+        | quote exceeded | over quote | overquota | overquotatemp
+        | quotaexceeded | quotaexceededexception | exceeded & {storage,disk space}
+        | storage {allocation,limit,space,full} | out of storage
+        | {not enough,not have enough,not sufficient} {space,storage,disk space,diskspace}
+        | space & used up | exceed & storage | {mailbox,inbox} size | insufficient storage & mailbox
+        | inode limit | no space left & mailbox | {mailbox,inbox} {has exceeded,exceeded,exceeds}
+        | {box_abroad} & {full_abroad} | space {available,left,remaining,not enough} | message count
+        | any more {mail,mails,messages,email} | {mailbox,inbox,account} limit | zuviele mails
+        | {mailbox,inbox,account} & {at capacity,no room}
         """,
     ),
     rule(
         "delivery_trouble",
         DESTINATION_LATER,
         """
-        {can t,cannot,could not,unable to} {create,open,write,store,append,lock}
+        {cannot,could not,unable to} {create,open,write,store,append,lock}
         | error {writing,opening,creating,storing} | {write,writing,delivery,maildir} error & {disk,file,maildir}
         """,
     ),
@@ -287,20 +296,6 @@ _CAUSES: tuple[TextRule, ...] = (
         | exceeds {size,the size,maximum message} | {maximum,fixed} message size
         | {line,header,headers,attachments} & {exceeds,exceeded} | message file too big | too much mail data
         | {attachment,attachments,subject,characters,header,headers,mime} & limit | recipsizelimit
-        """,
-    ),
-    rule(
-        "mailbox_full",
-        FULL_MAILBOX,
-        """
-        {who} & is full | {who} full | full {who} | {mailbox,mail box,box,folder,mailfolder} {full,is full}
-        | mailbox & full | {user,mailbox} & too many messages on | maximum & number of messages | quota | quote exceeded | over quote | overquota | overquotatemp
-        | quotaexceeded | quotaexceededexception | exceeded & {storage,disk space}
-        | storage {allocation,limit,space,full} | out of storage
-        | {not enough,not have enough,not sufficient} {space,storage,disk space,diskspace}
-        | space & used up | exceed & storage | {mailbox,inbox} size | insufficient storage & mailbox
-        | inode limit | no space left & mailbox | {mailbox,inbox} {has exceeded,exceeded,exceeds}
-        | {box_abroad} & {full_abroad}
         """,
     ),
     rule(
@@ -329,7 +324,8 @@ _CAUSES: tuple[TextRule, ...] = (
         | slow down | throttled | throttling | too {fast,quickly,frequent,frequently,much mail}
         | trop de {connexions,messages}
         | too many {connections,messages,mails,emails,errors,concurrent,sessions,simultaneous,requests,invalid,unknown}
-        | too many & {connections,sessions,mails,messages,emails} | {connection,sending,send,session,traffic,thread} limit | flooding
+        | too many & {connections,sessions,mails,messages,emails}
+        | {connection,sending,send,session,traffic,thread} limit | flooding
         | {unusual,excessive,unexpected} {rate,traffic,volume,amount,number,sending} | concurrent connections
         | messages per {day,connection,session} | exceeded the maximum number
         """,
@@ -375,7 +371,8 @@ _CAUSES: tuple[TextRule, ...] = (
         BLOCKED_SOURCE,
         """
         spamhaus | spamcop | sorbs | barracudacentral | uceprotect | invaluement | abuseat | surriel | psbl
-        | hostkarma | manitu | senderscore | sender score | senderbase | sbrs | rbl | rbls | dnsbl | dnsbls | drbl | xbl | s3140
+        | hostkarma | manitu | senderscore | sender score | senderbase | sbrs | rbl | rbls | dnsbl | dnsbls | drbl
+        | xbl | s3140
         | s3150 | blocked using
         | {ip,ips,host,server,client,network,connection,connections,you,network address} & {listed}
         | {ip,ips,host,network address} & {listed at,listed by,listed on,listed in,is listed,host listed,listing in}
@@ -403,7 +400,7 @@ _CAUSES: tuple[TextRule, ...] = (
         | not {authorized,allowed,permitted} to {send to,post}
         | delivery {is not allowed,not authorized,restriction}
         | {delivery,mailbox} & {restricted by policy,failure policy} | accepts mail from & only
-        | {rejected,refused} by destination | {organization,organizational} {policy,settings}
+        | {rejected,refused} by destination | {organization,organizational} settings
         | requires that you verify | challenge response | forwarding address
         """,
     ),
@@ -414,7 +411,8 @@ _CAUSES: tuple[TextRule, ...] = (
         {message,mail,email,content,body,header,headers} & {spam,spammy,spamming,junk,unsolicited,bulk,ube}
         | spam {message,mail,email,content,detected,rejected,rejection,score,filter,block,not,list,engine,signature}
         | {as,is,be,like,looks like,for,anti,contains} spam | antispam | spamming | spamassassin | spamtrap
-        | spamtext | spamprofiler | mass {mailer,mailing,mailings} | phishing | phish | virus | viruses | malware | infected | trojan
+        | spamtext | spamprofiler | mass {mailer,mailing,mailings} | phishing | phish | virus | viruses | malware
+        | infected | trojan
         | {illegal,banned,prohibited,bad} attachment
         | attachment & {not,type,forbidden,refused,rejected,blocked,suspicious} | executable | suspicious
         | offensive
@@ -441,13 +439,15 @@ _CAUSES: tuple[TextRule, ...] = (
         "server_trouble",
         DESTINATION_LATER,
         """
-        {server,system,local,internal,processing,database,ldap,software,application,script,maildir} {error,problem}
+        {server,system,local,internal,processing,database,ldap} {error,problem}
+        | {software,application,script,maildir} {error,problem}
         | maildir delivery | verification problem
         | {internal,qqt,temporary} failure | {local,system,server} {config,configuration} {error,problem}
         | misconfigured | system call | encountered an error | incorrectly configured
-        | 4xx & {error,failure,reached,expired,failed,unable,cannot,could not,dns,unavailable,resources,excessive,connect} | queue file write
+        | 4xx & {error,failure,reached,expired,failed,unable,cannot,could not,dns,queue,resources,excessive,connect}
+        | queue file write
         | {currently,temporarily} {unavailable,not available,unable} | out of memory
-        | unexpected {error,failure,condition,exception} | {not,isn t} responding | no response | offline | downtime
+        | unexpected {error,failure,condition,exception} | not responding | no response | offline | downtime
         | insufficient {memory,resources} | {system,server,much,high} load | load {is too,too,average}
         | {server,system,too,service} busy | under maintenance | shutting down | going down | mailer error
         """,
@@ -457,15 +457,15 @@ _CAUSES: tuple[TextRule, ...] = (
         NO_MAILBOX,
         """
         {whom} {unknown,is unknown,not found,is not found,not known,is not known,was not found,could not be found}
-        | {whom} {does not exist,doesn t exist,not exist,not exists,no longer exists,non existent,nonexistent}
+        | {whom} {does not exist,not exist,not exists,no longer exists,non existent,nonexistent}
         | {whom} {not recognized,is not recognized,not exist here,cannot be found,invalid,is invalid}
         | {whom} {not valid,is not valid} | {address,addressee} {unknown,does not exist,no longer exists}
         | {unknown,invalid,no such,nonexistent,non existent,not a valid,not a known} {whom}
         | no such {address,email,mail box,person,local} | {no mailbox,no mail box} {here,by that} | no mailbox
         | {unrouteable,unroutable} address | unknown or illegal {user,alias} | email address lookup & failed
         | bad destination mailbox | not a user here | not listed in {domino,public,directory,the directory}
-        | not a member of domain | validrcptto | user {does not,doesn t} have a & account
-        | {does not,doesn t} have an account | no valid {recipient,recipients} | unknown local part
+        | not a member of domain | validrcptto | user does not have a & account
+        | does not have an account | no valid {recipient,recipients} | unknown local part
         | not our customer | {no one,nobody} by that | tried to reach does not exist | no longer on server
         | nosuchuser | recipientnotfound | exrecipnotfound | {nobody_abroad}
         """,
@@ -483,7 +483,8 @@ _HINTS: tuple[TextRule, ...] = (
         {try,retry,resend} {later,in,after} | please wait | minutes | seconds
         | try again {later,in,after,shortly,soon,tomorrow} | later
         | temporary | temporarily | deferred | busy | timeout | timed out | maintenance | again {in,slower}
-        | at {this,the} {moment,time} | right now | temporarly | tempfail | transient | connection {dropped,lost} | overloaded | not accepting network
+        | at {this,the} {moment,time} | right now | temporarly | tempfail | transient | connection {dropped,lost}
+        | overloaded | not accepting network
         | 4xx & {try again,retry,resend,please} | tente novamente | mais tarde | plus tard | reessayer | spater
         | später | mas tarde | más tarde
         """,
@@ -511,7 +512,8 @@ _HINTS: tuple[TextRule, ...] = (
         | {unknown,invalid,no such,unrouteable,unroutable,nonexistent} {domain,host,mail domain} | null mx
         | no mx | unrouteable | unroutable | no route to {host,domain} | mx records & non existent
         | {illegal,bad,missing,malformed} {host,domain} | {host,domain} {missing,malformed,not used,named}
-        | not used for mail | no valid domain | not configured | delivery point | name service error | no smtp service | not hosted here | find the recipient domain
+        | not used for mail | no valid domain | not configured | delivery point | name service error
+        | no smtp service | not hosted here | find the recipient domain
         """,
     ),
     rule(
@@ -524,7 +526,7 @@ _HINTS: tuple[TextRule, ...] = (
         OUR_ACCOUNT,
         """
         authentication | authenticated | authenticate | credentials | password | login | certificate | handshake
-        | tls | starttls | encryption | ciphers | auth error | relay | relaying
+        | tls | starttls | encryption | ciphers | auth {error,failed,failure} | relay | relaying
         """,
     ),
     rule(
@@ -537,7 +539,9 @@ _HINTS: tuple[TextRule, ...] = (
         BAD_MESSAGE,
         """
         spam | spams | pattern | priority | advertising | html | quarantine | quarantined | dcc | spamblock
-        | standards | held | moderation | moderator | approval | unacceptable | comply | compliant | {won t,will not,do not} accept | junk | unsolicited | bulk | content | contents | body | header | headers | attachment
+        | standards | held | moderation | moderator | approval | unacceptable | comply | compliant
+        | {won t,will not,do not} accept | junk | unsolicited | bulk | content | contents | body | header | headers
+        | attachment
         | attachments | mime | subject | filter | filtered | blacklist | blacklisted | blocklist | ube
         | encoding | charset | {character,characters} | duplicate
         """,
@@ -550,7 +554,11 @@ _HINTS: tuple[TextRule, ...] = (
         | too many {tries,attempts,failures,authentication}
         """,
     ),
-    rule("address_disliked", BLOCKED_SOURCE, "{your,this,bad,source,sending,client,from,remote} {ip,ips} | ip {is,check} | openrelay | attack"),
+    rule(
+        "address_disliked",
+        BLOCKED_SOURCE,
+        "{your,this,bad,source,sending,client,from,remote} {ip,ips} | ip {is,check} | openrelay | attack",
+    ),
     rule(
         "user_refused",
         REFUSED_RECIPIENT,
@@ -561,10 +569,11 @@ _HINTS: tuple[TextRule, ...] = (
         | {address,addresses} {invalid,is invalid,rejected,not accepted,is incorrect,required,not known}
         | {email,mail,this,that,such,destination,local} {address,addresses} | rcpt | directory | no such | to address
         | handle mail | incorrectly addressed | bad destination
-        | does not exist | doesn t exist | dosn t exist | not exist | left the company
+        | does not exist | dosn t exist | not exist | left the company
         | no longer | disabled | deactivated | inactive | suspended | maildir | homedir | home directory
         | has moved | not {found,known,deliverable} | unknown | undeliverable | badrcptto | no one at
-        | not subscribed | could not be found | {cannot,not,unable to,not able to,not capable to} {receive,accept,accepting}
+        | not subscribed | could not be found
+        | {cannot,not,unable to,not able to,not capable to} {receive,accept,accepting}
         | unavailable to
         | {mailing list,list} & {closed,member,members,subscriber,subscribers,moderated} | whitelist
         | whitelisted | {nothing_abroad}
@@ -575,7 +584,8 @@ _HINTS: tuple[TextRule, ...] = (
         BAD_MESSAGE,
         """
         policy | policies | prohibited | prohibition | forbidden | not {allowed,permitted,authorized,accepted}
-        | {access,permission} denied | denied | no access | no permit | permission | permissions | banned | unauthorized
+        | {access,permission} denied | denied | no access | no permit | permission | permissions | banned
+        | unauthorized
         | blocked | administrative | security | restricted
         """,
     ),
@@ -613,7 +623,9 @@ OTHER_CAUSES = frozenset(
         | dkim | dmarc | ptr | reputation | authentication | content | virus | tls | denied | prohibited
         | restricted | expired | suspended | disabled | inactive | permission | permissions | allowed
         | permitted | authorized | from | deactivated | locked | frozen | closed | terminated | discontinued | exceeded
-        | storage | busy | {disabled_abroad} | {full_abroad}
+        | storage | busy | may | might | maybe | perhaps | possibly | probably | timeout | timed | internal
+        | database | maintenance | authenticate | authenticated | login | relaying
+        | {grey,gray}{list,listed,listing} | {disabled_abroad} | {full_abroad}
         """.replace("{disabled_abroad}", _DISABLED_ABROAD).replace("{full_abroad}", _FULL_ABROAD)
     )
 )
