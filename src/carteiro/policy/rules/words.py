@@ -572,7 +572,8 @@ _HINTS: tuple[TextRule, ...] = (
         | does not exist | dosn t exist | not exist | left the company
         | no longer | disabled | deactivated | inactive | suspended | maildir | homedir | home directory
         | has moved | not {found,known,deliverable} | unknown | undeliverable | badrcptto | no one at
-        | not subscribed | could not be found
+        | callout | direccion | dirección | endereco | endereço | indirizzo | adresse | utilisateur | usuario
+        | usuário | utente | benutzer | empfänger | użytkownik | nadie | not subscribed | could not be found
         | {cannot,not,unable to,not able to,not capable to} {receive,accept,accepting}
         | unavailable to
         | {mailing list,list} & {closed,member,members,subscriber,subscribers,moderated} | whitelist
