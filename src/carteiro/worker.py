@@ -36,7 +36,7 @@ from carteiro.model import (
     value,
 )
 from carteiro.path import settle
-from carteiro.path.claim import claim
+from carteiro.path.claim import Claims
 from carteiro.path.confirm import Confirmed, Unfit
 from carteiro.path.declare import start
 from carteiro.path.deliver import deliver
@@ -82,6 +82,7 @@ class Worker:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._store = store
+        self._claims = Claims(store)
         self._wake = wake
         self._lengths = lengths
         self._chance = chance or random.Random()  # noqa: S311 - jitter, not a secret
@@ -158,12 +159,7 @@ class Worker:
     async def _claim(self, pool: Slots) -> Claimed:
         """Claim and start; a claim that is under way when we stop is finished, so that nothing leaks."""
         asked = asyncio.ensure_future(
-            claim(
-                self._store,
-                kinds=pool.kinds,
-                limit=pool.wanted,
-                lease=self._lengths.lease,
-            )
+            self._claims.claim(kinds=pool.kinds, limit=pool.wanted, lease=self._lengths.lease)
         )
         try:
             claimed = await asyncio.shield(asked)
@@ -207,6 +203,7 @@ class Worker:
             try:
                 if leases:
                     await self._store.extend(leases, lease=self._lengths.lease)
+                await self._claims.undo_again()
             except StoreError as error:
                 log.store_failed("extend", error, wait=timedelta(seconds=every))
             except Exception as error:  # noqa: BLE001 - leases that run out look like crashes of their jobs
@@ -404,6 +401,10 @@ class Worker:
         await self._settle.drained()
         leases = list(self._leases)
         await self._give_back(leases)
+        try:
+            await self._claims.undo_failed()
+        except StoreError as error:  # then their leases run out
+            log.store_failed("undo_claims", error, wait=self._lengths.lease)
         await self._declare.drained()
         log.worker_stopped(released=len(leases))
 

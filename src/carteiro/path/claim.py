@@ -12,9 +12,51 @@ from uuid_utils import uuid7
 from carteiro.model import Claimed, ClaimId, KindName
 from carteiro.ports.store import Store
 
+_MOST_FAILED = 100  # while it fails to undo them no other claim is made: a few for each pool
 
-async def claim(
-    store: Store, *, kinds: Collection[KindName], limit: int, lease: timedelta
-) -> Claimed:
-    """Claim under an id of its own: a lease of a store that was wiped and filled again must not match."""
-    return await store.claim(claim_id=ClaimId(str(uuid7())), kinds=kinds, limit=limit, lease=lease)
+
+class Claims:
+    """The claims of one worker. Those that failed are undone: the store may have committed them, and lost the answer.
+
+    Each is undone before the next claim, and once more by `undo_again`: a store that was slow rather than
+    unreachable may commit the claim after it was undone.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._failed: list[ClaimId] = []
+        self._undone: list[ClaimId] = []  # once
+
+    async def claim(self, *, kinds: Collection[KindName], limit: int, lease: timedelta) -> Claimed:
+        """Claim under an id of its own: a lease of a store that was wiped and filled again must not match."""
+        if self._failed:
+            await self.undo_failed()
+        claim_id = ClaimId(str(uuid7()))
+        try:
+            return await self._store.claim(claim_id=claim_id, kinds=kinds, limit=limit, lease=lease)
+        except Exception:
+            self._remember([claim_id])
+            raise
+
+    async def undo_failed(self) -> None:
+        """Undo the claims that failed; if the store fails again, they are kept for the next time."""
+        failed, self._failed = self._failed, []
+        await self._undo(failed)
+        self._undone = [*self._undone, *failed][-_MOST_FAILED:]
+
+    async def undo_again(self) -> None:
+        """Undo for the second and last time."""
+        undone, self._undone = self._undone, []
+        await self._undo(undone)
+
+    async def _undo(self, claims: list[ClaimId]) -> None:
+        if not claims:
+            return
+        try:
+            await self._store.undo_claims(claims)
+        except Exception:
+            self._remember(claims)
+            raise
+
+    def _remember(self, failed: list[ClaimId]) -> None:
+        self._failed = [*self._failed, *failed][-_MOST_FAILED:]

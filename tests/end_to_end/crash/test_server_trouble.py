@@ -14,7 +14,7 @@ import pytest
 
 from carteiro.model import MessageId
 from carteiro.stores.postgres import migrate
-from end_to_end.crash.children import PATIENCE_S, wait_for_rest
+from end_to_end.crash.children import wait_for_rest
 from end_to_end.crash.law import broken
 from end_to_end.crash.places import Place
 from end_to_end.crash.post_office import LEASE
@@ -29,9 +29,6 @@ from end_to_end.crash.trouble import (
 )
 from support.cut_proxy import CutProxy, a_cut_proxy
 from support.postgres_server import PostgresServer, a_postgres
-
-# A claim whose answer was lost, twice, makes its jobs suspects: they have a twentieth of a worker's time.
-RATIONED_S = 4 * PATIENCE_S
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +57,7 @@ async def test_a_server_that_is_killed_and_starts_again_loses_nothing(
 
     async with workers_at(place):
         accepted = await under_load(place, die, die)
-        await asyncio.to_thread(wait_for_rest, place, RATIONED_S)
+        await asyncio.to_thread(wait_for_rest, place)
 
     assert broken(place, accepted) == []
     assert (
@@ -81,7 +78,7 @@ async def test_everybody_thrown_out_comes_back(place: Place) -> None:
 
     async with workers_at(place):
         accepted = await under_load(place, throw_out)
-        await asyncio.to_thread(wait_for_rest, place, RATIONED_S)
+        await asyncio.to_thread(wait_for_rest, place)
 
     assert broken(place, accepted) == []
     assert waits(place)
@@ -100,7 +97,7 @@ async def test_connections_cut_at_random_lose_nothing(place: Place, server: Post
     """In the midst of a statement, of an answer, of a commit whose answer nobody hears."""
     async with _behind_a_proxy(place, server) as (proxy, behind), workers_at(behind):
         accepted = await under_load(place, cuts_at_random(proxy))
-        await asyncio.to_thread(wait_for_rest, place, RATIONED_S)
+        await asyncio.to_thread(wait_for_rest, place)
 
     assert proxy.cuts > WORKERS
     assert broken(place, accepted) == []
@@ -116,7 +113,7 @@ async def test_connections_that_fall_silent_are_given_up(
         workers_at(behind, command_timeout_s=0.5),
     ):
         accepted = await under_load(place, silence_of(proxy))
-        await asyncio.to_thread(wait_for_rest, place, RATIONED_S)
+        await asyncio.to_thread(wait_for_rest, place)
 
     assert broken(place, accepted) == []
     assert waits(place)

@@ -117,6 +117,19 @@ class SqliteStore:
         await self._writer.do(lambda db: _release(db, leases, clock(), wait_ms))
         self._wake.ring()
 
+    async def undo_claims(self, claims: Sequence[ClaimId]) -> None:
+        """Release all that these claims leased and did not declare."""
+        clock, ids = self._options.clock, as_json(claims)
+
+        def undo(db: sqlite3.Connection) -> bool:
+            leases = [Lease(job, claim) for job, claim in run(db, "claim_leases", claims=ids)]
+            if leases:
+                _release(db, leases, clock(), 0)
+            return bool(leases)
+
+        if await self._writer.do(undo):
+            self._wake.ring()
+
     async def cancel(self, ids: Sequence[MessageId], *, tenant: TenantId) -> list[CancelAnswer]:
         """End what waits; mark what is in flight or in doubt, so that a retry becomes CANCELLED."""
         clock = self._options.clock

@@ -1399,6 +1399,22 @@ BEGIN
 END
 $$;
 
+-- Releases all that claims leased. They are looked for under the ring's lock: a claim that waits for it commits first.
+CREATE FUNCTION carteiro.undo_claims(p_claims text[], p_now bigint, OUT has_work boolean)
+LANGUAGE plpgsql
+SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off SET plan_cache_mode = force_generic_plan
+AS $$
+DECLARE
+    v_ids text[]; v_claims text[];
+BEGIN
+    PERFORM carteiro.lock_ring();
+    SELECT array_agg(l.id), array_agg(l.claim_id) INTO v_ids, v_claims
+    FROM carteiro.ring_clock AS c JOIN carteiro.leased AS l ON l.kind = c.kind
+    WHERE l.claim_id = ANY (p_claims);
+    has_work := v_ids IS NOT NULL AND carteiro.release(v_ids, v_claims, 0, p_now);
+END
+$$;
+
 -- Pushes the end of claims on, never back, and the holds of their declared attempts with it; the ids whose claim stands.
 CREATE FUNCTION carteiro.extend(p_ids text[], p_claims text[], p_until bigint) RETURNS TABLE (o_id text, o_claim text)
 LANGUAGE plpgsql
