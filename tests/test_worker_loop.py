@@ -22,6 +22,7 @@ from carteiro.model import (
     End,
     Late,
     Lease,
+    LeasedJob,
     MessageId,
     Outcome,
     Refused,
@@ -32,6 +33,7 @@ from carteiro.model import (
     State,
     Taken,
 )
+from carteiro.path.confirm import Confirmation, confirm
 from carteiro.ports import Handover, Parcel, Store
 from carteiro.slots import Place, Quiet
 from carteiro.worker import Lengths, Worker
@@ -773,6 +775,19 @@ async def test_a_claim_that_fails_while_we_stop_holds_nothing_up(
         assert working.done()
 
 
+class StandingStill:
+    """A `Wake` under which no lease ends."""
+
+    def rings(self) -> int:
+        """It never rings."""
+        return 0
+
+    async def wait(self, _timeout: timedelta, *, since: int) -> bool:
+        """Nap a moment."""
+        await asyncio.sleep(A_MOMENT)
+        return since > 0
+
+
 class LosesClaims(Through):
     """A store that commits so many claims with jobs, and whose answers are lost."""
 
@@ -843,14 +858,6 @@ async def test_a_claim_that_the_store_commits_after_it_was_undone_is_undone_agai
             counts.extend(job.claims for job in claimed.jobs)
             return claimed
 
-    class StandingStill:
-        def rings(self) -> int:
-            return 0
-
-        async def wait(self, _timeout: timedelta, *, since: int) -> bool:
-            await asyncio.sleep(A_MOMENT)
-            return since > 0
-
     async def deliver(_parcel: Parcel, _handover: Handover) -> Outcome:
         worker.stop()
         return Taken("")
@@ -885,6 +892,36 @@ async def test_a_release_that_fails_leaves_the_leases_to_run_out() -> None:
         assert "release" in [line.get("operation") for line in lines]
         office.clock.advance(past(LONG))
         assert (await claimed_alone(office.backend.store, kinds=[TASK])).claims == 2
+
+
+async def test_a_release_that_fails_is_made_up_for() -> None:
+    """It does not look as if the worker had crashed: the job need not wait for its lease to end."""
+    counts: list[int] = []
+
+    class Counting(Away):
+        async def claim(self, **asked: Any) -> Claimed:
+            claimed = await super().claim(**asked)
+            counts.extend(job.claims for job in claimed.jobs)
+            return claimed
+
+    def fail_once(job: LeasedJob) -> Confirmation:
+        if len(counts) == 1:
+            raise StoreUnavailable("no template")
+        worker.stop()
+        return confirm(job)
+
+    async with an_office() as office:
+        message = await office.post()
+        worker = office.worker(
+            Pool("email", 1, (office.email_kind(confirm=fail_once),)),
+            store=Counting(office.backend.store, release=2),
+            wake=StandingStill(),
+            lengths=short(),
+        )
+        await until_done(worker)
+
+        assert counts == [1, 1]
+        assert await office.state(message) is State.SENT
 
 
 async def test_an_outcome_that_is_being_stored_is_stored_before_the_rest_is_released() -> None:

@@ -1,5 +1,6 @@
 """Claiming: each call under an id of its own; claims that failed are undone."""
 
+import asyncio
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
@@ -7,10 +8,11 @@ from typing import Any
 import pytest
 
 from carteiro.errors import StoreUnavailable
-from carteiro.model import EMAIL, Claimed, ClaimId
+from carteiro.model import EMAIL, ZERO, Claimed, ClaimId
 from carteiro.path.claim import Claims
 from carteiro.ports import Store
-from support.working import Through, an_office
+from support.clock import past
+from support.working import A_MOMENT, Through, an_office
 
 LEASE = timedelta(seconds=30)
 
@@ -58,19 +60,23 @@ async def test_without_work_it_says_how_long_to_sleep() -> None:
 class LosesAnswers(Through):
     """A store that commits the first claims, and whose answers are lost; undoing fails the first times, too."""
 
-    def __init__(self, store: Store, *, claims: int, undoings: int = 0) -> None:
+    def __init__(
+        self, store: Store, *, claims: int, undoings: int = 0, commits: bool = True
+    ) -> None:
         super().__init__(store)
+        self.commits = commits
         self.claims = claims
         self.undoings = undoings
         self.undone: list[list[ClaimId]] = []
 
     async def claim(self, **asked: Any) -> Claimed:
         """Claim, and tell nobody."""
-        claimed = await super().claim(**asked)
         self.claims -= 1
-        if self.claims >= 0:
-            raise StoreUnavailable("the connection broke")
-        return claimed
+        if self.claims < 0:
+            return await super().claim(**asked)
+        if self.commits:
+            await super().claim(**asked)
+        raise StoreUnavailable("the connection broke")
 
     async def undo_claims(self, claims: Sequence[ClaimId]) -> None:
         """Fail, or pass it on."""
@@ -85,6 +91,8 @@ async def _asked_again(claims: Claims) -> Claimed:
     """As a worker does: until it is answered."""
     while True:
         try:
+            if claims.has_failed:
+                await claims.recover()
             return await claims.claim(kinds=[EMAIL], limit=2, lease=LEASE)
         except StoreUnavailable:
             continue
@@ -126,7 +134,7 @@ async def test_a_second_undoing_that_fails_is_made_up_for() -> None:
         store.undoings = 1
         with pytest.raises(StoreUnavailable):
             await claims.undo_again()
-        await claims.claim(kinds=[EMAIL], limit=2, lease=LEASE)
+        await _asked_again(claims)
 
     assert len(store.undone) == 2
 
@@ -155,3 +163,26 @@ async def test_failed_claims_are_remembered_up_to_a_bound() -> None:
     *once, last = [len(each) for each in store.undone]
     assert once == [1] * 300
     assert last == 100
+
+
+@pytest.mark.parametrize("is_long", [True, False])
+async def test_workers_that_were_cut_off_as_long_have_time_to_extend_their_leases(
+    is_long: bool,
+) -> None:
+    """After a long failure their leases may have ended; after a short one nobody waits."""
+    async with an_office() as office:
+        await office.post()
+        owner = office.backend.store
+        [job] = (await Claims(owner).claim(kinds=[EMAIL], limit=1, lease=LEASE)).jobs
+        office.clock.advance(past(LEASE))
+        claims = Claims(
+            LosesAnswers(owner, claims=1, commits=False),
+            most_failing=ZERO if is_long else LEASE,
+            grace=timedelta(seconds=A_MOMENT),
+        )
+
+        extending = asyncio.create_task(owner.extend([job.lease], lease=LEASE))
+        claimed = await _asked_again(claims)
+
+        assert await extending == [is_long]
+        assert len(claimed.jobs) == (not is_long)

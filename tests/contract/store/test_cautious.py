@@ -116,20 +116,20 @@ async def test_a_suspect_that_behaves_holds_up_nobody(store: Store, clock: Store
     assert await claimed_ids(store) == rest
 
 
-async def test_a_suspect_costs_its_tenant_a_whole_turn(store: Store, clock: StoreClock) -> None:
-    """Each takes a claim of its own: others have three jobs for every one of them."""
-    await accepted(store, *messages(6))
+async def test_a_suspect_costs_its_tenant_five_turns(store: Store, clock: StoreClock) -> None:
+    """Each takes a claim of its own: others have fifteen jobs for every one of them."""
+    await accepted(store, *messages(4))
     for _ in range(2):
-        assert len(await claimed(store)) == 6
+        assert len(await claimed(store)) == 4
         clock.advance(past(LEASE))
-        await store.reap(limit=6)
-    await accepted(store, *messages(18, BRASA))
+        await store.reap(limit=4)
+    await accepted(store, *messages(60, BRASA))
 
-    served = [job.tenant for _ in range(12) for job in await claimed(store, limit=3)]
+    served = [job.tenant for _ in range(26) for job in await claimed(store, limit=3)]
 
-    assert (served.count(ACME), served.count(BRASA)) == (6, 18)
+    assert (served.count(ACME), served.count(BRASA)) == (4, 60)
     assert all(
-        served[:last].count(BRASA) >= 3 * (served[:last].count(ACME) - 1) for last in range(24)
+        served[:last].count(BRASA) >= 15 * (served[:last].count(ACME) - 1) for last in range(64)
     )
 
 

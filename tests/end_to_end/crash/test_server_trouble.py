@@ -14,7 +14,7 @@ import pytest
 
 from carteiro.model import MessageId
 from carteiro.stores.postgres import migrate
-from end_to_end.crash.children import wait_for_rest
+from end_to_end.crash.children import PATIENCE_S, wait_for_rest
 from end_to_end.crash.law import broken
 from end_to_end.crash.places import Place
 from end_to_end.crash.post_office import LEASE
@@ -29,6 +29,9 @@ from end_to_end.crash.trouble import (
 )
 from support.cut_proxy import CutProxy, a_cut_proxy
 from support.postgres_server import PostgresServer, a_postgres
+
+# No worker dies here. Whatever waits for a lease to end, as if one had, is not done in time.
+LEASE_S = 2 * PATIENCE_S
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +58,7 @@ async def test_a_server_that_is_killed_and_starts_again_loses_nothing(
         await asyncio.sleep(0.5)
         await asyncio.to_thread(server.start)
 
-    async with workers_at(place):
+    async with workers_at(place, lease_s=LEASE_S):
         accepted = await under_load(place, die, die)
         await asyncio.to_thread(wait_for_rest, place)
 
@@ -76,7 +79,7 @@ async def test_everybody_thrown_out_comes_back(place: Place) -> None:
             )
             await asyncio.sleep(LULL_S)
 
-    async with workers_at(place):
+    async with workers_at(place, lease_s=LEASE_S):
         accepted = await under_load(place, throw_out)
         await asyncio.to_thread(wait_for_rest, place)
 
@@ -95,7 +98,10 @@ async def _behind_a_proxy(
 
 async def test_connections_cut_at_random_lose_nothing(place: Place, server: PostgresServer) -> None:
     """In the midst of a statement, of an answer, of a commit whose answer nobody hears."""
-    async with _behind_a_proxy(place, server) as (proxy, behind), workers_at(behind):
+    async with (
+        _behind_a_proxy(place, server) as (proxy, behind),
+        workers_at(behind, lease_s=LEASE_S),
+    ):
         accepted = await under_load(place, cuts_at_random(proxy))
         await asyncio.to_thread(wait_for_rest, place)
 
@@ -110,7 +116,7 @@ async def test_connections_that_fall_silent_are_given_up(
     """Nothing comes and nothing ends, as when a firewall forgets a connection: new ones take their place."""
     async with (
         _behind_a_proxy(place, server) as (proxy, behind),
-        workers_at(behind, command_timeout_s=0.5),
+        workers_at(behind, lease_s=LEASE_S, command_timeout_s=0.5),
     ):
         accepted = await under_load(place, silence_of(proxy))
         await asyncio.to_thread(wait_for_rest, place)

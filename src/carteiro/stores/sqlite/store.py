@@ -114,7 +114,8 @@ class SqliteStore:
     async def release(self, leases: Sequence[Lease], *, wait: timedelta = ZERO) -> None:
         """Give back what was claimed and not declared, as if it had never been claimed."""
         clock, wait_ms = self._options.clock, wait // MILLISECOND
-        await self._writer.do(lambda db: _release(db, leases, clock(), wait_ms))
+        # If the machine stops before it is on the disk, the leases run out, as those that nobody gave back.
+        await self._writer.do(lambda db: _release(db, leases, clock(), wait_ms), durable=False)
         self._wake.ring()
 
     async def undo_claims(self, claims: Sequence[ClaimId]) -> None:
@@ -127,7 +128,7 @@ class SqliteStore:
                 _release(db, leases, clock(), 0)
             return bool(leases)
 
-        if await self._writer.do(undo):
+        if await self._writer.do(undo, durable=False):
             self._wake.ring()
 
     async def cancel(self, ids: Sequence[MessageId], *, tenant: TenantId) -> list[CancelAnswer]:

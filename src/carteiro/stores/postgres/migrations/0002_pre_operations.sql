@@ -864,8 +864,8 @@ BEGIN
                 v_turn := v_turn + 1;
                 s_in_turn[v_seat] := v_take;
                 s_last[v_seat] := v_turn;
-                s_vt[v_seat] := s_vt[v_seat] + t_stride[v_t] -- a suspect costs a whole turn
-                    * CASE WHEN b_claims[s_next[v_seat]] >= p_suspect THEN v_batch ELSE v_take END;
+                s_vt[v_seat] := s_vt[v_seat] + t_stride[v_t] -- SUSPECT_TURNS, as in policy/fairness.py
+                    * CASE WHEN b_claims[s_next[v_seat]] >= p_suspect THEN 5 * v_batch ELSE v_take END;
             END IF;
             s_processed[v_seat] := s_processed[v_seat] + v_take;
             s_moved[v_seat] := true;
