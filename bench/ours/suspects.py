@@ -7,6 +7,7 @@ worker was kept for a suspect.
 import argparse
 import asyncio
 import json
+import sys
 import tempfile
 import time
 from dataclasses import asdict, dataclass, replace
@@ -63,13 +64,14 @@ class _Counting:
 
 def _watch_quiet(numbers: _Numbers) -> None:
     """Add up how long the worker is kept for suspects."""
-    leave_alone = Quiet.leave_alone
+    kind: Any = Quiet
+    leave_alone = kind.leave_alone
 
-    def watched(quiet: Quiet, of: TenantId, since: float) -> None:
+    def watched(quiet: Quiet, tenant: TenantId, since: float) -> None:
         numbers.alone_s += time.monotonic() - since
-        leave_alone(quiet, of, since)
+        leave_alone(quiet, tenant, since)
 
-    Quiet.leave_alone = watched  # type: ignore[method-assign]
+    kind.leave_alone = watched
 
 
 def _defined(post: Carteiro, call: timedelta, numbers: _Numbers) -> Task:
@@ -94,8 +96,9 @@ async def _make_suspects(post: Carteiro, task: Task, number: int) -> None:
     await _enqueue(task, [SUSPICIOUS] * number)
     store = post.backend.store
     for turn in range(2):
-        asked = {"kinds": [KIND], "limit": number, "lease": _A_MOMENT}
-        claimed = await store.claim(claim_id=ClaimId(f"lost-{turn}"), **asked)
+        claimed = await store.claim(
+            claim_id=ClaimId(f"lost-{turn}"), kinds=[KIND], limit=number, lease=_A_MOMENT
+        )
         assert len(claimed.jobs) == number
         await asyncio.sleep(10 * _A_MOMENT.total_seconds())
         assert await store.reap(limit=number) == number
@@ -113,6 +116,8 @@ async def _measure(folder: Path, asked: argparse.Namespace) -> None:
         enough = int(seconds * asked.slots / call.total_seconds() * 1.1) + LIST
         await _enqueue(task, [tenant(index % asked.tenants) for index in range(enough)])
         _watch_quiet(numbers)
+        print("ready", flush=True)
+        sys.stdin.read()  # until all are
         working = asyncio.create_task(post.run_worker())
         for window in range(asked.windows):
             before, began = replace(numbers), time.perf_counter()
