@@ -131,6 +131,8 @@ async def test_nothing_on_the_path_reads_more_than_it_needs_without_statistics(
     await read("settle retry", _settle(backend, jobs[50:100], retry(timedelta(hours=1))))
     await read("settle dead", _settle(backend, jobs[100:150], dead()))
     await read("release", store.release([job.lease for job in jobs[150:]]))
+    lost = await claim(store, kinds=[TASK], limit=50)
+    await read("undo claims", store.undo_claims([lost.jobs[0].lease.claim]))
     await read("accept", accepted(store, *emails, a_task(_TENANTS[1])))
     mails = await claimed(store, limit=1)
     await read("declare", declare(store, mails[0]))

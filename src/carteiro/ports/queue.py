@@ -148,6 +148,10 @@ class Queue(Protocol):
         """Give jobs back as if they had never been claimed."""
         ...
 
+    async def leases_of(self, claims: Sequence[ClaimId]) -> list[Lease]:
+        """All leases of these claims; `StoreUnavailable` while the queue is down."""
+        ...
+
     async def reap(self, *, limit: int) -> int:
         """Ready the jobs whose lease ran out; return how many."""
         ...

@@ -125,6 +125,11 @@ class RedisQueue:
         if flat:
             await self._server.run("release", self._server.now, wait // MILLISECOND, *flat)
 
+    async def leases_of(self, claims: Sequence[ClaimId]) -> list[Lease]:
+        """All leases of these claims."""
+        told = await self._server.run("leases_of", *claims)
+        return [Lease(MessageId(job), ClaimId(claim)) for job, claim in pieces(told, 2)]
+
     async def reap(self, *, limit: int) -> int:
         """Ready the jobs whose lease ran out; return how many."""
         return int(await self._server.run("reap", self._server.now, limit))

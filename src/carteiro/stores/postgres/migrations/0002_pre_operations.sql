@@ -864,8 +864,8 @@ BEGIN
                 v_turn := v_turn + 1;
                 s_in_turn[v_seat] := v_take;
                 s_last[v_seat] := v_turn;
-                s_vt[v_seat] := s_vt[v_seat] + t_stride[v_t] -- a suspect costs a whole turn
-                    * CASE WHEN b_claims[s_next[v_seat]] >= p_suspect THEN v_batch ELSE v_take END;
+                s_vt[v_seat] := s_vt[v_seat] + t_stride[v_t] -- SUSPECT_TURNS, as in policy/fairness.py
+                    * CASE WHEN b_claims[s_next[v_seat]] >= p_suspect THEN 5 * v_batch ELSE v_take END;
             END IF;
             s_processed[v_seat] := s_processed[v_seat] + v_take;
             s_moved[v_seat] := true;
@@ -1396,6 +1396,22 @@ BEGIN
     SET next_token_us = t.next_token_us - g.jobs * greatest(1, round(1000000 / t.rate_per_second)::bigint)
     FROM (SELECT tenant, count(*) AS jobs FROM unnest(v_tenant) AS k (tenant) GROUP BY tenant) AS g
     WHERE t.id = g.tenant AND t.rate_per_second IS NOT NULL;
+END
+$$;
+
+-- Releases all that claims leased. They are looked for under the ring's lock: a claim that waits for it commits first.
+CREATE FUNCTION carteiro.undo_claims(p_claims text[], p_now bigint, OUT has_work boolean)
+LANGUAGE plpgsql
+SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off SET plan_cache_mode = force_generic_plan
+AS $$
+DECLARE
+    v_ids text[]; v_claims text[];
+BEGIN
+    PERFORM carteiro.lock_ring();
+    SELECT array_agg(l.id), array_agg(l.claim_id) INTO v_ids, v_claims
+    FROM carteiro.ring_clock AS c JOIN carteiro.leased AS l ON l.kind = c.kind
+    WHERE l.claim_id = ANY (p_claims);
+    has_work := v_ids IS NOT NULL AND carteiro.release(v_ids, v_claims, 0, p_now);
 END
 $$;
 

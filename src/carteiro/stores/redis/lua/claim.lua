@@ -13,6 +13,7 @@ local tuned = redis.call('HMGET', P .. ':fairness', 'is_fair', 'batch')
 local is_fair, batch = (tuned[1] or ARGV[6]) == '1', tonumber(tuned[2] or ARGV[7])
 local readied_a_turn, suspect_claims = tonumber(ARGV[8]), tonumber(ARGV[9])
 local most_draws = tonumber(ARGV[10])
+local SUSPECT_TURNS = 5  -- as in policy/fairness.py
 local kinds, clocks, shares, seats, left, taken = {}, {}, {}, {}, {}, {}
 local ends, records = {}, {}  -- of what was taken, to be stored at the end
 local v, turn, seen_at, is_over = 0, 0, 0, false
@@ -230,9 +231,9 @@ local function offered(seat, allowance)
   return jobs
 end
 
--- A suspect costs a whole turn: others wait for its claim.
+-- A suspect costs several turns: others wait for its claim.
 local function count_turn(seat, jobs, stride)
-  local cost = jobs[1].claims >= suspect_claims and batch or #jobs
+  local cost = jobs[1].claims >= suspect_claims and SUSPECT_TURNS * batch or #jobs
   redis.call('ZREM', key('ring', seat.kind), ring_member(seat.tenant, seat.last_turn))
   v, turn = math.max(v, seat.vt), turn + 1
   seat.consecutive = #jobs
