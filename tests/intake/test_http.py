@@ -14,9 +14,11 @@ from starlette.types import Message
 
 from carteiro.email import MAX_REQUEST_BYTES, Email
 from carteiro.errors import StoreUnavailable
+from carteiro.intake.http import api as application
 from carteiro.intake.http.api import create_api
 from carteiro.intake.http.docs_page import operations_of
 from carteiro.intake.http.email_documents import EmailAccepted, EmailView
+from carteiro.intake.http.endpoint import schemas_of
 from carteiro.intake.http.lean import LeanRoute
 from carteiro.keys import hash_key, make_key, make_token
 from carteiro.model import Accepted, MessageId, State, TenantId
@@ -540,6 +542,26 @@ async def test_the_page_for_people_loads_nothing() -> None:
     assert "default-src 'none'" in page.headers["Content-Security-Policy"]
     assert not re.search(r"<script|<link|<img|@import|https?://|url\(", page.text)
     assert all(path in page.text for path in document.json()["paths"])
+
+
+@pytest.mark.parametrize("path", ["/docs", "/openapi.json"])
+async def test_what_anybody_may_read_is_made_once(
+    path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Making it takes a tenth of a second of the event loop, and no key is needed to ask for it."""
+    made: list[object] = []
+
+    def counted(endpoints: Any) -> Any:
+        made.append(endpoints)
+        return schemas_of(endpoints)
+
+    monkeypatch.setattr(application, "schemas_of", counted)
+    async with opened("memory://") as post, a_client(post, key=None) as client:
+        answers = [await client.get(path) for _ in range(3)]
+
+    assert len(made) == 1
+    assert {answer.text for answer in answers} == {answers[0].text}
+    assert answers[0].headers.keys() == answers[2].headers.keys()
 
 
 # --- clients that go away ---------------------------------------------------------------------

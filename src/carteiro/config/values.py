@@ -135,13 +135,18 @@ def shaped(pattern: str, should_be: str) -> AfterValidator:
     return AfterValidator(check)
 
 
+_ADDRESSES = frozenset({"store", "queue", "smtp.host", "tickets.bootstrap_servers"})
+
+
 def shown_setting(key: str, raw: object) -> object:
     """A setting as it may be shown: an address may have a password in it."""
     if not isinstance(raw, str):
         return raw
-    if key == "tickets.bootstrap_servers" and "://" not in raw:
-        return masked_servers(raw)
-    return masked_url(raw) if "://" in raw else raw
+    if "://" in raw:
+        return masked_url(raw)
+    user, _, _ = raw.rpartition("@")
+    is_address = key in _ADDRESSES or ":" in user  # an e-mail address has no colon before its @
+    return masked_servers(raw) if is_address else raw
 
 
 def _networks(raw: str) -> str:
