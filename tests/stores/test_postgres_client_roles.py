@@ -206,6 +206,38 @@ def test_a_client_may_not_delete_rows(place: Place) -> None:
         client.rows("DELETE FROM email_queue")
 
 
+def test_a_member_of_a_client_role_stands_for_no_tenant(place: Place) -> None:
+    """It has none of the role's limits, so it gets nothing: above all not the rows of the tenant `default`."""
+    member = f"{place.role}_member"
+    server = shared_postgres()
+    server.psql(f"CREATE ROLE {member} LOGIN IN ROLE {place.role}")
+    try:
+        with an_application(place.url) as owner:
+            owner.rows("SET carteiro.tenant = 'default'")
+            owner.enqueue()
+        with an_application(place.client_url.replace(place.role, member)) as client:
+            for view in VIEWS:
+                assert client.rows(f"SELECT * FROM {view}") == []
+            with pytest.raises(psycopg.errors.InsufficientPrivilege, match="stands for no tenant"):
+                client.enqueue()
+    finally:
+        server.psql(f"DROP ROLE {member}")
+
+
+def test_a_client_cannot_learn_the_channel_of_processes(place: Place) -> None:
+    """Whoever knows it can make every process work for each notification."""
+    with an_application(place.url) as owner:
+        channel = owner.value("SELECT channel FROM carteiro.wake_channel")
+
+    with place.client(autocommit=True) as client:
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            client.rows("SELECT channel FROM carteiro.wake_channel")
+        assert client.rows("SELECT proname FROM pg_proc WHERE prosrc LIKE %s", f"%{channel}%") == []
+        assert (
+            client.rows("SELECT 1 FROM pg_stat_activity WHERE query LIKE %s", f"%{channel}%") == []
+        )
+
+
 async def test_no_advisory_lock_is_taken(place: Place) -> None:
     """Anybody who connects can see them all, and take the same."""
     seen: list[object] = []

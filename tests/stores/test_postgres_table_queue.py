@@ -452,7 +452,7 @@ async def test_due_rows_are_returned_and_workers_are_told(url: str, app: Applica
         app.update(over, "status = 'cancelled'")
         app.update(second, "next_retry_at = now() - interval '1 hour'")
         with an_application(url) as listener:
-            listener.rows("LISTEN carteiro")
+            listener.listen()
 
             due = app.rows("SELECT * FROM process_pending_emails_for_retry(10)")
 
@@ -704,9 +704,9 @@ async def test_workers_are_told_by_the_commit_and_not_before(url: str, app: Appl
             an_application(url) as listener,
             an_application(url, autocommit=False) as other,
         ):
-            listener.rows("LISTEN carteiro")
+            listener.listen()
             other.enqueue()
-            app.rows("NOTIFY carteiro, 'mark'")
+            app.rows("SELECT pg_notify(channel, 'mark') FROM carteiro.wake_channel")
             [before] = listener.connection.notifies(timeout=TOO_LONG, stop_after=1)
 
             other.connection.commit()

@@ -1531,7 +1531,7 @@ BEGIN
         ON CONFLICT DO NOTHING;
     END IF;
     IF cardinality(v_new) > 0 THEN
-        PERFORM pg_notify('carteiro', '');
+        PERFORM pg_notify(w.channel, '') FROM carteiro.wake_channel AS w;
     END IF;
     IF v_all THEN
         RETURN;

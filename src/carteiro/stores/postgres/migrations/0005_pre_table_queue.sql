@@ -152,6 +152,11 @@ DECLARE
     v_now bigint := carteiro.now_ms();
     v_why text;
 BEGIN
+    IF v_tenant IS NULL THEN
+        RAISE EXCEPTION 'role % stands for no tenant', carteiro.asking_role()
+            USING ERRCODE = 'insufficient_privilege',
+            HINT = 'Each role that uses the table queue is made a client role of its own: membership is not enough.';
+    END IF;
     IF coalesce(p_template_type, '') !~ '^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$' THEN
         RAISE EXCEPTION 'template_type must be the name of a template: 1 to 100 letters, digits, "_", "-" or "."'
             USING ERRCODE = 'check_violation';
@@ -289,7 +294,7 @@ BEGIN
         p_shown.retries, p_shown.max_retries, p_shown.next_retry_at, left(p_shown.error_message, c_longest),
         v_is_revival OR p_what = 'redrive'
     );
-    PERFORM pg_notify('carteiro', 'change');
+    PERFORM pg_notify(w.channel, 'change') FROM carteiro.wake_channel AS w;
 END
 $$;
 
@@ -461,7 +466,7 @@ $$;
 CREATE FUNCTION carteiro.process_pending_emails_for_retry(n integer) RETURNS SETOF carteiro.table_queue
 LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
-    SELECT pg_notify('carteiro', '');
+    SELECT pg_notify(w.channel, '') FROM carteiro.wake_channel AS w;
     WITH due AS MATERIALIZED (
         SELECT t.id AS tenant, j.id
         FROM (

@@ -1,2 +1,2 @@
--- Tells all processes that there may be work.
-SELECT pg_notify('carteiro', '');
+-- Tell the other processes that there may be work.
+SELECT pg_notify(w.channel, '') FROM carteiro.wake_channel AS w;
