@@ -19,6 +19,7 @@ import redis_queue
 import resend
 import ses
 import smtp
+import suspects
 import tickets
 import verdicts
 from figures import Figure, figures_of, in_pairs, lines_of, print_table, row, say
@@ -98,6 +99,7 @@ def main() -> None:
         "resend": lambda: resend.measure(max(1000, asked.jobs // 20), asked.pairs),
         "chain": lambda: chain.measure(max(1000, asked.jobs // 5), asked.pairs),
         "ses": lambda: ses.measure(max(1000, asked.jobs // 20), asked.pairs),
+        "suspects": lambda: suspects.measure(2000, asked.pairs),
         "tickets": lambda: tickets.measure(asked.jobs, asked.pairs),
         "postgres": lambda: postgres.measure(postgres.PARTS, asked.jobs, asked.waiting),
         "redis": lambda: redis_queue.measure(redis_queue.PARTS, asked.jobs),

@@ -9,6 +9,7 @@ import pytest
 from carteiro.api.application import create_api
 from carteiro.app import Carteiro
 from carteiro.model import ZERO, Key, Tenant, TenantId
+from carteiro.ports import Keys
 from support.builders import ACME, BRASA
 from support.http import (
     ADMIN_TOKEN,
@@ -64,6 +65,79 @@ async def test_a_revoked_key_opens_nothing(post: Carteiro) -> None:
         assert revoked.status_code == 204
         error_in(await client.get("/v1/emails"), 401, "UNAUTHORIZED")
         answer_in(await other.get("/v1/emails"))
+
+
+class _LookUps:
+    """How many keys the store was asked for."""
+
+    def __init__(self, keys: Keys, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.count = 0
+        self._holder = keys.holder
+        monkeypatch.setattr(keys, "holder", self._counted)
+
+    async def _counted(self, key_hash: str) -> Key | None:
+        self.count += 1
+        return await self._holder(key_hash)
+
+
+async def test_unknown_keys_of_one_address_are_looked_up_so_often(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The store does not work for whoever guesses, or asks without end, be it all at once."""
+    async with opened("memory://", api={"unknown_keys_per_minute": 3}) as post:
+        api = create_api(post)
+        asked = _LookUps(post.backend.keys, monkeypatch)
+        async with a_client_of(api, key=None) as client:
+            answers = await asyncio.gather(
+                *(
+                    client.get(path, headers={"X-API-Key": f"ck_guess_{number}"})
+                    for number in range(10)
+                    for path in ("/v1/emails", "/admin/v1/stats")
+                )
+            )
+
+    assert asked.count == 3
+    assert sorted(each.status_code for each in answers) == [401] * 3 + [429] * 17
+    refused = next(each for each in answers if each.status_code == 429)
+    error_in(refused, 429, "TOO_MANY_REQUESTS")
+    assert 1 <= int(refused.headers["Retry-After"]) <= 60
+
+
+async def test_many_first_requests_at_once_are_let_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A key that fits is looked up once, and is none of those that are counted."""
+    async with opened("memory://", api={"unknown_keys_per_minute": 1}) as post:
+        api = create_api(post)
+        looked_up = _LookUps(post.backend.keys, monkeypatch)
+        async with a_client_of(api) as client, a_client_of(api, key=KEY_OF_BRASA) as other:
+            answers = await asyncio.gather(
+                *(each.get("/v1/emails") for each in [client, other] * 20)
+            )
+
+    assert {each.status_code for each in answers} == {200}
+    assert looked_up.count == 2
+
+
+async def test_keys_that_fit_pass_beside_guesses() -> None:
+    """From the same address if they opened before, also after a change; from any other in any case."""
+    api_settings = {"unknown_keys_per_minute": 1, "trusted_proxies": "10.0.0.0/8"}
+    async with opened("memory://", api=api_settings) as post:
+        api = create_api(post)
+        async with (
+            a_client_of(api, address="10.0.0.1") as client,
+            a_client_of(api, key=ADMIN_TOKEN, address="10.0.0.1") as admin,
+        ):
+            here, there = {"X-Forwarded-For": "192.0.2.1"}, {"X-Forwarded-For": "192.0.2.2"}
+            answer_in(await client.get("/v1/emails", headers=here))
+            guess = {"X-API-Key": "ck_guess"}
+            error_in(await client.get("/v1/emails", headers=here | guess), 401, "UNAUTHORIZED")
+            answer_in(await admin.post(f"/admin/v1/tenants/{ACME}/enable", headers=there))
+            error_in(await client.get("/v1/emails", headers=here | guess), 429, "TOO_MANY_REQUESTS")
+            answer_in(await client.get("/v1/emails", headers=here))
+            of_brasa = {"X-API-Key": KEY_OF_BRASA}
+            error_in(
+                await client.get("/v1/emails", headers=here | of_brasa), 429, "TOO_MANY_REQUESTS"
+            )
+            answer_in(await client.get("/v1/emails", headers=there | of_brasa))
 
 
 async def test_a_disabled_tenant_is_not_let_in(post: Carteiro) -> None:

@@ -12,10 +12,12 @@ import pytest
 from fastapi import FastAPI
 from starlette.types import Message
 
+from carteiro.api import application
 from carteiro.api.access_keys import hash_key, make_key, make_token
 from carteiro.api.application import create_api
 from carteiro.api.docs_page import operations_of
 from carteiro.api.email_documents import EmailAccepted, EmailView
+from carteiro.api.endpoint import schemas_of
 from carteiro.api.lean import LeanRoute
 from carteiro.app import Carteiro
 from carteiro.email.message import MAX_REQUEST_BYTES, Email
@@ -540,6 +542,26 @@ async def test_the_page_for_people_loads_nothing() -> None:
     assert "default-src 'none'" in page.headers["Content-Security-Policy"]
     assert not re.search(r"<script|<link|<img|@import|https?://|url\(", page.text)
     assert all(path in page.text for path in document.json()["paths"])
+
+
+@pytest.mark.parametrize("path", ["/docs", "/openapi.json"])
+async def test_what_anybody_may_read_is_made_once(
+    path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Making it takes a tenth of a second of the event loop, and no key is needed to ask for it."""
+    made: list[object] = []
+
+    def counted(endpoints: Any) -> Any:
+        made.append(endpoints)
+        return schemas_of(endpoints)
+
+    monkeypatch.setattr(application, "schemas_of", counted)
+    async with opened("memory://") as post, a_client(post, key=None) as client:
+        answers = [await client.get(path) for _ in range(3)]
+
+    assert len(made) == 1
+    assert {answer.text for answer in answers} == {answers[0].text}
+    assert answers[0].headers.keys() == answers[2].headers.keys()
 
 
 # --- clients that go away ---------------------------------------------------------------------

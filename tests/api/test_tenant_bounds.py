@@ -393,10 +393,19 @@ async def test_previews_are_metered_by_tenant() -> None:
     assert (of_other.status_code, of_admin.status_code) == (200, 200)
 
 
+def test_a_meter_remembers_few() -> None:
+    """Callers can choose addresses, and would fill the memory."""
+    meter: PerMinute[int] = PerMinute(1)
+    for number in range(25_000):
+        meter.count(number, "keys")
+
+    assert len(meter._windows) <= 10_000
+
+
 def test_a_meter_begins_anew_after_its_minute() -> None:
     """The refusal says how long that is."""
     now = [100.0]
-    meter = PerMinute(1, clock=lambda: now[0])
+    meter: PerMinute[TenantId] = PerMinute(1, clock=lambda: now[0])
     meter.count(ACME, "previews")
     meter.count(BRASA, "previews")
 

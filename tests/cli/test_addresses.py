@@ -90,3 +90,22 @@ def test_settings_are_shown_without_secrets(line: CommandLine) -> None:
         assert ran.code == ExitCode.OK
         assert SECRET not in ran.out
         assert "sslpassword=***" in ran.out
+
+
+@pytest.mark.parametrize("command", [("config", "show"), ("doctor",), ("stats",)])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"CARTEIRO_STORE": f"postgres:/ana:{SECRET}@db/mail"},
+        {"CARTEIRO_STORE": f"{SECRET}@db/mail"},
+        {"CARTEIRO_QUEUE": f"redis:/:{SECRET}@cache"},
+        {"CARTEIRO_SMTP_HOST": f"ana:{SECRET}@relay"},
+    ],
+)
+def test_a_mistyped_address_is_shown_without_secrets(
+    line: CommandLine, settings: dict[str, str], command: tuple[str, ...]
+) -> None:
+    """Without its ``://`` it is not an address, and still holds a password."""
+    ran = line(*command, **settings)
+
+    assert SECRET not in ran.out + ran.err

@@ -51,10 +51,10 @@ def test_each_setting_is_shown_with_its_origin(tmp_path: Path) -> None:
         "config", "show", "--config", "mine.toml", folder=tmp_path, CARTEIRO_API_PORT="9000"
     )
 
-    lines = [line.split(maxsplit=2) for line in ran.stdout.splitlines()]
-    assert ["provider", "noop", "mine.toml"] in [[part.strip() for part in line] for line in lines]
-    assert any(line[:2] == ["api.port", "9000"] and "environment" in line[2] for line in lines)
-    assert any(line[0] == "api.host" and line[2].strip() == "default" for line in lines)
+    lines = ran.stdout.splitlines()
+    assert 'provider = "noop"  # mine.toml' in lines
+    assert "api.port = 9000  # environment variable CARTEIRO_API_PORT" in lines
+    assert 'api.host = "127.0.0.1"  # default' in lines
 
 
 def test_settings_are_shown_as_json_for_programs(tmp_path: Path) -> None:

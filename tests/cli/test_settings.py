@@ -1,5 +1,8 @@
 """Settings as whoever operates it meets them: from the environment, one variable for every setting."""
 
+import tomllib
+from functools import reduce
+
 import pytest
 
 from carteiro import config
@@ -57,3 +60,64 @@ def test_a_wrong_setting_says_which_where_from_and_what_is_allowed(
         assert (ran.code, ran.out) == (ExitCode.WRONG_USE, "")
         assert says in ran.err
     assert list(line.folder.iterdir()) == []
+
+
+PRESETS_AND_RULES = """
+store = "memory://"
+
+[retry.presets.fast]
+attempts = 3
+base_ms = 100
+
+[retry.presets.slow]
+attempts = 3
+table_ms = [60_000, 300_000]
+
+[[verdicts]]
+name = "q"
+text = 'a "b"'
+category = "QUOTA_ERROR"
+retryable = true
+scope = "tenant"
+"""
+
+
+def test_settings_are_shown_as_a_settings_file_has_them(line: CommandLine) -> None:
+    """Presets and rules have a line each, in TOML; a text among them is quoted."""
+    file = line.folder / "carteiro.toml"
+    file.write_text(PRESETS_AND_RULES)
+
+    shown = line("config", "show", "--config", str(file)).out.splitlines()
+
+    for row in (
+        "retry.presets.fast = { attempts = 3, base_ms = 100 }",
+        "retry.presets.slow = { attempts = 3, table_ms = [60000, 300000] }",
+        r'verdicts[1] = { name = "q", text = "a \"b\"", category = "QUOTA_ERROR", retryable = true, scope = "tenant" }',
+    ):
+        assert f"{row}  # {file}" in shown
+    assert "retry.patient = false  # default" in shown
+    assert all(row == row.rstrip() and "   " not in row for row in shown)
+
+
+def test_a_setting_of_the_environment_is_shown_with_its_type(line: CommandLine) -> None:
+    """Variables are text; the setting is not."""
+    shown = line(
+        "config",
+        "show",
+        CARTEIRO_API_PORT="9000",
+        CARTEIRO_RETRY_PRESETS='{"fast":{"attempts":3,"base_ms":100}}',
+        CARTEIRO_STORE="memory://",
+    ).out.splitlines()
+
+    assert "api.port = 9000  # environment variable CARTEIRO_API_PORT" in shown
+    assert 'store = "memory://"  # environment variable CARTEIRO_STORE' in shown
+    preset = "retry.presets.fast = { attempts = 3, base_ms = 100 }"
+    assert f"{preset}  # environment variable CARTEIRO_RETRY_PRESETS" in shown
+
+
+def test_every_default_is_shown_as_toml(line: CommandLine) -> None:
+    """It can be copied into a settings file as it stands."""
+    shown = tomllib.loads(line("config", "show").out)
+
+    for key in set(config.KEYS) - {"store"}:
+        assert reduce(lambda table, part: table[part], key.split("."), shown) == DEFAULTS[key]

@@ -192,6 +192,15 @@ def test_a_named_file_is_read_instead_of_the_one_that_lies_about(tmp_path: Path)
     assert loaded(environ=environ, file=by_flag).api.host == "by-flag"
 
 
+@pytest.mark.parametrize("names", ["ConnectionError,TimeoutError", "A, B", "A;B", "A B,"])
+def test_names_of_errors_are_separated_by_spaces(names: str) -> None:
+    """With a comma they would be one name that no error has, and nothing would pause."""
+    with pytest.raises(ConfigError, match=r"tickets\.pause_errors = .* separated by spaces"):
+        loaded(tickets__pause_errors=names)
+
+    assert loaded(tickets__pause_errors=" A  HTTP_503 ").tickets.pause_errors == " A  HTTP_503 "
+
+
 def test_a_flag_that_was_not_given_changes_nothing() -> None:
     """Command lines hand None through for what nobody typed."""
     assert loaded(store=None).origin("store") == "default"

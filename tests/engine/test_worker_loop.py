@@ -12,6 +12,7 @@ from carteiro.engine import worker as module
 from carteiro.engine.slots import Place, Quiet
 from carteiro.engine.worker import Lengths, Worker
 from carteiro.errors import StoreUnavailable
+from carteiro.jobs.confirmation import Confirmation
 from carteiro.jobs.kind import Pool
 from carteiro.model import (
     EMAIL,
@@ -24,6 +25,7 @@ from carteiro.model import (
     End,
     Late,
     Lease,
+    LeasedJob,
     MessageId,
     Outcome,
     Refused,
@@ -34,7 +36,8 @@ from carteiro.model import (
     State,
     Taken,
 )
-from carteiro.ports import Handover, Parcel
+from carteiro.path.confirm import confirm
+from carteiro.ports import Handover, Parcel, Store
 from support.builders import ACME, BRASA, TASK, a_failure, a_task
 from support.clock import past
 from support.steps import accepted, claimed, claimed_alone
@@ -773,6 +776,107 @@ async def test_a_claim_that_fails_while_we_stop_holds_nothing_up(
         assert working.done()
 
 
+class StandingStill:
+    """A `Wake` under which no lease ends."""
+
+    def rings(self) -> int:
+        """It never rings."""
+        return 0
+
+    async def wait(self, _timeout: timedelta, *, since: int) -> bool:
+        """Nap a moment."""
+        await asyncio.sleep(A_MOMENT)
+        return since > 0
+
+
+class LosesClaims(Through):
+    """A store that commits so many claims with jobs, and whose answers are lost."""
+
+    def __init__(self, store: Store, *, claims: int) -> None:
+        super().__init__(store)
+        self.left = claims
+        self.lost = asyncio.Event()
+
+    async def claim(self, **asked: Any) -> Claimed:
+        """Claim, and tell nobody."""
+        claimed = await super().claim(**asked)
+        if claimed.jobs and self.left:
+            self.left -= 1
+            self.lost.set()
+            raise StoreUnavailable("the connection broke")
+        return claimed
+
+
+async def test_jobs_of_claims_without_an_answer_do_not_become_suspects() -> None:
+    """However often the answer is lost: they run side by side, and the lease need not end first."""
+    async with an_office() as office:
+        gate = Gate()
+        for _ in range(3):
+            await office.task()
+        store = LosesClaims(office.backend.store, claims=6)
+        worker = office.worker(Pool("task", 5, (a_kind(gate.deliver),)), store=store)
+        began = office.clock.at()
+        working = await running(worker, gate)
+        while len(gate.began) < 3:
+            await asyncio.sleep(A_MOMENT)
+        gate.open.set()
+        await working
+
+        assert gate.most_inside == 3
+        assert office.clock.at() == began
+
+
+async def test_a_worker_that_stops_undoes_the_claim_whose_answer_was_lost() -> None:
+    """Others need not wait for its lease to end."""
+    async with an_office() as office:
+        message = await office.task()
+        store = LosesClaims(office.backend.store, claims=1)
+        worker = office.worker(Pool("task", 1, (a_kind(Gate().deliver),)), store=store)
+        working = asyncio.create_task(until_done(worker))
+        await asyncio.wait_for(store.lost.wait(), TOO_LONG)
+        worker.stop()
+        await working
+
+        job = await claimed_alone(office.backend.store, kinds=[TASK])
+        assert (job.lease.job, job.claims) == (message, 1)
+
+
+async def test_a_claim_that_the_store_commits_after_it_was_undone_is_undone_again() -> None:
+    """The store answers again, and then carries out what was asked before it fell silent."""
+    counts: list[int] = []
+
+    class CommitsLate(Through):
+        first: dict[str, Any] | None = None
+
+        async def claim(self, **asked: Any) -> Claimed:
+            if self.first is None:
+                self.first = asked
+                raise StoreUnavailable("no answer in time")
+            if self.first:  # it has been undone by now
+                late, self.first = self.first, {}
+                assert len((await super().claim(**late)).jobs) == 1
+            claimed = await super().claim(**asked)
+            counts.extend(job.claims for job in claimed.jobs)
+            return claimed
+
+    async def deliver(_parcel: Parcel, _handover: Handover) -> Outcome:
+        worker.stop()
+        return Taken("")
+
+    async with an_office() as office:
+        message = await office.task()
+        worker = office.worker(
+            Pool("task", 1, (a_kind(deliver),)),
+            store=CommitsLate(office.backend.store),
+            wake=StandingStill(),
+            lengths=short(),
+        )
+        await until_done(worker)
+
+        assert counts == [1]
+        assert await office.state(message) is State.SENT
+
+
 async def test_a_release_that_fails_leaves_the_leases_to_run_out() -> None:
     """It is told, and the worker ends all the same."""
     async with an_office() as office:
@@ -789,6 +893,36 @@ async def test_a_release_that_fails_leaves_the_leases_to_run_out() -> None:
         assert "release" in [line.get("operation") for line in lines]
         office.clock.advance(past(LONG))
         assert (await claimed_alone(office.backend.store, kinds=[TASK])).claims == 2
+
+
+async def test_a_release_that_fails_is_made_up_for() -> None:
+    """It does not look as if the worker had crashed: the job need not wait for its lease to end."""
+    counts: list[int] = []
+
+    class Counting(Away):
+        async def claim(self, **asked: Any) -> Claimed:
+            claimed = await super().claim(**asked)
+            counts.extend(job.claims for job in claimed.jobs)
+            return claimed
+
+    def fail_once(job: LeasedJob) -> Confirmation:
+        if len(counts) == 1:
+            raise StoreUnavailable("no template")
+        worker.stop()
+        return confirm(job)
+
+    async with an_office() as office:
+        message = await office.post()
+        worker = office.worker(
+            Pool("email", 1, (office.email_kind(confirm=fail_once),)),
+            store=Counting(office.backend.store, release=2),
+            wake=StandingStill(),
+            lengths=short(),
+        )
+        await until_done(worker)
+
+        assert counts == [1, 1]
+        assert await office.state(message) is State.SENT
 
 
 async def test_an_outcome_that_is_being_stored_is_stored_before_the_rest_is_released() -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from carteiro.errors import StoreUnavailable
 from carteiro.maintenance import loop
+from carteiro.maintenance import reap as reap_module
 from carteiro.maintenance.expire import expire
 from carteiro.maintenance.prune import prune
 from carteiro.maintenance.reap import reap
@@ -300,3 +301,30 @@ async def test_a_retry_in_the_queue_is_none_of_upkeeps_business() -> None:
             await upkeep.seen(1)
 
         assert await office.state(message) is State.RETRY_SCHEDULED
+
+
+async def test_reap_takes_nothing_back_when_the_store_has_just_failed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Workers were cut off as long: a round that only looks comes first, then they have time to extend."""
+    monkeypatch.setattr(reap_module, "_GRACE", SOON)
+
+    class Failing(Through):
+        limits: list[int]
+        done: asyncio.Event
+
+        async def reap(self, *, limit: int) -> int:
+            self.limits.append(limit)
+            if len(self.limits) in {2, 3}:
+                raise StoreUnavailable("the disk is busy")
+            if len(self.limits) == 6:
+                self.done.set()
+            return await super().reap(limit=limit)
+
+    async with an_office() as office:
+        store = Failing(office.backend.store)
+        store.limits, store.done = [], asyncio.Event()
+        async with running(reap(store, every=SOON)):
+            await asyncio.wait_for(store.done.wait(), TOO_LONG)
+
+        assert store.limits[:6] == [500, 500, 0, 0, 500, 500]

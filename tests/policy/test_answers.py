@@ -6,7 +6,7 @@ from carteiro.model import Category, Failure, Scope
 from carteiro.policy.consequences import suppression
 from carteiro.policy.rules.ruling import Suppression
 from carteiro.policy.stage import Stage
-from support.answers import ALL, Labelled
+from support.answers import ALL, ANSWERS, Labelled, labelled
 
 FEWEST_ANSWERS = 300
 LEAST_RIGHT, MOST_UNDECIDED, MOST_BY_CODE = 0.99, 0.02, 0.08
@@ -94,6 +94,14 @@ def test_nearly_all_answers_are_judged_rightly() -> None:
     assert len(undecided) / len(ALL) <= MOST_UNDECIDED, undecided
     by_code = [each for each, said in judged if is_by_code(said)]
     assert len(by_code) / len(ALL) <= MOST_BY_CODE, by_code
+
+
+def test_words_of_the_trade_are_understood() -> None:
+    """Not one of them is left to its code, and none is judged wrongly."""
+    judged = [(each, each.judged()) for each in labelled(ANSWERS / "trade.toml")]
+
+    assert [each.text for each, said in judged if verdict_of(said) != expected(each)] == []
+    assert [each.text for each, said in judged if is_by_code(said)] == []
 
 
 def test_nobody_is_given_up_for_good_who_may_be_there() -> None:

@@ -193,6 +193,23 @@ def test_words_that_run_over_lines_are_found() -> None:
     assert classify_smtp("550-the mailbox is\r\n550 full").rule == "smtp.text.mailbox_full"
 
 
+@pytest.mark.parametrize(
+    ("reply", "rule"),
+    [
+        ("550 We cannot open the file", "smtp.text.delivery_trouble"),
+        ("550 We can not open the file", "smtp.text.delivery_trouble"),
+        ("550 We can't open the file", "smtp.text.delivery_trouble"),
+        ("550 We can\u2019t open the file", "smtp.text.delivery_trouble"),
+        ("550 This user does not exist", "smtp.text.user_unknown"),
+        ("550 This user doesn't exist", "smtp.text.user_unknown"),
+        ("550 This user does\u2019nt exist", "smtp.text.user_unknown"),
+    ],
+)
+def test_a_no_is_a_no_however_it_is_written(reply: str, rule: str) -> None:
+    """Shortened, in two words or with the apostrophe elsewhere."""
+    assert classify_smtp(reply).rule == rule
+
+
 def test_an_address_is_no_enhanced_code() -> None:
     """Four numbers with dots between are a host."""
     failure = classify_smtp("550 5.61.2.14 is blocked")
@@ -214,7 +231,7 @@ def test_an_address_is_no_enhanced_code() -> None:
             "smtp.text.content_listed",
         ),
         ("550 Sender domain example.org is blacklisted here", "smtp.text.sender_listed"),
-        ("550 Mail refused", "smtp.code.550"),
+        ("550 Mail refused", "smtp.text.message_refused"),
     ],
 )
 def test_names_in_a_reply_are_not_taken_for_its_words(reply: str, rule: str) -> None:

@@ -123,6 +123,15 @@ def test_who_is_not_there_is_given_up_for_good_at_rcpt_alone(reply: str) -> None
         "550 5.1.2 Host unknown",
         "550 5.1.90 You have reached your daily limit for message recipients",
         "550 Mailbox unavailable or access denied http://service.mail.qq.com/",
+        "550 Destinataire inconnu ou boite desactivee",
+        "550 5.1.1 Konto nieznany albo zablokowane",
+        "550 User unknown or mailbox deactivated",
+        "550 The mailbox may not exist: no such user",
+        "550-Verification failed while checking <a@b.test>\n550-Called: x\n550-Sent: y\n550-Response: User unknown",
+        "550 5.1.1 User unknown, authenticate first",
+        "550 User unknown: database timeout",
+        "550 5.1.1 Invalid recipient, greylisted",
+        "550 5.1.1 User unknown, mail from you is not taken",
     ],
 )
 def test_who_may_be_there_is_never_given_up_for_good(reply: str) -> None:

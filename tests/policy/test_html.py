@@ -171,7 +171,40 @@ ANIMATED = [
     '<svg><animate attributeName=href values="a;data:image/svg+xml,x"></svg>',
 ]
 
-DANGEROUS += [*IN_PIECES, *ANIMATED, *READ_DIFFERENTLY, *LOADED]
+# Some clients open the URL behind a scheme such as feed:, whatever it is.
+WRAPPED = [
+    '<a href="feed:javascript:x">x</a>',
+    '<a href="feed:feed:javascript:x">x</a>',
+    '<a href=" View-Source : java&Tab;script:x">x</a>',
+    '<body background="feed:vbscript:x">',
+    '<a href="view-source:data:text/html,x">x</a>',
+    '<iframe src="feed:javascript:x">',
+    '<iframe src="view-source:data:text/html,x">',
+    '<iframe src="feed:data:,x">',
+    '<svg><set attributeName=href to="feed:javascript:x"></svg>',
+    '<svg><animate attributeName=href values="a;feed:data:,x"></svg>',
+]
+
+# Documents whose media type is missing, unknown or made of parts.
+LINKED_DATA = [
+    '<a href="data:,x">x</a>',
+    "<a href=data:,x>x</a>",
+    '<a href="data:;base64,eA==">x</a>',
+    '<a href="data:&comma;x">x</a>',
+    '<a href="da\nta :*/*,x">x</a>',
+    '<a href="data:unknown/unknown,x">x</a>',
+    '<a href="data:multipart/related,x">x</a>',
+    '<a href="data:text/plain,x">x</a>',
+    '<area href="data:,x">',
+    '<form action="data:,x">',
+    "<button formaction='data:,x'>",
+    '<frame src="data:,x">',
+    '<svg><a xlink:href="data:,x">x</a></svg>',
+    '<svg><set attributeName=href to="data:,x"></svg>',
+    '<svg><animate attributeName=href values="a; data:,x"></svg>',
+]
+
+DANGEROUS += [*WRAPPED, *LINKED_DATA, *IN_PIECES, *ANIMATED, *READ_DIFFERENTLY, *LOADED]
 
 OUTLOOK_BUTTON = """<!--[if mso]>
 <v:rect href='https://example.com' style='behavior:url(#default#VML)'><w:anchorlock/></v:rect>
@@ -219,6 +252,10 @@ HARMLESS = [
     '<svg><animate attributeName="opacity" values="0;1"/><set attributeName=x to=1 /></svg>',
     '<a href="https://example.com/onboarding?utm_source=x">x</a>',
     "<p>Data: 10/10/2026, text/html</p>",
+    '<a href="feed:https://example.com/x.xml">x</a><a href="mailto:ana@example.com?body=javascript:x">x</a>',
+    '<a href="https://example.com/data:,x">x</a><a href="data:image/png;base64,x">x</a>',
+    '<img src="data:,"><link rel="icon" href="data:,"><link rel="stylesheet" href="data:text/css,x">',
+    '<svg><animate attributeName=href values="a;data:image/png,x"/></svg>',
 ]
 
 MAILS = {file.stem: file.read_text("utf-8") for file in Path(__file__).parent.glob("mails/*.html")}
@@ -280,7 +317,19 @@ _STARTS = [
     "<!--[if x]>",
 ]
 _ENDS = ["</style>", "</noscript>", "-->", "6a", "ression(", "ava", "script:", "html", "é"]
-_PARTS = ["on", "java", "expression(", "data:text/html", "onclick=", "exp", "url(", "srcdoc=", "j"]
+_PARTS = [
+    "on",
+    "java",
+    "expression(",
+    "data:text/html",
+    "data:,",
+    "feed:",
+    "onclick=",
+    "exp",
+    "url(",
+    "srcdoc=",
+    "j",
+]
 _ESCAPES = ["&#x", "\\6a ", "&Tab;", "&colon;", "&#58"]
 _PIECES = st.sampled_from(
     [*DANGEROUS, *HARMLESS, *_SIGNS, *_STARTS, *_ENDS, *_PARTS, *_ESCAPES],

@@ -57,6 +57,19 @@ async def test_an_unset_provider_sends_nothing_where_another_was_set(
         assert await forgetful.backend.inbox.list() == []
 
 
+@pytest.mark.parametrize("routes", ["tenant_routes", "type_routes"])
+async def test_an_unset_provider_sends_nothing_where_a_route_leads_elsewhere(
+    store: str, routes: str
+) -> None:
+    """The sandbox for most, and a real provider for one tenant or type: a process without settings knows no routes."""
+    async with opened(store, provider="sandbox", **{routes: {"acme": "smtp"}}):
+        pass
+
+    async with opened(store) as forgetful:
+        with pytest.raises(ConfigError, match=_ELSEWHERE):
+            await forgetful.work_off()
+
+
 async def test_a_running_worker_stops_when_another_provider_is_set(store: str) -> None:
     """The sandbox was tried first, and is still running when the real provider comes."""
     async with Carteiro.open(store) as first:

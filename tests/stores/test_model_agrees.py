@@ -325,11 +325,16 @@ class Release:
 
 
 @dataclass
+class Undo:
+    """The worker undoes whole claims."""
+
+
+@dataclass
 class GiveUp:
     """The worker will not attempt it, and says why."""
 
 
-Act: TypeAlias = Declare | Settle | Extend | Release | GiveUp
+Act: TypeAlias = Declare | Settle | Extend | Release | Undo | GiveUp
 
 SETTLES = st.builds(Settle, VERDICTS, RARELY)
 WORK = st.one_of(
@@ -337,7 +342,12 @@ WORK = st.one_of(
     st.tuples(st.builds(Declare, HOLDS)),
     st.tuples(SETTLES),
     st.tuples(SETTLES, st.builds(Declare, HOLDS), SETTLES),
-    st.tuples(st.builds(Extend, LEASES) | st.builds(Release, waits(0, 700)) | st.builds(GiveUp)),
+    st.tuples(
+        st.builds(Extend, LEASES)
+        | st.builds(Release, waits(0, 700))
+        | st.builds(Undo)
+        | st.builds(GiveUp)
+    ),
 )
 
 
@@ -507,6 +517,9 @@ class StoreBesideModel(RuleBasedStateMachine):
                     self.both(Ask("store", "extend", leases, lease=lease))
                 case Release(wait):
                     self.both(Ask("store", "release", leases, wait=wait))
+                case Undo():
+                    claims = sorted({each.claim for each in leases})
+                    self.both(Ask("store", "undo_claims", claims))
 
     def _declare(self, mails: list[Hand], hold: timedelta) -> None:
         self.has_held = True

@@ -187,6 +187,57 @@ def test_a_client_cannot_lock_rows(place: Place, view: str, strength: str) -> No
         client.rows(f"SELECT * FROM {view} FOR {strength}")
 
 
+def test_a_client_is_told_why_it_cannot_lock_rows(place: Place) -> None:
+    """In a sentence, unless a superuser owns the database: no policy binds one."""
+    with an_application(place.url) as owner:
+        is_superuser = owner.value("SELECT rolsuper FROM pg_roles WHERE rolname = current_user")
+    says = "outer join" if is_superuser else "email_queue: rows cannot be locked"
+
+    with place.client() as client, pytest.raises(psycopg.errors.FeatureNotSupported, match=says):
+        client.rows("SELECT * FROM email_queue FOR UPDATE SKIP LOCKED")
+
+
+def test_a_client_may_not_delete_rows(place: Place) -> None:
+    """The right to delete would be one to lock the ledger."""
+    with (
+        place.client() as client,
+        pytest.raises(psycopg.errors.InsufficientPrivilege, match="permission denied"),
+    ):
+        client.rows("DELETE FROM email_queue")
+
+
+def test_a_member_of_a_client_role_stands_for_no_tenant(place: Place) -> None:
+    """It has none of the role's limits, so it gets nothing: above all not the rows of the tenant `default`."""
+    member = f"{place.role}_member"
+    server = shared_postgres()
+    server.psql(f"CREATE ROLE {member} LOGIN IN ROLE {place.role}")
+    try:
+        with an_application(place.url) as owner:
+            owner.rows("SET carteiro.tenant = 'default'")
+            owner.enqueue()
+        with an_application(place.client_url.replace(place.role, member)) as client:
+            for view in VIEWS:
+                assert client.rows(f"SELECT * FROM {view}") == []
+            with pytest.raises(psycopg.errors.InsufficientPrivilege, match="stands for no tenant"):
+                client.enqueue()
+    finally:
+        server.psql(f"DROP ROLE {member}")
+
+
+def test_a_client_cannot_learn_the_channel_of_processes(place: Place) -> None:
+    """Whoever knows it can make every process work for each notification."""
+    with an_application(place.url) as owner:
+        channel = owner.value("SELECT channel FROM carteiro.wake_channel")
+
+    with place.client(autocommit=True) as client:
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            client.rows("SELECT channel FROM carteiro.wake_channel")
+        assert client.rows("SELECT proname FROM pg_proc WHERE prosrc LIKE %s", f"%{channel}%") == []
+        assert (
+            client.rows("SELECT 1 FROM pg_stat_activity WHERE query LIKE %s", f"%{channel}%") == []
+        )
+
+
 async def test_no_advisory_lock_is_taken(place: Place) -> None:
     """Anybody who connects can see them all, and take the same."""
     seen: list[object] = []

@@ -16,6 +16,7 @@ import pytest
 from carteiro.model import End, LeasedJob, Settled
 from carteiro.policy.fairness import READIED_PER_TURN, SUSPECT_CLAIMS
 from carteiro.policy.lifecycle import LONGEST_HOLD_MS
+from carteiro.policy.pacing import MOST_DRAWS
 from carteiro.ports import Backend
 from carteiro.stores.postgres import PostgresOptions, open_postgres
 from support.builders import TASK, a_message, a_task, dead, retry, sent, tenants_named
@@ -58,7 +59,7 @@ FROM pg_stat_user_tables WHERE schemaname = 'carteiro'
 """
 _CLAIM = """
 EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON)
-SELECT * FROM carteiro.claim($1, $2, 'looked', 1, 10, true, $3, $4, $5, 1000, NULL)
+SELECT * FROM carteiro.claim($1, $2, 'looked', 1, 10, true, $3, $4, $5, $6, 1000, NULL)
 """
 
 
@@ -96,7 +97,7 @@ async def _blocks(looker: Any) -> int:
     """The pages that a claim touches; it is taken back."""
     transaction = looker.transaction()
     await transaction.start()
-    arguments = ([TASK], _SLOTS, READIED_PER_TURN, SUSPECT_CLAIMS, LONGEST_HOLD_MS)
+    arguments = ([TASK], _SLOTS, READIED_PER_TURN, SUSPECT_CLAIMS, MOST_DRAWS, LONGEST_HOLD_MS)
     [plan] = json.loads(await looker.fetchval(_CLAIM, *arguments))
     await transaction.rollback()
     return int(plan["Plan"]["Shared Hit Blocks"] + plan["Plan"]["Shared Read Blocks"])
@@ -130,6 +131,8 @@ async def test_nothing_on_the_path_reads_more_than_it_needs_without_statistics(
     await read("settle retry", _settle(backend, jobs[50:100], retry(timedelta(hours=1))))
     await read("settle dead", _settle(backend, jobs[100:150], dead()))
     await read("release", store.release([job.lease for job in jobs[150:]]))
+    lost = await claim(store, kinds=[TASK], limit=50)
+    await read("undo claims", store.undo_claims([lost.jobs[0].lease.claim]))
     await read("accept", accepted(store, *emails, a_task(_TENANTS[1])))
     mails = await claimed(store, limit=1)
     await read("declare", declare(store, mails[0]))

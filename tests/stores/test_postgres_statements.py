@@ -62,7 +62,7 @@ UNPLANNED = {
 }
 # The code turns scans off before these.
 BY_INDEX = re.compile(
-    r"cursor_|depths$|erase_|forget_messages$|messages$|prune_(contents|find|free|hold)$|recipients_named$"
+    r"cursor_|depths$|due$|erase_|forget_messages$|messages$|prune_(contents|find|free|hold)$|recipients_named$"
     r"|unfinished(_messages)?$|walk_|.*_tenants$"
 )
 _EXPLAINED = """

@@ -452,7 +452,7 @@ async def test_due_rows_are_returned_and_workers_are_told(url: str, app: Applica
         app.update(over, "status = 'cancelled'")
         app.update(second, "next_retry_at = now() - interval '1 hour'")
         with an_application(url) as listener:
-            listener.rows("LISTEN carteiro")
+            listener.listen()
 
             due = app.rows("SELECT * FROM process_pending_emails_for_retry(10)")
 
@@ -606,16 +606,57 @@ async def test_what_has_ended_well_stays_as_it_is(url: str, app: Application, st
     assert app.row(identity)["status"] == status
 
 
+@pytest.mark.parametrize(
+    "statement", ["DELETE FROM email_queue", "DELETE FROM email_queue RETURNING id"]
+)
+async def test_rows_cannot_be_deleted(url: str, app: Application, statement: str) -> None:
+    """They are the record; the error says what to do instead."""
+    async with an_office(url):
+        identity = app.enqueue()
+
+        with pytest.raises(psycopg.errors.CheckViolation, match="cannot be deleted") as refused:
+            app.rows(statement)
+
+    assert "status = 'cancelled'" in (refused.value.diag.message_hint or "")
+    assert app.row(identity)["status"] == "pending"
+
+
 async def test_rows_cannot_be_locked_away_from_workers(url: str, app: Application) -> None:
-    """What used to be done by hand is refused: a lock on the ledger would stop everybody."""
+    """What used to be done by hand is refused: a lock on the ledger would stop everybody.
+
+    Policies do not bind a superuser: an application of its database gets the error of Postgres.
+    """
+    is_superuser = app.value("SELECT rolsuper FROM pg_roles WHERE rolname = current_user")
+    says = "outer join" if is_superuser else "email_queue: rows cannot be locked"
     async with an_office(url):
         app.enqueue()
 
         for strength in ("UPDATE", "KEY SHARE"):
-            with pytest.raises(psycopg.errors.FeatureNotSupported):
+            with pytest.raises(psycopg.errors.FeatureNotSupported, match=says):
                 app.rows(f"SELECT * FROM email_queue FOR {strength} SKIP LOCKED")
-        with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState):
-            app.rows("DELETE FROM email_queue")
+        assert "row_locks" not in str(app.rows("EXPLAIN SELECT * FROM email_queue"))
+
+
+@pytest.mark.parametrize(
+    ("status", "assignment", "says", "hint"),
+    [
+        ("cancelled", "next_retry_at = now()", "is cancelled: next_retry_at", "WHERE status"),
+        ("pending", "next_retry_at = NULL", "next_retry_at must be a time", "now()"),
+    ],
+)
+async def test_a_time_that_cannot_be_set_is_told_in_a_sentence(
+    url: str, app: Application, status: str, assignment: str, says: str, hint: str
+) -> None:
+    """Which row, why, and what to write instead."""
+    async with an_office(url):
+        identity = app.enqueue()
+        if status == "cancelled":
+            app.update(identity, "status = 'cancelled'")
+
+        with pytest.raises(psycopg.errors.CheckViolation, match=says) as refused:
+            app.update(identity, assignment)
+
+    assert hint in (refused.value.diag.message_hint or "")
 
 
 async def test_a_transaction_of_any_isolation_can_put_in_and_change(
@@ -663,9 +704,9 @@ async def test_workers_are_told_by_the_commit_and_not_before(url: str, app: Appl
             an_application(url) as listener,
             an_application(url, autocommit=False) as other,
         ):
-            listener.rows("LISTEN carteiro")
+            listener.listen()
             other.enqueue()
-            app.rows("NOTIFY carteiro, 'mark'")
+            app.rows("SELECT pg_notify(channel, 'mark') FROM carteiro.wake_channel")
             [before] = listener.connection.notifies(timeout=TOO_LONG, stop_after=1)
 
             other.connection.commit()

@@ -30,9 +30,21 @@ async def test_what_we_accept_rings_once(backend: Backend, url: str) -> None:
     at_once = backend.wake.rings()
 
     with psycopg.connect(url, autocommit=True) as other:
-        other.execute("NOTIFY carteiro")
+        other.execute("SELECT pg_notify(channel, '') FROM carteiro.wake_channel")
     is_heard = await backend.wake.wait(_PATIENCE, since=at_once)
 
     assert at_once == before + 1
     assert is_heard
     assert backend.wake.rings() == at_once + 1
+
+
+async def test_nobody_rings_who_does_not_know_the_channel(backend: Backend, url: str) -> None:
+    """Any role that may connect may notify: a flood on a known name would be work for every process."""
+    before = backend.wake.rings()
+
+    with psycopg.connect(url, autocommit=True) as other:
+        other.execute("SELECT pg_notify('carteiro', i::text) FROM generate_series(1, 100) AS i")
+        other.execute("SELECT pg_notify(channel, '') FROM carteiro.wake_channel")
+    await backend.wake.wait(_PATIENCE, since=before)
+
+    assert backend.wake.rings() == before + 1

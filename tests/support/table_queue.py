@@ -7,6 +7,7 @@ from uuid import UUID, uuid4
 
 import psycopg
 from psycopg.rows import dict_row
+from psycopg.sql import SQL, Identifier
 
 from carteiro.app import Carteiro
 from carteiro.model import NewTemplate, TenantId
@@ -57,6 +58,11 @@ class Application:
         [row] = self.rows(sql, *parameters)
         [value] = row.values()
         return value
+
+    def listen(self) -> None:
+        """Hear what processes tell each other."""
+        channel = self.value("SELECT channel FROM carteiro.wake_channel")
+        self.connection.execute(SQL("LISTEN {}").format(Identifier(channel)))
 
     def enqueue(self, to: str = "ana@example.com", *, user: UUID | None = None) -> UUID:
         """Put an e-mail in by the function."""

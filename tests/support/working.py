@@ -99,6 +99,10 @@ class Through:
         """Pass it on."""
         await self.store.release(leases, wait=wait)
 
+    async def undo_claims(self, claims: Sequence[ClaimId]) -> None:
+        """Pass it on."""
+        await self.store.undo_claims(claims)
+
     async def cancel(self, ids: Sequence[MessageId], *, tenant: TenantId) -> list[CancelAnswer]:
         """Pass it on."""
         return await self.store.cancel(ids, tenant=tenant)

@@ -5,6 +5,8 @@ from typing import Any
 
 from fastapi import FastAPI
 from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.types import Receive, Scope, Send
 
 from carteiro.api.admin.dead_letters import DeadLetterDesk
@@ -14,7 +16,7 @@ from carteiro.api.admin.messages import MessageDesk
 from carteiro.api.admin.stats import StatsDesk
 from carteiro.api.admin.tenants import TenantDesk
 from carteiro.api.batch import BatchIntake
-from carteiro.api.docs_page import show_docs
+from carteiro.api.docs_page import SAFE, page_of
 from carteiro.api.emails import Emails
 from carteiro.api.endpoint import Access, Endpoint, add_endpoint, schemas_of
 from carteiro.api.envelope import Envelope, answer_http_error
@@ -53,10 +55,12 @@ def create_api(office: Office, *, works: bool = False, fetch: Fetch = fetch) -> 
         version="1",
         docs_url=None,  # FastAPI's pages load scripts from elsewhere; ours loads nothing
         redoc_url=None,
+        openapi_url=None,
         tally=office.tally,
     )
     api.state.body_timeout = office.settings.api.request_timeout
-    api.add_api_route("/docs", show_docs, methods=["GET", "HEAD"], include_in_schema=False)
+    api.add_api_route("/docs", api.show_docs, methods=["GET", "HEAD"], include_in_schema=False)
+    api.add_route("/openapi.json", api.show_openapi, include_in_schema=False)
     proxies = Networks(office.settings.api.trusted_proxies.split())
     bounds = office.settings.api
     api.state.proxies = proxies
@@ -70,7 +74,11 @@ def create_api(office: Office, *, works: bool = False, fetch: Fetch = fetch) -> 
         most_requests=bounds.max_requests_per_tenant, most_bytes=bounds.max_body_bytes_per_tenant
     )
     ring = KeyRing(
-        office.backend.keys, office.backend.tenants, proxies=proxies, in_flight=in_flight
+        office.backend.keys,
+        office.backend.tenants,
+        proxies=proxies,
+        in_flight=in_flight,
+        unknown_per_minute=bounds.unknown_keys_per_minute,
     )
     # On the application itself: a router that is included costs every request about 10 µs more.
     _add_for_tenants(api, office, ring)
@@ -152,6 +160,8 @@ class _Api(FastAPI):
         self._offered: list[Endpoint] = []
         self._tally = tally
         self._express: Express | None = None  # made when all endpoints are there
+        self._openapi: bytes | memoryview | None = None
+        self._page: bytes | None = None
         self.router.route_class = LeanRoute
         self.router.redirect_slashes = False  # a moved POST loses its body with many clients
         self.add_middleware(Envelope, tally=tally)
@@ -172,6 +182,19 @@ class _Api(FastAPI):
         await self._express(scope, receive, send)
 
     def openapi(self) -> dict[str, Any]:
-        document = super().openapi()
-        document["components"]["schemas"] = schemas_of(self._offered)
-        return document
+        if self.openapi_schema is None:
+            document = super().openapi()
+            document["components"]["schemas"] = schemas_of(self._offered)
+        return super().openapi()
+
+    async def show_openapi(self, _: Request) -> Response:
+        """Answer with the document for machines; anybody may ask for it, so its text is made once."""
+        if self._openapi is None:
+            self._openapi = JSONResponse(self.openapi()).body
+        return Response(self._openapi, media_type=JSONResponse.media_type)
+
+    async def show_docs(self, _: Request) -> Response:
+        """Answer with the page for people; its text is made once."""
+        if self._page is None:
+            self._page = page_of(self.openapi()).encode()
+        return HTMLResponse(self._page, headers=SAFE)

@@ -2,13 +2,16 @@
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
+from typing import Generic, TypeVar
 
 from starlette.types import Scope
 
 from carteiro.api.networks import Address
 from carteiro.api.refusal import too_busy
 from carteiro.model import TenantId
+
+Who = TypeVar("Who", bound=Hashable)
 
 MOST_READS = 4  # of one tenant at once: a store has ten connections, and others read and write, too
 SHARE = "carteiro.share"  # where the scope of a request has what it holds
@@ -100,29 +103,36 @@ class Share:
         self._of.together.bytes -= self._bytes
 
 
-class PerMinute:
-    """So many of something in 60 s for each tenant, in this process; 0: any number."""
+class PerMinute(Generic[Who]):
+    """So many of something in 60 s for each, in this process; 0: any number."""
 
     def __init__(self, most: int, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._most = most
         self._clock = clock
-        self._windows: dict[TenantId, tuple[float, int]] = {}
+        self._windows: dict[Who, tuple[float, int]] = {}
 
-    def count(self, tenant: TenantId, what: str) -> None:
+    def count(self, who: Who, what: str) -> None:
         """Count one more; a `Refusal` if there were as many as there may be."""
         if not self._most:
             return
         now = self._clock()
-        since, count = self._windows.get(tenant, (now, 0))
+        since, count = self._windows.get(who, (now, 0))
         if now - since >= _WINDOW_S:
             since, count = now, 0
         if count >= self._most:
             text = f"At most {self._most} {what} may be asked for in {_WINDOW_S:g} s"
             raise too_busy(text, wait_s=since + _WINDOW_S - now)
         if len(self._windows) >= _MOST_REMEMBERED:
-            self._windows = {
-                each: window
-                for each, window in self._windows.items()
-                if now - window[0] < _WINDOW_S
-            }
-        self._windows[tenant] = (since, count + 1)
+            self._make_room(now)
+        self._windows[who] = (since, count + 1)
+
+    def uncount(self, who: Who) -> None:
+        """Count one less: it was none of those that are counted."""
+        since, count = self._windows.get(who, (0.0, 0))
+        if count:
+            self._windows[who] = (since, count - 1)
+
+    def _make_room(self, now: float) -> None:
+        """Forget those whose minute is over, or all if that leaves little room: callers can choose addresses."""
+        fresh = {each: kept for each, kept in self._windows.items() if now - kept[0] < _WINDOW_S}
+        self._windows = fresh if len(fresh) < _MOST_REMEMBERED // 2 else {}

@@ -1,14 +1,17 @@
 """Who is asking: the tenant or the administrator that a key speaks for."""
 
+import asyncio
 import time
 from collections.abc import Mapping
+from weakref import WeakValueDictionary
 
 from starlette.requests import Request
 
 from carteiro.api.access_keys import hash_key
-from carteiro.api.in_flight import SHARE, InFlight
-from carteiro.api.networks import Networks, client_address
-from carteiro.api.refusal import forbidden, token_needed, unauthorized
+from carteiro.api.connection import Bound
+from carteiro.api.in_flight import SHARE, InFlight, PerMinute
+from carteiro.api.networks import Address, Networks, client_address, counted_as
+from carteiro.api.refusal import Refusal, forbidden, token_needed, unauthorized
 from carteiro.errors import StoreError
 from carteiro.model import Key, KeyId, Tenant, value
 from carteiro.observability import log
@@ -33,16 +36,26 @@ class Caller:
 class KeyRing:
     """Looks keys up, and remembers for a few seconds those that fit. Keeps hashes, never keys.
 
-    That a key was used is noted about once a minute, after the request went on.
+    That a key was used is noted about once a minute, after the request went on. Of one address, so many unknown keys
+    are looked up in a minute; keys that have fitted before are looked up whatever comes from there.
     """
 
     def __init__(
-        self, keys: Keys, tenants: Tenants, *, proxies: Networks, in_flight: InFlight
+        self,
+        keys: Keys,
+        tenants: Tenants,
+        *,
+        proxies: Networks,
+        in_flight: InFlight,
+        unknown_per_minute: int = 0,
     ) -> None:
         self._keys = keys
         self._in_flight = in_flight
         self._tenants = tenants
         self._proxies = proxies
+        self._unknown: PerMinute[Address | None] = PerMinute(unknown_per_minute)
+        self._turns: WeakValueDictionary[Address | None, asyncio.Lock] = WeakValueDictionary()
+        self._bound = Bound("unknown keys of one address", unknown_per_minute)
         self._remembered: dict[str, tuple[Caller, float]] = {}
         self._noted: dict[KeyId, float] = {}
         self._note: Gatherer[KeyId, None] = Gatherer(self._write_used)
@@ -52,7 +65,7 @@ class KeyRing:
 
         What only reads waits here while as many others of the tenant read as may at once.
         """
-        caller = await self._caller(request.headers)
+        caller = await self._caller(request)
         if caller is None or caller.tenant is None:
             raise unauthorized()
         if caller.networks:
@@ -66,7 +79,7 @@ class KeyRing:
 
     async def administrator_of(self, request: Request) -> Key:
         """The token of the administrator who is asking; a `Refusal` if it is someone else."""
-        caller = await self._caller(request.headers)
+        caller = await self._caller(request)
         if caller is None or caller.tenant is not None:
             raise token_needed()
         self._in_flight.begin(request.scope, None)
@@ -74,17 +87,37 @@ class KeyRing:
 
     def forget(self) -> None:
         """See what was just changed at once."""
-        self._remembered.clear()
+        self._remembered = {key: (caller, 0.0) for key, (caller, _) in self._remembered.items()}
 
-    async def _caller(self, headers: Mapping[str, str]) -> Caller | None:
-        key = key_in(headers)
+    async def _caller(self, request: Request) -> Caller | None:
+        key = key_in(request.headers)
         if not 0 < len(key) <= _LONGEST_KEY:
             return None
         key_hash = hash_key(key)
         caller, until = self._remembered.get(key_hash, (None, 0.0))
-        if caller is not None and time.monotonic() < until:
+        if caller is None:
+            return await self._looked_up_unknown(key_hash, request)
+        if time.monotonic() < until:
             return caller
         return await self._looked_up(key_hash)
+
+    async def _looked_up_unknown(self, key_hash: str, request: Request) -> Caller | None:
+        """One at a time for each address, so that many which come at once are counted, and equal ones found once."""
+        address = client_address(request, proxies=self._proxies)
+        who = None if address is None else counted_as(address)
+        turn = self._turns.setdefault(who, asyncio.Lock())
+        async with turn:
+            if key_hash in self._remembered:
+                return await self._caller(request)
+            try:
+                self._unknown.count(who, "unknown keys of one address")
+            except Refusal:
+                self._bound.is_reached(self._bound.most)
+                raise
+            caller = await self._looked_up(key_hash)
+            if caller is not None:
+                self._unknown.uncount(who)
+            return caller
 
     async def _looked_up(self, key_hash: str) -> Caller | None:
         caller = await self._found(key_hash)

@@ -5,9 +5,9 @@ import binascii
 import time
 from base64 import urlsafe_b64decode
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from uuid import UUID
 
 import orjson
@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.requests import Request
 from starlette.responses import Response
 
-from carteiro.api.documents import JSON, Document
+from carteiro.api.documents import JSON, Document, Moment
 from carteiro.api.endpoint import Endpoint
 from carteiro.api.intake import Intake, Item, refused
 from carteiro.api.key_ring import KeyRing, key_in
@@ -27,8 +27,6 @@ from carteiro.model import (
     EMAIL,
     FINISHED,
     Accepted,
-    Cursor,
-    MessageFilter,
     MessageId,
     QueueRow,
     Replayed,
@@ -42,7 +40,6 @@ from carteiro.ports import Reading
 MOST_IN_A_RUN = 10
 _FIRST_LOOK_S, _LAST_LOOK_S = 0.05, 1.0  # between two looks at the ledger: doubled each time
 _MOST_WAITING_CALLS = 5  # of a tenant: each looks at the ledger for as long as it waits
-_PAGES, _IN_A_PAGE = 5, 200  # of waiting e-mails that are looked through for due ones
 _WAITING = (State.ENQUEUED, State.RETRY_SCHEDULED)
 _STATUS = {State.SENT: "sent", State.CANCELLED: "cancelled"} | dict.fromkeys(
     (State.FAILED, State.EXPIRED), "failed"
@@ -98,7 +95,7 @@ class SendResult(Document):
     id: str
     status: str = Field(description="sent, pending, failed or cancelled.")
     error_message: str | None = Field(default=None, description="Reason of the last failure.")
-    next_retry_at: datetime | None = Field(default=None, description="Of a pending one.")
+    next_retry_at: Moment | None = Field(default=None, description="Of a pending one.")
     resend_id: str | None = Field(default=None, description="The provider's id of a sent one.")
 
 
@@ -237,28 +234,13 @@ class TableQueueDesk:
                 del self._calls[tenant.id]
 
     async def _due(self, tenant: Tenant) -> dict[MessageId, int]:
-        """E-mails of the tenant that are due, and how often each was tried; found among the newest ones that wait."""
-        now = datetime.now(UTC)
-        due = [
-            row
-            for state in _WAITING
-            for row in await self._waiting(tenant, state)
-            if row.due_at <= now
-        ]
-        due.sort(key=lambda row: row.due_at)
-        return {row.id: row.attempts for row in due[:MOST_IN_A_RUN]}
-
-    async def _waiting(self, tenant: Tenant, state: State) -> Sequence[StoredMessage]:
-        wanted = MessageFilter(tenant=tenant.id, kind=EMAIL, state=state)
-        rows: list[StoredMessage] = []
-        cursor: Cursor | None = None
-        for _ in range(_PAGES):
-            page = await self._reading.messages(wanted, cursor=cursor, limit=_IN_A_PAGE)
-            rows += page.rows
-            cursor = page.next
-            if cursor is None:
-                break
-        return rows
+        """E-mails of the tenant that are due, and how often each was tried; not those that are being sent."""
+        due: dict[MessageId, int] = {}
+        for identity in await self._reading.due(tenant.id, EMAIL, limit=MOST_IN_A_RUN):
+            row = await self._reading.message(identity)
+            if row is not None and row.state in _WAITING and len(due) < MOST_IN_A_RUN:
+                due[identity] = row.attempts
+        return due
 
     async def _tried(
         self, attempts: Mapping[MessageId, int]

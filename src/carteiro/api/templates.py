@@ -102,7 +102,7 @@ class TemplateDesk:
         *,
         prefix: str,
         limits: TemplateLimits,
-        previews: PerMinute,
+        previews: PerMinute[TenantId],
         presets: Collection[str] = PRESETS,
     ) -> None:
         self._limits = limits

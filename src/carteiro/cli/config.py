@@ -1,30 +1,21 @@
 """``carteiro config``: what is in force, and why."""
 
 import asyncio
+import json
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import asdict
 
 import typer
 
 from carteiro.cli.desk import told
 from carteiro.cli.options import AsJson, ConfigFile
-from carteiro.cli.printing import Column, Printer, note
-from carteiro.config import Given, Settings, load, shown_setting
+from carteiro.cli.printing import Printer, note
+from carteiro.config import Given, Settings, default_values, load, shown_setting
 from carteiro.errors import CarteiroError
 from carteiro.stores.open import tuned_fairness
 
 app = typer.Typer(help="Look at the settings.", no_args_is_help=True)
-
-
-def _as_written(row: Given) -> object:
-    """As a settings file wants it."""
-    return str(row.raw).lower() if isinstance(row.raw, bool) else shown_setting(row.key, row.raw)
-
-
-_COLUMNS: tuple[Column[Given], ...] = (
-    Column("setting", lambda row: row.key, is_whole=True),
-    Column("value", _as_written),
-    Column("from", lambda row: row.origin),
-)
 
 
 @app.callback()
@@ -38,15 +29,51 @@ def show(*, config: ConfigFile = None, as_json: AsJson = False) -> None:
     """Print each setting in force and where it came from; what was changed at run time, too."""
     settings = load(file=config)
     given = _with_overrides(settings.given(), settings)
-    Printer(as_json=as_json).rows(
-        given,
-        _COLUMNS,
-        lambda row: {
-            "key": row.key,
-            "value": shown_setting(row.key, row.raw),
-            "origin": row.origin,
-        },
-    )
+    printer = Printer(as_json=as_json)
+    if printer.is_for_programs:
+        printer.rows(given, (), _as_document)
+    else:
+        printer.text("\n".join(line for row in given for line in _lines(row)))
+
+
+def _as_document(row: Given) -> dict[str, object]:
+    return {"key": row.key, "value": shown_setting(row.key, row.raw), "origin": row.origin}
+
+
+def _lines(row: Given) -> Iterator[str]:
+    """A setting as a settings file has it; named tables and rules have a line each."""
+    raw = _typed(row)
+    if isinstance(raw, dict) and raw:
+        parts = [(f"{row.key}.{name}", each) for name, each in raw.items()]
+    elif isinstance(raw, list) and raw:
+        parts = [(f"{row.key}[{number}]", each) for number, each in enumerate(raw, 1)]
+    else:
+        parts = [(row.key, raw)]
+    for key, each in parts:
+        yield f"{key} = {_as_toml(each)}  # {row.origin}"
+
+
+def _typed(row: Given) -> object:
+    """The value with its type; in variables and flags all values are text."""
+    if isinstance(row.raw, str) and not isinstance(default_values().get(row.key, ""), str):
+        with suppress(ValueError):
+            return json.loads(row.raw)
+    return shown_setting(row.key, row.raw)
+
+
+def _as_toml(raw: object) -> str:
+    match raw:
+        case str():
+            return json.dumps(raw, ensure_ascii=False)
+        case bool():
+            return str(raw).lower()
+        case {**table}:
+            inside = ", ".join(f"{name} = {_as_toml(each)}" for name, each in table.items())
+            return f"{{ {inside} }}" if inside else "{}"
+        case [*each]:
+            return f"[{', '.join(map(_as_toml, each))}]"
+        case _:
+            return str(raw)
 
 
 def _with_overrides(given: list[Given], settings: Settings) -> list[Given]:
@@ -58,7 +85,11 @@ def _with_overrides(given: list[Given], settings: Settings) -> list[Given]:
         return given
     changed = {} if tuned is None else {f"fairness.{k}": each for k, each in asdict(tuned).items()}
     return [
-        Given(row.key, changed[row.key], f"run time, instead of {_as_written(row)} ({row.origin})")
+        Given(
+            row.key,
+            changed[row.key],
+            f"run time, instead of {_as_toml(_typed(row))} ({row.origin})",
+        )
         if row.key in changed
         else row
         for row in given

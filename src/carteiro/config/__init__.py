@@ -4,7 +4,7 @@ At the edges durations are whole milliseconds and their names end in ``_ms``; he
 `timedelta` and the suffix is gone. ``config.default.toml`` is the only source of defaults.
 """
 
-from carteiro.config.reading import ENV_FILE, default_text, env_name, load, secret
+from carteiro.config.reading import ENV_FILE, default_text, default_values, env_name, load, secret
 from carteiro.config.sections import (
     FREE_TABLES,
     KEYS,
@@ -29,6 +29,7 @@ __all__ = [
     "Settings",
     "TicketSettings",
     "default_text",
+    "default_values",
     "env_name",
     "is_reference",
     "load",

@@ -5,6 +5,7 @@ import os
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import Any, NoReturn
@@ -87,6 +88,12 @@ def load(
 def default_text() -> str:
     """The commented default file."""
     return resources.files("carteiro").joinpath("config.default.toml").read_text("utf-8")
+
+
+@cache
+def default_values() -> Mapping[str, object]:
+    """What the default file says, by key."""
+    return {each.key: each.raw for each in _flattened(tomllib.loads(default_text()), "default")}
 
 
 def secret(reference: str, *, environ: Mapping[str, str] | None = None) -> str:

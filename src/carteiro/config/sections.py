@@ -228,6 +228,7 @@ class ApiSettings(Section):
     max_requests_per_tenant: SomeCount
     max_body_bytes_per_tenant: SomeCount
     max_unchecked_body_bytes: SomeCount
+    unknown_keys_per_minute: Count
     previews_per_minute: Count
     per_minute: Limit
     per_hour: Limit

@@ -6,6 +6,7 @@ from typing import Annotated
 from pydantic import Field, ValidationInfo, field_validator
 
 from carteiro.config.values import (
+    ErrorNames,
     MongoUrl,
     PageUrlOrNone,
     QueueUrl,
@@ -45,7 +46,7 @@ class TicketSettings(Section):
     window: SomeCount
     window_bytes: SomeCount
     pause: bool
-    pause_errors: str
+    pause_errors: ErrorNames
     pause_tickets: SomeCount
     pause_share: Annotated[float, Field(gt=0, le=1)]
     pause_within: SomeDuration = Field(alias="pause_within_ms")

@@ -44,6 +44,7 @@ _API_URL = re.compile(
     re.ASCII,
 )
 _TOPIC = re.compile(r"arn:aws[a-z-]*:sns:[a-z0-9-]{3,}:[0-9]{12}:[A-Za-z0-9_-]{1,256}", re.ASCII)
+_ERROR_NAME = re.compile(r"[^\W\d]\w*")  # as Python and HTTP_503 have it
 _SECRET_REFERENCE = re.compile(r"env:[A-Za-z_][A-Za-z0-9_]*|file:.+")
 
 
@@ -134,13 +135,18 @@ def shaped(pattern: str, should_be: str) -> AfterValidator:
     return AfterValidator(check)
 
 
+_ADDRESSES = frozenset({"store", "queue", "smtp.host", "tickets.bootstrap_servers"})
+
+
 def shown_setting(key: str, raw: object) -> object:
     """A setting as it may be shown: an address may have a password in it."""
     if not isinstance(raw, str):
         return raw
-    if key == "tickets.bootstrap_servers" and "://" not in raw:
-        return masked_servers(raw)
-    return masked_url(raw) if "://" in raw else raw
+    if "://" in raw:
+        return masked_url(raw)
+    user, _, _ = raw.rpartition("@")
+    is_address = key in _ADDRESSES or ":" in user  # an e-mail address has no colon before its @
+    return masked_servers(raw) if is_address else raw
 
 
 def _networks(raw: str) -> str:
@@ -149,6 +155,14 @@ def _networks(raw: str) -> str:
             ip_network(name)
     except ValueError:
         raise ValueError("should be networks or addresses, parted by spaces") from None
+    return raw
+
+
+def _error_names(raw: str) -> str:
+    if not all(_ERROR_NAME.fullmatch(name) for name in raw.split()):
+        raise ValueError(
+            "should be a list of names of errors, separated by spaces and not by commas"
+        )
     return raw
 
 
@@ -215,6 +229,7 @@ AnsweringProvider: TypeAlias = Annotated[str, AfterValidator(_answering)]
 AddressOrNone: TypeAlias = Annotated[str, BeforeValidator(_address_or_none)]
 ApiUrl: TypeAlias = Annotated[str, AfterValidator(_api_url)]
 UrlOrNone: TypeAlias = Annotated[str, AfterValidator(lambda raw: raw and _api_url(raw))]
+ErrorNames: TypeAlias = Annotated[str, AfterValidator(_error_names)]
 Topics: TypeAlias = Annotated[str, AfterValidator(_topics)]
 RatePerSecond: TypeAlias = Annotated[float, Field(ge=0, le=100_000, allow_inf_nan=False)]
 Weight: TypeAlias = Annotated[float, Field(ge=LIGHTEST, le=HEAVIEST, allow_inf_nan=False)]

@@ -103,6 +103,10 @@ class Errand:
         """As the store."""
         return await self._store.declare(starts)
 
+    async def undo_claims(self, claims: Sequence[ClaimId]) -> None:
+        """As the store."""
+        await self._store.undo_claims(claims)
+
     async def extend(self, leases: Sequence[Lease], *, lease: timedelta) -> list[bool]:
         """As the store."""
         return await self._store.extend(leases, lease=lease)

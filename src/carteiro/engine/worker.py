@@ -39,7 +39,7 @@ from carteiro.model import (
 from carteiro.observability import log
 from carteiro.observability.metrics.tally import Tally
 from carteiro.path import settle
-from carteiro.path.claim import claim
+from carteiro.path.claim import Claims
 from carteiro.path.declare import start
 from carteiro.path.deliver import deliver
 from carteiro.path.judge import doubts, judge, judge_claim, may_kill
@@ -66,6 +66,11 @@ class Lengths:
     grace: timedelta = timedelta(seconds=40)
     warm_up: timedelta = ZERO
 
+    @property
+    def extends_every(self) -> timedelta:
+        """Leases, and holds of calls that await a reply: those have the whole margin left when the limit is over."""
+        return min(self.lease / 3, self.hold_margin / 2)
+
 
 class Worker:
     """Runs the pools of one process."""
@@ -82,6 +87,11 @@ class Worker:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._store = store
+        self._claims = Claims(
+            store,
+            most_failing=min(lengths.lease, lengths.hold_margin) / 2,
+            grace=max(lengths.extends_every, timedelta(seconds=_LONGEST_WAIT)),
+        )
         self._wake = wake
         self._lengths = lengths
         self._chance = chance or random.Random()  # noqa: S311 - jitter, not a secret
@@ -93,6 +103,7 @@ class Worker:
         self._leases: set[Lease] = (
             set()
         )  # claimed and not declared: kept alive, released at the end
+        self._unreleased: set[Lease] = set()  # the store failed: released by the timer
         self._calls: dict[
             Lease, Handover
         ] = {}  # declared; kept alive while only a reply is missing
@@ -144,6 +155,8 @@ class Worker:
                 continue
             rings = self._wake.rings()
             try:
+                if self._claims.has_failed:
+                    await self._claims.recover()
                 with self._quiet.claiming():
                     claimed = await self._claim(pool)
             except Exception as error:  # noqa: BLE001 - whatever it is, the next claim may go well
@@ -158,12 +171,7 @@ class Worker:
     async def _claim(self, pool: Slots) -> Claimed:
         """Claim and start; a claim that is under way when we stop is finished, so that nothing leaks."""
         asked = asyncio.ensure_future(
-            claim(
-                self._store,
-                kinds=pool.kinds,
-                limit=pool.wanted,
-                lease=self._lengths.lease,
-            )
+            self._claims.claim(kinds=pool.kinds, limit=pool.wanted, lease=self._lengths.lease)
         )
         try:
             claimed = await asyncio.shield(asked)
@@ -194,12 +202,8 @@ class Worker:
             await self._wake.wait(nap, since=rings)
 
     async def _keep_leases(self) -> None:
-        """One timer for all leases of the process, and for the holds of calls that only await a reply.
-
-        A call ends within its limit or awaits a reply by then, so that its hold has the whole margin
-        left: looked at twice in a margin, it is renewed in time.
-        """
-        every = min(self._lengths.lease / 3, self._lengths.hold_margin / 2).total_seconds()
+        """One timer for all leases of the process, and for the holds of calls that only await a reply."""
+        every = self._lengths.extends_every.total_seconds()
         while True:
             await asyncio.sleep(every)
             awaiting = (lease for lease, call in self._calls.items() if call.awaits_reply)
@@ -207,6 +211,11 @@ class Worker:
             try:
                 if leases:
                     await self._store.extend(leases, lease=self._lengths.lease)
+                await self._claims.undo_again()
+                if self._unreleased:
+                    late = list(self._unreleased)
+                    await self._store.release(late)
+                    self._unreleased.difference_update(late)
             except StoreError as error:
                 log.store_failed("extend", error, wait=timedelta(seconds=every))
             except Exception as error:  # noqa: BLE001 - leases that run out look like crashes of their jobs
@@ -404,6 +413,10 @@ class Worker:
         await self._settle.drained()
         leases = list(self._leases)
         await self._give_back(leases)
+        try:
+            await self._claims.undo_failed()
+        except StoreError as error:  # then their leases run out
+            log.store_failed("undo_claims", error, wait=self._lengths.lease)
         await self._declare.drained()
         log.worker_stopped(released=len(leases))
 
@@ -415,8 +428,9 @@ class Worker:
         try:
             if leases:
                 await self._store.release(leases, wait=wait)
-        except StoreError as error:  # then they run out by themselves
-            log.store_failed("release", error, wait=self._lengths.lease)
+        except StoreError as error:
+            log.store_failed("release", error, wait=self._lengths.extends_every)
+            self._unreleased.update(leases)
         self._leases.difference_update(leases)
 
 

@@ -4,17 +4,85 @@ In: the kinds a pool can do and its free slots. Out: leased jobs, or the time to
 here, what was leased comes back when the lease runs out, uncharged and not in doubt.
 """
 
+import asyncio
+import time
 from collections.abc import Collection
 from datetime import timedelta
 
 from uuid_utils import uuid7
 
-from carteiro.model import Claimed, ClaimId, KindName
+from carteiro.model import ZERO, Claimed, ClaimId, KindName
 from carteiro.ports.store import Store
 
+_MOST_FAILED = (
+    100  # after a failure no other claim is made until it is undone: there are a few for each pool
+)
 
-async def claim(
-    store: Store, *, kinds: Collection[KindName], limit: int, lease: timedelta
-) -> Claimed:
-    """Claim under an id of its own: a lease of a store that was wiped and filled again must not match."""
-    return await store.claim(claim_id=ClaimId(str(uuid7())), kinds=kinds, limit=limit, lease=lease)
+
+class Claims:
+    """The claims of one worker. Those that failed are undone: the store may have committed them, and lost the answer.
+
+    Each is undone before the next claim, and once more by `undo_again`: a store that was slow rather than
+    unreachable may commit the claim after it was undone.
+    """
+
+    def __init__(
+        self, store: Store, *, most_failing: timedelta = ZERO, grace: timedelta = ZERO
+    ) -> None:
+        self._store = store
+        self._most_failing = most_failing
+        self._grace = grace
+        self._failing_since: float | None = None
+        self._failed: list[ClaimId] = []
+        self._undone: list[ClaimId] = []  # once
+
+    async def claim(self, *, kinds: Collection[KindName], limit: int, lease: timedelta) -> Claimed:
+        """Claim under an id of its own: a lease of a store that was wiped and filled again must not match."""
+        claim_id = ClaimId(str(uuid7()))
+        try:
+            return await self._store.claim(claim_id=claim_id, kinds=kinds, limit=limit, lease=lease)
+        except Exception:
+            self._remember([claim_id])
+            raise
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether to `recover` before the next claim."""
+        return self._failing_since is not None
+
+    async def recover(self) -> None:
+        """Undo what failed. Leases and holds that ended meanwhile are not taken over at once.
+
+        Their workers may be alive, and were cut off just as long: within ``grace`` they extend or settle them.
+        """
+        await self.undo_failed()
+        if self._failing_since is not None:
+            failing_s = time.monotonic() - self._failing_since
+            if failing_s > self._most_failing.total_seconds():
+                await asyncio.sleep(self._grace.total_seconds())
+            self._failing_since = None
+
+    async def undo_failed(self) -> None:
+        """Undo the claims that failed; if the store fails again, they are kept for the next time."""
+        failed, self._failed = self._failed, []
+        await self._undo(failed)
+        self._undone = [*self._undone, *failed][-_MOST_FAILED:]
+
+    async def undo_again(self) -> None:
+        """Undo for the second and last time."""
+        undone, self._undone = self._undone, []
+        await self._undo(undone)
+
+    async def _undo(self, claims: list[ClaimId]) -> None:
+        if not claims:
+            return
+        try:
+            await self._store.undo_claims(claims)
+        except BaseException:  # also when a worker stops in the midst of it
+            self._remember(claims)
+            raise
+
+    def _remember(self, failed: list[ClaimId]) -> None:
+        self._failed = [*self._failed, *failed][-_MOST_FAILED:]
+        if self._failing_since is None:
+            self._failing_since = time.monotonic()

@@ -11,6 +11,9 @@ from carteiro.model import Fairness
 SCALE = 1_000_000  # the virtual time of one job at weight 1
 LEAST_WEIGHT, MOST_WEIGHT = 0.001, 1000.0
 SUSPECT_CLAIMS = 2  # after so many claims without an end a job is claimed alone
+SUSPECT_TURNS = (
+    5  # what such a claim costs its tenant: it ends the claim before it, and most are put off
+)
 READIED_PER_TURN = 30
 
 

@@ -34,7 +34,14 @@ _PARSED = re.compile(  # where clients build different documents
     re.IGNORECASE | re.ASCII,
 )
 
+_WRAPPERS = r"(?:[a-z][a-z0-9+.-]*:)*?"  # feed:, view-source:, …: some clients open the URL behind
 _SCRIPT_URL = re.compile(r"(?:java|vb)script:")
+_STARTS_SCRIPT = re.compile(rf"{_WRAPPERS}(?:java|vb)script:")
+_DATA_URL = re.compile(rf"{_WRAPPERS}(data:)")
+_PICTURE = re.compile(r"data:image/(?!svg)")
+_NO_PICTURE = r"data:(?!image/(?!svg))"
+_ANIMATED_DATA = re.compile(rf"(?:^|;){_WRAPPERS}{_NO_PICTURE}")
+_GIVEN_DATA = re.compile(rf"[=;][\"']?{_WRAPPERS}{_NO_PICTURE}")  # as an attribute's value
 _DOCUMENT = re.compile(r"html|xml|xsl|rss")  # in the media type of a data: URL
 _ACTIVE_CSS = re.compile(
     r"(?:java|vb)script:|expression\(|-moz-binding:"
@@ -118,6 +125,8 @@ def _spells_danger_as_is(text: str) -> bool:
     for telltale, words in _SPELLED_OUT.items():
         if telltale in squeezed and any(word in squeezed for word in words):
             return True
+    if "data:" in squeezed and _GIVEN_DATA.search(squeezed):
+        return True
     if _BEHAVIOR in squeezed and _MAY_BEHAVE.search(squeezed):
         return True
     if "<link" in text and _IMPORT.search(text):
@@ -229,20 +238,21 @@ def _is_active(tag: str, name: str, value: str) -> bool:  # noqa: PLR0911 - a li
         return _has_active_css(value)
     url = _squeeze(value.lower())
     if name in _LISTS_OF_URLS:
-        if name == "values" and "data:image/svg" in url:
+        if name == "values" and ("data:image/svg" in url or _ANIMATED_DATA.search(url)):
             return True
         return _SCRIPT_URL.search(url) is not None or _has_document(url)
-    if _SCRIPT_URL.match(url) or ("url(" in url and _has_active_css(value)):
+    if _STARTS_SCRIPT.match(url) or ("url(" in url and _has_active_css(value)):
         return True
-    return url.startswith("data:") and _is_document(tag, name, url)
+    data = _DATA_URL.match(url)
+    return data is not None and _is_document(tag, name, url[data.start(1) :])
 
 
 def _is_document(tag: str, name: str, url: str) -> bool:
     """Whether a client may open it as a document; images, such as SVG in an ``img``, run nothing."""
     if tag in _FRAMES:
         return True
-    if url.startswith("data:image/svg"):
-        return name in _NAVIGATION and tag not in _IMAGES
+    if name in _NAVIGATION and tag not in _IMAGES:
+        return _PICTURE.match(url) is None
     return _has_document(url)
 
 

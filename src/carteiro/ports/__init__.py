@@ -35,6 +35,7 @@ __all__ = [
     "Recipients",
     "Store",
     "Suppressions",
+    "TableQueue",
     "Templates",
     "Tenants",
     "Tracking",

@@ -148,6 +148,10 @@ class Queue(Protocol):
         """Give jobs back as if they had never been claimed."""
         ...
 
+    async def leases_of(self, claims: Sequence[ClaimId]) -> list[Lease]:
+        """All leases of these claims; `StoreUnavailable` while the queue is down."""
+        ...
+
     async def reap(self, *, limit: int) -> int:
         """Ready the jobs whose lease ran out; return how many."""
         ...
@@ -214,6 +218,10 @@ class QueueDesk(QueueWatch, Protocol):
 
     async def place(self, message: MessageId) -> QueuePlace | None:
         """Where the job of a message is; None when it has none."""
+        ...
+
+    async def due(self, tenant: TenantId, kind: KindName, *, limit: int) -> list[MessageId]:
+        """The tenant's next jobs that a claim could get now, at most ``limit``; behind as many that are claimed."""
         ...
 
     async def depths(self) -> list[Depth]:

@@ -7,6 +7,7 @@ from carteiro.model import (
     Cursor,
     Depth,
     IdempotencyKey,
+    KindName,
     MessageFilter,
     MessageId,
     Page,
@@ -29,6 +30,7 @@ class Reading(Protocol):
     faithful   What is read is what was written: fields, states and events, oldest first.
     listed     Pages follow each other without a gap or a twin; every part of a filter counts.
     placed     Where a job is said to be is where a claim would find it.
+    due        The jobs of a tenant that are due are found, however many others it has; of one priority, oldest first.
     """
 
     async def message(
@@ -56,6 +58,13 @@ class Reading(Protocol):
 
     async def place(self, message: MessageId) -> QueuePlace | None:
         """Where the job of a message is; None when it has none."""
+        ...
+
+    async def due(self, tenant: TenantId, kind: KindName, *, limit: int) -> list[MessageId]:
+        """The tenant's next jobs that a claim could get now, at most ``limit``; behind as many that are claimed.
+
+        Claimed ones come first: their attempts are next.
+        """
         ...
 
     async def depths(self) -> list[Depth]:

@@ -39,7 +39,7 @@ class Store(Protocol):
     ordered      Inside a tenant: priority, then due time, then id.
     limited      Caps, rates, pauses and the send limit hold, cost others nothing, and end by themselves.
     timely       A parked job comes back when its time has come, also after a step of the clock.
-    cautious     A job that keeps killing its workers is claimed alone, and is counted.
+    cautious     A job that keeps killing its workers is claimed alone, and is counted; a claim that is undone is not.
     cancellable  `cancel` ends what waits, marks what is in flight, and touches no other tenant's messages.
     once         A key commits with its message: asked again it is replayed, for another request it conflicts.
     counted      Limits hold over all processes together; what a store refuses or replays costs nothing.
@@ -75,6 +75,14 @@ class Store(Protocol):
 
     async def release(self, leases: Sequence[Lease], *, wait: timedelta = ZERO) -> None:
         """Give back what was claimed and not declared, as if it had never been claimed."""
+        ...
+
+    async def undo_claims(self, claims: Sequence[ClaimId]) -> None:
+        """Release all that these claims leased and did not declare, as if it had never been claimed.
+
+        For claims whose answer was lost. Jobs that were given back or reassigned since are not changed, so a claim
+        may be undone twice, or without having been committed.
+        """
         ...
 
     async def cancel(self, ids: Sequence[MessageId], *, tenant: TenantId) -> list[CancelAnswer]:

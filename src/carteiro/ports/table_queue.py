@@ -21,10 +21,14 @@ class AppliedChanges:
 class TableQueue(Protocol):
     """What only a store that applications reach by SQL has.
 
-    Each requested change is applied once, by the rules of `carteiro.policy.lifecycle`; those of one message in the
-    order in which they were requested. One that can no longer be applied is dropped. Tenants take turns: however many
-    changes one has requested, those of another do not wait for them. From the commit of a request on, no attempt of its
-    message is declared before it is applied.
+    Promises, one module each in ``tests/contract/table_queue``:
+
+    once       Each requested change is applied once, by the rules of `carteiro.policy.lifecycle`, whoever applies it.
+    ordered    The changes of one message are applied in the order in which they were requested.
+    dropped    A change that can no longer be applied is dropped.
+    fair       Tenants take turns: however many changes one has requested, those of another do not wait for them.
+    first      From the commit of a request on, no attempt of its message is declared before it is applied.
+    heard      A request ends the wait of every process.
     """
 
     def rings(self) -> int:

@@ -13,6 +13,7 @@ from carteiro.errors import ConfigError, StoreError
 from carteiro.ports import Marks
 
 _MARK = "provider"
+_AND = " | "  # between the provider and those of routes
 _EVERY = timedelta(seconds=1)
 
 
@@ -22,17 +23,21 @@ def is_chosen(settings: Settings) -> bool:
 
 
 async def remember(settings: Settings, marks: Marks) -> None:
-    """Keep the choice of these settings, if they make one."""
-    if is_chosen(settings) and await marks.find(_MARK) != settings.provider:
-        await marks.put(_MARK, settings.provider)
+    """Keep the choice of these settings, if they make one: the provider, and those that routes lead to."""
+    routes = _routes(settings)
+    if not is_chosen(settings) and not routes:
+        return
+    choice = _AND.join([settings.provider, *sorted(routes)])
+    if await marks.find(_MARK) != choice:
+        await marks.put(_MARK, choice)
 
 
 async def check(settings: Settings, marks: Marks) -> None:
     """Raise `ConfigError` if a worker with these settings would send to the sandbox what others send elsewhere."""
     if is_chosen(settings):
         return
-    routes = {*settings.tenant_routes.values(), *settings.type_routes.values()}
-    others = sorted({*routes, await marks.find(_MARK) or settings.provider} - {settings.provider})
+    chosen = (await marks.find(_MARK) or settings.provider).split(_AND)
+    others = sorted({*_routes(settings), *chosen} - {settings.provider})
     if not others:
         return
     text = (
@@ -41,6 +46,12 @@ async def check(settings: Settings, marks: Marks) -> None:
         f'Set provider as the other processes have it, or to "{settings.provider}" if that is what you want'
     )
     raise ConfigError(text)
+
+
+def _routes(settings: Settings) -> set[str]:
+    """Return the providers that routes lead to, other than the provider of all the rest."""
+    routes = {*settings.tenant_routes.values(), *settings.type_routes.values()}
+    return routes - {settings.provider}
 
 
 async def until_refused(settings: Settings, marks: Marks) -> ConfigError:

@@ -190,6 +190,12 @@ class Paired:
         """Give back what was claimed and not declared, as if it had never been claimed."""
         await if_it_is_there(self._queue.release(await self._ledger.undeclared(leases), wait=wait))
 
+    async def undo_claims(self, claims: Sequence[ClaimId]) -> None:
+        """Release all that these claims leased and did not declare."""
+        leases = await self._queue.leases_of(claims)
+        if leases:
+            await self._queue.release(await self._ledger.undeclared(leases), wait=ZERO)
+
     async def cancel(self, ids: Sequence[MessageId], *, tenant: TenantId) -> list[CancelAnswer]:
         """End what waits; mark what is in flight or in doubt, so that a retry becomes CANCELLED."""
         told = await self._told(self._queue.leased(ids), len(ids))

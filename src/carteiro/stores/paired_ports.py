@@ -281,6 +281,10 @@ class PairedReading:
         """Where the job of a message is; None when it has none."""
         return await self._queue_desk.place(message)
 
+    async def due(self, tenant: TenantId, kind: KindName, *, limit: int) -> list[MessageId]:
+        """The tenant's next jobs that a claim could get now, behind those that are claimed."""
+        return await self._queue_desk.due(tenant, kind, limit=limit)
+
     async def depths(self) -> list[Depth]:
         """How much is in the queue, by kind."""
         return await self._queue_desk.depths()

@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 
-from carteiro.model import LATEST, Depth, QueuePlace
+from carteiro.model import LATEST, Depth, MessageId, QueuePlace
 from carteiro.policy.lifecycle import is_live
 from carteiro.policy.pacing import Draw, Window
 from carteiro.stores.columns import in_ms, maybe_moment, moment
@@ -31,6 +31,13 @@ def depth_of(row: Sequence[Any], now: int) -> Depth:
     """How much of one kind there is, out of what `depths` reads of it."""
     kind, unfinished, in_flight, since = row
     return Depth(kind, unfinished, in_flight, None if since is None else moment(min(since, now)))
+
+
+def due_of(rows: Sequence[Sequence[Any]], limit: int) -> list[MessageId]:
+    """The ids of a tenant's next jobs behind those that are claimed, out of what `due` reads of each."""
+    claimed = [identity for is_claimed, _, identity in rows if is_claimed]
+    others = sorted((rank, identity) for is_claimed, rank, identity in rows if not is_claimed)
+    return [*claimed, *(identity for _, identity in others[:limit])]
 
 
 def draws_of(text: str) -> list[Draw]:

@@ -5,6 +5,7 @@ import inspect
 import sys
 import traceback
 from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from types import ModuleType
@@ -12,7 +13,7 @@ from typing import TypeAlias, TypeVar
 
 from carteiro.errors import CarteiroError, ConfigError
 from carteiro.model import ZERO, value
-from carteiro.policy.retry import PRESETS, PresetName, RetryPolicy
+from carteiro.policy.retry import PRESETS, RetryPolicy
 from carteiro.tickets.ticket import TaskType, Ticket, is_fit
 
 Function: TypeAlias = Callable[[Ticket], Awaitable[object]]
@@ -26,13 +27,17 @@ class Permanent(CarteiroError):
 
 @value
 class Handler:
-    """How tickets of one type are worked on; None means: as the settings have it for all."""
+    """How tickets of one type are worked on; None means: as the settings have it for all.
+
+    ``preset`` is the name of a retry preset that only the settings know.
+    """
 
     type: TaskType
     function: Function
     time_limit: timedelta | None = None
     concurrency: int | None = None
     policy: RetryPolicy | None = None
+    preset: str | None = None
 
 
 class Tickets:
@@ -47,18 +52,19 @@ class Tickets:
         *,
         time_limit: timedelta | None = None,
         concurrency: int | None = None,
-        retry: RetryPolicy | PresetName | None = None,
+        retry: RetryPolicy | str | None = None,
     ) -> Callable[[_F], _F]:
         """Have an async function called with each ticket of this type.
 
         It returns: the ticket is done. It raises: the ticket failed, and is tried again as ``retry`` says
-        (a policy, or the name of a preset). It may be called more than once with the same ticket, at
-        times by two workers: ``ticket.id`` and ``ticket.attempt`` help to tell.
+        (a policy, or the name of a preset, be it one of the settings). It may be called more than once with
+        the same ticket, at times by two workers: ``ticket.id`` and ``ticket.attempt`` help to tell.
         """
-        policy = _policy(type, retry)
+        policy = PRESETS.get(retry) if isinstance(retry, str) else retry
+        preset = retry if isinstance(retry, str) and policy is None else None
 
         def add(function: _F) -> _F:
-            self.add(Handler(type, function, time_limit, concurrency, policy))
+            self.add(Handler(type, function, time_limit, concurrency, policy, preset))
             return function
 
         return add
@@ -77,6 +83,16 @@ class Tickets:
             raise ValueError(f"the concurrency for {handler.type} must be 1 or more")
         self._handlers[handler.type] = handler
 
+    def resolve(self, presets: Mapping[str, RetryPolicy]) -> None:
+        """Look up the presets that handlers name; ValueError on an unknown one."""
+        for type_, each in self._handlers.items():
+            if each.preset is None:
+                continue
+            if each.preset not in presets:
+                known = ", ".join(presets)
+                raise ValueError(f"retry of {type_} should be a policy, or one of {known}")
+            self._handlers[type_] = replace(each, policy=presets[each.preset], preset=None)
+
     def __iter__(self) -> Iterator[Handler]:
         """All of them, in the order they were added."""
         return iter(self._handlers.values())
@@ -86,20 +102,15 @@ class Tickets:
         return len(self._handlers)
 
 
-def _policy(type: TaskType, retry: RetryPolicy | PresetName | None) -> RetryPolicy | None:
-    if not isinstance(retry, str):
-        return retry
-    if retry not in PRESETS:
-        raise ValueError(f"retry of {type} should be a policy, or one of {', '.join(PRESETS)}")
-    return PRESETS[retry]
-
-
 DEFAULT = Tickets()
 handler = DEFAULT.handler
 
 
-def load_app(name: str) -> Tickets:
-    """The handlers of ``package.module`` or ``package.module:variable``, found as Python finds it here."""
+def load_app(name: str, presets: Mapping[str, RetryPolicy] = PRESETS) -> Tickets:
+    """The handlers of ``package.module`` or ``package.module:variable``, found as Python finds it here.
+
+    ``presets`` are those that they may name.
+    """
     module_name, _, variable = name.partition(":")
     _refuse_path(name, module_name)
     if (here := str(Path.cwd())) not in sys.path:
@@ -111,6 +122,10 @@ def load_app(name: str) -> Tickets:
         raise ConfigError(f"--app {name}: {variable} is no carteiro.tickets.Tickets; {hint}")
     if not len(found):
         raise ConfigError(f"--app {name}: no handler is there; {hint}")
+    try:
+        found.resolve(presets)
+    except ValueError as error:
+        raise ConfigError(f"--app {name}: {error}") from None
     return found
 
 

@@ -97,6 +97,7 @@ _ASKED: dict[str, tuple[Ask, object]] = {
         [False],
     ),
     "release": (lambda b, k, more: b.store.release([Lease(k.waiting, ClaimId(more))]), None),
+    "undo": (lambda b, _, more: b.store.undo_claims([ClaimId(more)]), None),
     "dead letter": (lambda b, k, more: b.dead_letters.show(MessageId(k.dead + more)), None),
     "redrive": (
         lambda b, k, more: b.dead_letters.redrive([MessageId(k.dead + more)], by="ana"),

@@ -1,18 +1,29 @@
-"""Store, cautious: a job that keeps killing its workers is claimed alone, and is counted."""
+"""Store, cautious: a job that keeps killing its workers is claimed alone, and is counted; an undone claim is not."""
 
 from datetime import timedelta
 
-from carteiro.model import MessageId
-from carteiro.ports import Store
-from support.builders import ACME, BRASA, a_message, messages, retry, sent
+from carteiro.model import EMAIL, MessageId, SendLimit, Settled
+from carteiro.ports import Backend, Store
+from support.builders import (
+    ACME,
+    BRASA,
+    a_claim_id,
+    a_message,
+    a_tenant,
+    messages,
+    retry,
+    sent,
+)
 from support.clock import StoreClock, past
 from support.steps import (
     LEASE,
     accepted,
     attempted,
+    claim,
     claimed,
     claimed_alone,
     claimed_ids,
+    declare,
     settled,
 )
 
@@ -105,18 +116,111 @@ async def test_a_suspect_that_behaves_holds_up_nobody(store: Store, clock: Store
     assert await claimed_ids(store) == rest
 
 
-async def test_a_suspect_costs_its_tenant_a_whole_turn(store: Store, clock: StoreClock) -> None:
-    """Each takes a claim of its own: others have three jobs for every one of them."""
-    await accepted(store, *messages(6))
+async def test_a_suspect_costs_its_tenant_five_turns(store: Store, clock: StoreClock) -> None:
+    """Each takes a claim of its own: others have fifteen jobs for every one of them."""
+    await accepted(store, *messages(4))
     for _ in range(2):
-        assert len(await claimed(store)) == 6
+        assert len(await claimed(store)) == 4
         clock.advance(past(LEASE))
-        await store.reap(limit=6)
-    await accepted(store, *messages(18, BRASA))
+        await store.reap(limit=4)
+    await accepted(store, *messages(60, BRASA))
 
-    served = [job.tenant for _ in range(12) for job in await claimed(store, limit=3)]
+    served = [job.tenant for _ in range(26) for job in await claimed(store, limit=3)]
 
-    assert (served.count(ACME), served.count(BRASA)) == (6, 18)
+    assert (served.count(ACME), served.count(BRASA)) == (4, 60)
     assert all(
-        served[:last].count(BRASA) >= 3 * (served[:last].count(ACME) - 1) for last in range(24)
+        served[:last].count(BRASA) >= 15 * (served[:last].count(ACME) - 1) for last in range(64)
     )
+
+
+# --- claims whose answer was lost ----------------------------------------------------------------
+
+
+async def test_undone_claims_make_no_suspects(store: Store) -> None:
+    """Claims whose answer was lost, undone by their ids: at once all jobs are claimed together, for the first time."""
+    ids = await accepted(store, *messages(3), *messages(2, BRASA))
+    for _ in range(3):
+        lost = [a_claim_id(), a_claim_id()]
+        for each in lost:
+            await claim(store, claim_id=each, limit=3)
+        await store.undo_claims(lost)
+
+    jobs = await claimed(store)
+
+    assert sorted(job.lease.job for job in jobs) == sorted(ids)
+    assert {job.claims for job in jobs} == {1}
+
+
+async def test_an_undone_claim_whose_lease_has_ended_is_not_counted(
+    store: Store, clock: StoreClock
+) -> None:
+    """The store was unreachable for longer than a lease, and nobody has claimed the jobs since."""
+    await accepted(store, a_message())
+    lost = a_claim_id()
+    await claim(store, claim_id=lost)
+    clock.advance(past(LEASE))
+
+    await store.undo_claims([lost])
+
+    assert (await claimed_alone(store)).claims == 1
+
+
+async def test_an_undone_claim_draws_nothing_from_limits(
+    backend: Backend, clock: StoreClock
+) -> None:
+    """Concurrency limit, rate and send limit are as if it had never been."""
+    store = backend.store
+    await backend.tenants.define([a_tenant(cap=2, rate_per_second=2.0)])
+    await backend.tenants.limit(EMAIL, SendLimit(2, timedelta(seconds=10)))
+    clock.advance(timedelta(seconds=1))
+    await accepted(store, *messages(4))
+    lost = a_claim_id()
+    assert len((await claim(store, claim_id=lost)).jobs) == 2
+
+    await store.undo_claims([lost])
+
+    assert len(await claimed(store)) == 2
+
+
+async def test_a_claim_is_undone_once(store: Store) -> None:
+    """Again, or for a claim that never came to be, nothing happens: also to those who have the jobs by then."""
+    await accepted(store, *messages(2))
+    lost = a_claim_id()
+    await claim(store, claim_id=lost)
+    await store.undo_claims([lost])
+    jobs = await claimed(store)
+
+    await store.undo_claims([lost, a_claim_id()])
+
+    assert len(jobs) == 2
+    assert await store.extend([job.lease for job in jobs], lease=LEASE) == [True, True]
+    assert await claimed(store) == []
+
+
+async def test_undoing_a_claim_leaves_reassigned_jobs_to_their_holder(
+    store: Store, clock: StoreClock
+) -> None:
+    """The lease ended and others claimed them: their claims stand and count."""
+    await accepted(store, a_message())
+    lost = a_claim_id()
+    await claim(store, claim_id=lost)
+    clock.advance(past(LEASE))
+    job = await claimed_alone(store)
+
+    await store.undo_claims([lost])
+
+    assert job.claims == 2
+    assert await store.extend([job.lease], lease=LEASE) == [True]
+    assert await claimed(store) == []
+
+
+async def test_undoing_a_claim_spares_declared_attempts(store: Store) -> None:
+    """A call may be under way: it ends, or is in doubt when its hold ends."""
+    await accepted(store, *messages(2))
+    declared, claimed_only = await claimed(store)
+    await declare(store, declared)
+
+    await store.undo_claims([declared.lease.claim])
+
+    assert await claimed_ids(store) == [claimed_only.lease.job]
+    assert isinstance(await settled(store, declared, sent()), Settled)

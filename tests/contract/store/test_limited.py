@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from carteiro.model import EMAIL, SendLimit, Verdict
+from carteiro.policy.pacing import MOST_DRAWS
 from carteiro.ports import Backend
 from support.builders import (
     ACME,
@@ -415,7 +416,8 @@ async def test_each_draw_ends_a_span_after_it_was_made(backend: Backend, clock: 
 
 
 @pytest.mark.parametrize(
-    ("count", "wait"), [(100, 9_950 * MILLISECOND), (101, 10_000 * MILLISECOND)]
+    ("count", "wait"),
+    [(MOST_DRAWS, 9_950 * MILLISECOND), (MOST_DRAWS + 1, 10_000 * MILLISECOND)],
 )
 async def test_of_a_large_send_limit_draws_close_together_end_together(
     backend: Backend, clock: StoreClock, count: int, wait: timedelta

@@ -156,6 +156,11 @@ async def _released(life: Life) -> None:
     await life.store.release([life.held])
 
 
+async def _undone(life: Life) -> None:
+    await life.claim()
+    await life.store.undo_claims([life.held.claim])
+
+
 async def _vanished(life: Life) -> None:
     await life.claim()
     life.clock.advance(past(LEASE))
@@ -180,6 +185,7 @@ OPERATIONS: dict[str, Step] = {
     "cancel": _cancelled,
     "cancel in flight": _cancelled_in_flight,
     "release": _released,
+    "undo its claim": _undone,
     "vanish": _vanished,
     "extend": lambda life: life.store.extend([life.held], lease=LEASE),
     "expire": _run_out_of_time,

@@ -21,7 +21,7 @@ from carteiro.model import FINISHED, MessageId
 from carteiro.observability import log
 from end_to_end.crash.places import Place
 from end_to_end.crash.points import Plan, Points, points_inside
-from end_to_end.crash.post_office import PostOffice, Tasks, leave_mark, opened
+from end_to_end.crash.post_office import LEASE, PostOffice, Tasks, leave_mark, opened
 from end_to_end.crash.postgres_points import points_inside_postgres
 from end_to_end.crash.traffic import play
 
@@ -46,6 +46,7 @@ class Orders:
     lingering_s: float = 0.0
     grace_s: float = 10.0
     command_timeout_s: float = 30.0
+    lease_s: float = LEASE.total_seconds()
     as_usual: bool = False
 
     def as_json(self) -> str:
@@ -83,6 +84,7 @@ async def _work(orders: Orders, points: Points) -> None:
         grace=timedelta(seconds=orders.grace_s),
         lingering=timedelta(seconds=orders.lingering_s),
         command_timeout=timedelta(seconds=orders.command_timeout_s),
+        lease=timedelta(seconds=orders.lease_s),
         as_usual=orders.as_usual,
         deadly=partial(_die, orders.place),
         unattended=_TASKS if orders.emails_only else _UNATTENDED,

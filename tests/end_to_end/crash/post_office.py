@@ -26,17 +26,12 @@ from end_to_end.crash.points import Points, watched_backend, watched_chain, watc
 from support.ses_servers import secret_file
 from support.ses_twin import KEY_ID, REGION
 
+MILLISECOND = timedelta(milliseconds=1)
 CALL_LIMIT = timedelta(milliseconds=300)
 HOLD = CALL_LIMIT + timedelta(milliseconds=200)
 LEASE = timedelta(milliseconds=500)
 DEADLY_ADDRESS = "deadly@"
 QUICK = RetryPolicy(max_attempts=5, base=timedelta(milliseconds=10), cap=timedelta(milliseconds=40))
-
-_SHORT = {
-    "delivery.call_limit_ms": CALL_LIMIT // timedelta(milliseconds=1),
-    "delivery.hold_margin_ms": (HOLD - CALL_LIMIT) // timedelta(milliseconds=1),
-    "delivery.lease_ms": LEASE // timedelta(milliseconds=1),
-}
 
 # It looks often, and does not lead for long when it is dead.
 _QUICK_RELAY = partial(relay, every=LEASE / 5, term=LEASE)
@@ -99,6 +94,7 @@ async def opened(
     grace: timedelta = timedelta(seconds=10),
     lingering: timedelta = timedelta(0),
     command_timeout: timedelta = timedelta(seconds=30),
+    lease: timedelta = LEASE,
     as_usual: bool = False,
     deadly: Deadly | None = None,
     unattended: frozenset[str] = frozenset(),
@@ -114,10 +110,10 @@ async def opened(
             "store": place.store,
             "queue": place.queue,
             **(_through_ses(place) if place.ses else {}),
-            **({} if as_usual else _SHORT),
+            **({} if as_usual else _short(lease)),
             **(_through_resend(place.resend) if place.resend else {}),
-            "delivery.grace_ms": grace // timedelta(milliseconds=1),
-            "postgres.command_timeout_ms": command_timeout // timedelta(milliseconds=1),
+            "delivery.grace_ms": grace // MILLISECOND,
+            "postgres.command_timeout_ms": command_timeout // MILLISECOND,
             "sqlite.min_free_bytes": 0,
             "workers.sync_task_threads": 4,
         },
@@ -134,6 +130,16 @@ async def opened(
                 yield post
     finally:
         threads.shutdown(wait=True, cancel_futures=True)
+
+
+def _short(lease: timedelta) -> dict[str, object]:
+    """Lengths; with a long lease a hold does not end soon either."""
+    margin = max(HOLD - CALL_LIMIT, lease / 12)
+    return {
+        "delivery.call_limit_ms": CALL_LIMIT // MILLISECOND,
+        "delivery.hold_margin_ms": margin // MILLISECOND,
+        "delivery.lease_ms": lease // MILLISECOND,
+    }
 
 
 def _through_ses(place: Place) -> dict[str, object]:

@@ -14,6 +14,7 @@ from end_to_end.crash.traffic import an_email
 
 _CLAIMS = 5
 _TOGETHER = 2  # claims before it is suspected
+_OTHERS = 4  # of each kind: they become suspects, too, and a slow machine makes each wait seconds for its turn
 
 
 @pytest.mark.parametrize(
@@ -25,8 +26,8 @@ def test_a_message_that_kills_its_worker_is_left_alone_and_the_others_go_on(
     """After five claims without an end it is a dead letter; from the third on it runs alone."""
     deadly = _deadly(place, how)
     others = [
-        *sent(place, [an_email("ok") for _ in range(10)]),
-        *sent_tasks(place, ["linger"] * 10),
+        *sent(place, [an_email("ok") for _ in range(_OTHERS)]),
+        *sent_tasks(place, ["linger"] * _OTHERS),
     ]
 
     codes = _run_until_idle(place)

@@ -33,7 +33,7 @@ def run(*, app: App = None, config: ConfigFile = None) -> None:
     under ticket_urls in the settings are posted to an address instead.
     """
     settings = load(file=config)
-    tickets = load_app(app) if app else Tickets()
+    tickets = load_app(app, settings.presets) if app else Tickets()
     if not len(tickets) and not settings.ticket_urls:
         raise ConfigError(
             "there is nothing that could be done with a ticket: name your handlers with --app my.module, "

@@ -105,6 +105,10 @@ class MeasuredStore:
         """As the store."""
         await self._store.release(leases, wait=wait)
 
+    async def undo_claims(self, claims: Sequence[ClaimId]) -> None:
+        """As the store."""
+        await self._store.undo_claims(claims)
+
     async def cancel(self, ids: Sequence[MessageId], *, tenant: TenantId) -> list[CancelAnswer]:
         """As the store."""
         answers = await self._store.cancel(ids, tenant=tenant)

@@ -40,15 +40,27 @@ def _words(text: str) -> list[str]:
     return text.translate(_PARTING).split() if text.isascii() else _WORD.findall(text)
 
 
+# "can't", "can not" and "cannot" say the same; so do "doesn't" and "does not", wherever the apostrophe stands.
+_SHORTENED = re.compile(r"\bcan (?:t|not)\b|\b(\w+?)(?:n t| nt)\b")
+_SIGNS_OF_IT = (" can ", " t ", " nt ")
+
+
+def _line(found: list[str]) -> str:
+    """The words, parted by spaces, with every "not" written out."""
+    line = f" {' '.join(found)} "
+    if any(sign in line for sign in _SIGNS_OF_IT):
+        line = _SHORTENED.sub(lambda it: f"{it[1]} not" if it[1] else "cannot", line)
+    return line
+
+
 class Said:
     """A text as phrases are looked for in it: its words in small letters, whatever stood between them."""
 
     __slots__ = ("line", "words")
 
     def __init__(self, text: str) -> None:
-        found = _words(_without_names(text.lower()))
-        self.words = frozenset(found)
-        self.line = f" {' '.join(found)} "
+        self.line = _line(_words(_without_names(text.lower())))
+        self.words = frozenset(self.line.split())
 
 
 def phrases(text: str) -> tuple[str, ...]:
@@ -72,7 +84,8 @@ class Phrases(Generic[What]):
 
     def __init__(self, entries: Iterable[tuple[str, What]]) -> None:
         listed = [
-            ([_words(part) for part in phrase.lower().split("&")], what) for phrase, what in entries
+            ([_line(_words(part)).split() for part in phrase.lower().split("&")], what)
+            for phrase, what in entries
         ]
         counts = Counter(word for parts, _ in listed for part in parts for word in set(part))
         self._by_word: dict[str, dict[str, list[_Entry[What]]]] = {}

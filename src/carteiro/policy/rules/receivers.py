@@ -16,13 +16,17 @@ from carteiro.policy.rules.words import System, rule
 
 _OUTLOOK_BLOCKS = "{sc,dy,bv,ou} {001,002,003,004}"
 # BL is Yahoo's, the others were AOL's.
-_YAHOO_BLOCKS = "bl21 | bl22 | bl23 | bl24 | rtr {bb,bg,bl,ch,du,ge,rd,sc} | rly {b1,b2,b3}"
+_YAHOO_BLOCKS = "bl21 | bl22 | bl23 | bl24 | rtr {bb,bg,bl,du,ge,rd,sc} | rly {b1,b2,b3}"
 _AOL_CODES = "con b1 | dyn {t1,t2} | hvu {b1,b2} | rly sn"
 _YAHOO_DEFERS = "{ts,tss}{01,02,04,05,06,07,08,09,10,11,12}"
 _NETEASE_LIMITS = """
     mi {dmc,conn,mbr,pfl,sfq,cel,ccl,ufl} | rp {drc,ccl,cel,qrc,trc} | hl {rep,icc,ifc,ifq,itc,mep,ihu,isb}
 """
 _COX_LIMITS = "cxthrt | cxcnct | cxmxrt"
+# Spectrum numbers its reasons by tens.
+_TO_50 = "{00,10,20,30,40,50}"
+_TO_60 = "{00,10,20,30,40,50,60}"
+_BY_TENS = "{00,10,20,30,40,50,60,70,80,90}"
 
 RECEIVERS: tuple[System, ...] = (
     System(
@@ -71,7 +75,7 @@ RECEIVERS: tuple[System, ...] = (
             rule(
                 "blocked",
                 BLOCKED_SOURCE,
-                f"{_OUTLOOK_BLOCKS} | s31{{14,15,40,50}} | banned {{sender,sending ip}} | 5 7 {{606,511,708,750}}",
+                f"{_OUTLOOK_BLOCKS} | s31{{14,15,40,50}} | banned {{sender,sending ip}} | 5 7 {{606,511,708}}",
             ),
             # So many recipients a day for our account; a day later it goes on.
             rule("recipients_a_day", THROTTLED, "5 1 90 | reached your daily limit"),
@@ -101,7 +105,7 @@ RECEIVERS: tuple[System, ...] = (
             rule(
                 "account_blocked",
                 OUR_ACCOUNT,
-                "5 7 {501,502,503,705} | exceeded your organization | outboundspamexception",
+                "5 7 {501,502,503,705,750} | exceeded your organization | outboundspamexception",
             ),
             rule("malformed", BAD_MESSAGE, "too many related errors | 5 1 20"),
             rule(
@@ -116,7 +120,8 @@ RECEIVERS: tuple[System, ...] = (
         ("yahoodns.net", "yahoo.com", "yahooinc.com", "aol.com"),
         phrases(
             f"""
-            {_YAHOO_DEFERS} | ts03 | pr01 | ph01 | {_YAHOO_BLOCKS} | {_AOL_CODES} | postmaster {{yahooinc,yahoo}} com
+            {_YAHOO_DEFERS} | ts03 | pr01 | ph01 | rtr ch | {_YAHOO_BLOCKS} | {_AOL_CODES}
+            | postmaster {{yahooinc,yahoo}} com
             | help yahoo com | yahoo com account
             """
         ),
@@ -125,11 +130,11 @@ RECEIVERS: tuple[System, ...] = (
                 "source_blocked", BLOCKED_SOURCE, f"ts03 | permanently deferred | {_YAHOO_BLOCKS}"
             ),
             rule("deferred", TOO_FAST, f"{_YAHOO_DEFERS} | con b1 | dyn {{t1,t2}}"),
-            rule("no_account", NO_MAILBOX, "doesn t have a & account | mailbox does not exist"),
+            rule("no_account", NO_MAILBOX, "does not have a & account | mailbox does not exist"),
             rule(
                 "unauthenticated", OUR_SENDER, "au01 | rly sn | policy reasons & {dmarc,dkim,spf}"
             ),
-            rule("content", BAD_MESSAGE, "pr01 | ph01 | hvu {b1,b2} | policy reasons"),
+            rule("content", BAD_MESSAGE, "pr01 | ph01 | rtr ch | hvu {b1,b2} | policy reasons"),
         ),
     ),
     System(
@@ -180,7 +185,14 @@ RECEIVERS: tuple[System, ...] = (
         "spectrum",
         ("charter.net", "spectrum.net", "rr.com", "twc.com", "brighthouse.com"),
         phrases("aup {in,i,out}"),
-        (rule("rate", TOO_FAST, "aup {in,i} 13{00,10,20,30,40,50,60,70,80,90}"),),
+        (
+            rule(
+                "rate", TOO_FAST, f"aup & 1{{3,4}}{_BY_TENS} | aup & 15{{40,50,60,80}} | aup & 1090"
+            ),
+            rule("source_blocked", BLOCKED_SOURCE, f"aup & 1{{0,1}}{_TO_50} | aup & 12{_TO_60}"),
+            rule("content", BAD_MESSAGE, "aup & 11{60,70,80,90} | aup & 1530"),
+            rule("sender", OUR_SENDER, "aup & 15{00,10,20}"),
+        ),
     ),
     System(
         "cox",

@@ -31,14 +31,17 @@ _WHO = "{user,recipient,mailbox,address,account,addressee,inbox}"
 _WHOM = "{user,recipient,mailbox,account,addressee,inbox}"  # an address may be a host's
 _LISTED = """{blacklisted,blocklisted,black listed,block listed,denylisted,blacklist,blocklist,black list,\
 block list,denylist,deny list,blacklists,blocklists}"""
-_REFUSED = "{refused,rejected,blocked,denied,banned,not accepted,not be accepted,weren t sent}"
+_REFUSED = "{refused,rejected,blocked,denied,banned,not accepted,not be accepted,were not sent}"
 
 # The same in other tongues, as servers there say it.
-_BOX_ABROAD = """{caixa,caixa postal,conta,buzon,buzón,cuenta,casella,boite,boîte,bal,compte,postfach,konto,postvak,\
-usuario,usuário,utente}"""
-_FULL_ABROAD = "{cheia,lotada,lotado,llena,lleno,piena,pleine,voll,vol,excedida,saturée,saturee}"
+_BOX_ABROAD = """{caixa,caixa postal,conta,buzon,buzón,casilla,cuenta,casella,indirizzo,boite,boîte,bal,compte,\
+destinataire,postfach,konto,speicher,speicherplatz,speichervolumen,postvak,usuario,usuário,utente,skrzynka,ящик}"""
+_FULL_ABROAD = """{cheia,lotada,lotado,llena,lleno,piena,pleine,voll,vol,excedida,saturée,saturee,überschritten,\
+ueberschritten,przepełniona,przepelniona,pełna,pelna,переполнен}"""
 _DISABLED_ABROAD = """{desativada,desativado,bloqueada,bloqueado,suspensa,suspenso,inativa,inativo,desactivada,\
-désactivé,desactive,désactivée,bloquée,gesperrt,deaktiviert,disattivata,sospesa,geblokkeerd}"""
+desactivado,inactiva,inactivo,expirado,expirada,désactivé,desactive,désactivée,desactivee,bloquée,bloquee,bloqué,bloque,\
+archivée,archivee,gesperrt,deaktiviert,disattivata,disattivato,bloccata,bloccato,sospesa,geblokkeerd,zablokowane,\
+zablokowana,nieaktywne,nieaktywna,заблокирован,отключен}"""
 _GONE_ABROAD = (
     (
         "{usuario,usuário,destinatario,destinatário,conta,caixa,endereco,endereço,buzon,buzón,cuenta}",
@@ -61,12 +64,21 @@ _GONE_ABROAD = (
         "{existiert nicht,nicht gefunden,nicht bekannt,unbekannt,unbekannte,unbekannter}",
     ),
     ("{gebruiker,postvak,adres}", "{bestaat niet,niet gevonden,onbekend,onbekende}"),
+    (
+        "{konto,konta,skrzynka,skrzynki,użytkownik,uzytkownik,odbiorca,adres}",
+        "{nie istnieje,nie ma takiego,nie ma takiej,nieznany,nieznana}",
+    ),
+    ("{пользователь,ящик,адрес,получатель}", "{не существует,не найден,неизвестен}"),
 )
 _NOBODY_ABROAD = " | ".join(f"{who} & {gone}" for who, gone in _GONE_ABROAD)
 _NOTHING_ABROAD = " | ".join(gone for _, gone in _GONE_ABROAD)
 _SENDER_ABROAD = (
     """{remetente,remitente,mittente,expediteur,expéditeur,emetteur,émetteur,absender,afzender}"""
 )
+_MAIL_ABROAD = """{mensagem,mensaje,correo,messaggio,message,mail,courriel,nachricht,bericht,wiadomość,wiadomosc,\
+письмо,сообщение}"""
+_REFUSED_ABROAD = """{rejeitada,rejeitado,recusada,recusado,bloqueada,rechazado,rechazada,rifiutato,respinto,rejeté,\
+rejete,refusé,refuse,abgelehnt,abgewiesen,zurückgewiesen,geweigerd,odrzucona,odrzucono,отклонено,отвергнуто}"""
 
 
 @value
@@ -99,6 +111,8 @@ _NAMED = {
     "{nobody_abroad}": _NOBODY_ABROAD,
     "{nothing_abroad}": _NOTHING_ABROAD,
     "{sender_abroad}": _SENDER_ABROAD,
+    "{mail_abroad}": _MAIL_ABROAD,
+    "{refused_abroad}": _REFUSED_ABROAD,
 }
 
 
@@ -170,6 +184,7 @@ _CAUSES: tuple[TextRule, ...] = (
         {your,sender,sending,senders,from,envelope} domain & {listed}
         | {sender,mailfrom,from} domain & {is listed,listed in,listed at}
         | {sender,sender address,from address,sender s address} {is,has been,was} & {listed} | badmailfrom
+        | {an,email,mail} address & {listed}
         | domain {is,has been,was} {listed} | domain {blocked,banned,is blocked,has been blocked}
         """,
     ),
@@ -190,7 +205,7 @@ _CAUSES: tuple[TextRule, ...] = (
         | from domain is invalid | {address,domain} & {is not verified,not verified} | not own the sender
         | not match & authenticated user | send on behalf of | {not allowed,not authorized,denied} to send as
         | sending address not accepted | need fully qualified address | has no valid mx
-        | verification failed for | sender verify callout | {sender_abroad}
+        | verification failed {for,while} | sender verify callout | called & sent & response | {sender_abroad}
         """,
     ),
     rule(
@@ -225,7 +240,10 @@ _CAUSES: tuple[TextRule, ...] = (
     rule(
         "mailbox_busy",
         BUSY_RECIPIENT,
-        "{temporarily,temporarly} {disabled,suspended,locked,inactive,closed} & {whom} | disabled temporarly",
+        """
+        {temporarily,temporarly,temporary} {disabled,suspended,locked,inactive,closed} & {whom} | disabled temporarly
+        | {disabled,suspended,locked,inactive} & {try again,try later}
+        """,
     ),
     rule(
         "mailbox_disabled",
@@ -243,6 +261,31 @@ _CAUSES: tuple[TextRule, ...] = (
         """,
     ),
     rule(
+        "mailbox_full",
+        FULL_MAILBOX,
+        """
+        {who} & is full | {who} full | full {who} | {mailbox,mail box,box,folder,mailfolder} {full,is full}
+        | mailbox & full | {user,mailbox} & too many messages on | maximum & number of messages | quota
+        | quote exceeded | over quote | overquota | overquotatemp
+        | quotaexceeded | quotaexceededexception | exceeded & {storage,disk space}
+        | storage {allocation,limit,space,full} | out of storage
+        | {not enough,not have enough,not sufficient} {space,storage,disk space,diskspace}
+        | space & used up | exceed & storage | {mailbox,inbox} size | insufficient storage & mailbox
+        | inode limit | no space left & mailbox | {mailbox,inbox} {has exceeded,exceeded,exceeds}
+        | {box_abroad} & {full_abroad} | space {available,left,remaining,not enough} | message count
+        | any more {mail,mails,messages,email} | {mailbox,inbox,account} limit | zuviele mails
+        | {mailbox,inbox,account} & {at capacity,no room}
+        """,
+    ),
+    rule(
+        "delivery_trouble",
+        DESTINATION_LATER,
+        """
+        {cannot,could not,unable to} {create,open,write,store,append,lock}
+        | error {writing,opening,creating,storing} | {write,writing,delivery,maildir} error & {disk,file,maildir}
+        """,
+    ),
+    rule(
         "message_too_big",
         BAD_MESSAGE,
         """
@@ -253,19 +296,6 @@ _CAUSES: tuple[TextRule, ...] = (
         | exceeds {size,the size,maximum message} | {maximum,fixed} message size
         | {line,header,headers,attachments} & {exceeds,exceeded} | message file too big | too much mail data
         | {attachment,attachments,subject,characters,header,headers,mime} & limit | recipsizelimit
-        """,
-    ),
-    rule(
-        "mailbox_full",
-        FULL_MAILBOX,
-        """
-        {who} & is full | {who} full | full {who} | {mailbox,mail box,box,folder,mailfolder} {full,is full}
-        | mailbox & full | {user,mailbox} & too many messages on | quota | overquota | overquotatemp
-        | quotaexceeded | quotaexceededexception | exceeded & {storage,disk space}
-        | storage {allocation,limit,space,full} | out of storage | {not enough,not have enough} {space,storage}
-        | space & used up | exceed & storage | {mailbox,inbox} size | insufficient storage & mailbox
-        | inode limit | no space left & mailbox | {mailbox,inbox} {has exceeded,exceeded,exceeds}
-        | {box_abroad} & {full_abroad}
         """,
     ),
     rule(
@@ -294,7 +324,8 @@ _CAUSES: tuple[TextRule, ...] = (
         | slow down | throttled | throttling | too {fast,quickly,frequent,frequently,much mail}
         | trop de {connexions,messages}
         | too many {connections,messages,mails,emails,errors,concurrent,sessions,simultaneous,requests,invalid,unknown}
-        | too many & {connections,sessions} | {connection,sending,send,session,traffic,thread} limit | flooding
+        | too many & {connections,sessions,mails,messages,emails}
+        | {connection,sending,send,session,traffic,thread} limit | flooding
         | {unusual,excessive,unexpected} {rate,traffic,volume,amount,number,sending} | concurrent connections
         | messages per {day,connection,session} | exceeded the maximum number
         """,
@@ -304,7 +335,22 @@ _CAUSES: tuple[TextRule, ...] = (
         BAD_MESSAGE,
         """
         {url,urls,uri,links,hyperlink,body,attachment,website} & {listed} | {url,urls,uri} & listed
-        | {url,urls,uri,links} & {blocked,banned,forbidden,harmful,malicious} | uribl | surbl | dbl spamhaus org
+        | {url,urls,uri,links} & {blocked,banned,forbidden,harmful,malicious} | uribl | surbl | dbl
+        """,
+    ),
+    rule(
+        "judged_spam",
+        BAD_MESSAGE,
+        """
+        {message,mail,email} & {detected,classified,identified,flagged,marked,recognized,considered,reported} as spam
+        """,
+    ),
+    rule(
+        "recipient_lists",
+        REFUSED_RECIPIENT,
+        """
+        {recipient s,user s,personal,private} {listed}
+        | {blacklisted,blocklisted,blocked} by {the recipient,the user,this user,addressee}
         """,
     ),
     rule(
@@ -325,7 +371,8 @@ _CAUSES: tuple[TextRule, ...] = (
         BLOCKED_SOURCE,
         """
         spamhaus | spamcop | sorbs | barracudacentral | uceprotect | invaluement | abuseat | surriel | psbl
-        | hostkarma | manitu | senderscore | sender score | rbl | rbls | dnsbl | dnsbls | drbl | xbl | s3140
+        | hostkarma | manitu | senderscore | sender score | senderbase | sbrs | rbl | rbls | dnsbl | dnsbls | drbl
+        | xbl | s3140
         | s3150 | blocked using
         | {ip,ips,host,server,client,network,connection,connections,you,network address} & {listed}
         | {ip,ips,host,network address} & {listed at,listed by,listed on,listed in,is listed,host listed,listing in}
@@ -353,7 +400,8 @@ _CAUSES: tuple[TextRule, ...] = (
         | not {authorized,allowed,permitted} to {send to,post}
         | delivery {is not allowed,not authorized,restriction}
         | {delivery,mailbox} & {restricted by policy,failure policy} | accepts mail from & only
-        | {rejected,refused} by destination
+        | {rejected,refused} by destination | {organization,organizational} settings
+        | requires that you verify | challenge response | forwarding address
         """,
     ),
     rule(
@@ -363,12 +411,13 @@ _CAUSES: tuple[TextRule, ...] = (
         {message,mail,email,content,body,header,headers} & {spam,spammy,spamming,junk,unsolicited,bulk,ube}
         | spam {message,mail,email,content,detected,rejected,rejection,score,filter,block,not,list,engine,signature}
         | {as,is,be,like,looks like,for,anti,contains} spam | antispam | spamming | spamassassin | spamtrap
-        | spamtext | phishing | phish | virus | viruses | malware | infected | trojan
+        | spamtext | spamprofiler | mass {mailer,mailing,mailings} | phishing | phish | virus | viruses | malware
+        | infected | trojan
         | {illegal,banned,prohibited,bad} attachment
         | attachment & {not,type,forbidden,refused,rejected,blocked,suspicious} | executable | suspicious
         | offensive
         | {content,header,headers} {rejected,reject,denied,error,filter,filtering,restrictions,refused}
-        | {message,mail} {content,contents,filtered,body} | mensagem & {rejeitada,recusada,bloqueada}
+        | {message,mail} {content,contents,filtered,body} | {mail_abroad} & {refused_abroad}
         | {message,mail,body} & {scored,malformed} | unacceptable content
         | {message,mail} & {rejected,blocked} & content | rfc {5322,2822,822} | rfc5322
         | {missing,invalid,duplicate} header
@@ -381,7 +430,8 @@ _CAUSES: tuple[TextRule, ...] = (
         "limit",
         TOO_FAST,
         """
-        {exceeded,reached,exceeds,exceeding} & {limit,limits,threshold,allowance} | limit {exceeded,reached}
+        {exceeded,exceed,exeeded,reached,exceeds,exceeding} & {limit,limits,threshold,allowance}
+        | limit {exceeded,reached}
         | {concurrency,connections} & exceeded
         """,
     ),
@@ -390,10 +440,15 @@ _CAUSES: tuple[TextRule, ...] = (
         DESTINATION_LATER,
         """
         {server,system,local,internal,processing,database,ldap} {error,problem}
+        | {software,application,script,maildir} {error,problem}
+        | maildir delivery | verification problem
         | {internal,qqt,temporary} failure | {local,system,server} {config,configuration} {error,problem}
         | misconfigured | system call | encountered an error | incorrectly configured
-        | 4xx & {error,failure,failed,unable,cannot,could not,dns} | queue file write
+        | 4xx & {error,failure,reached,expired,failed,unable,cannot,could not,dns,queue,resources,excessive,connect}
+        | queue file write
         | {currently,temporarily} {unavailable,not available,unable} | out of memory
+        | unexpected {error,failure,condition,exception} | not responding | no response | offline | downtime
+        | insufficient {memory,resources} | {system,server,much,high} load | load {is too,too,average}
         | {server,system,too,service} busy | under maintenance | shutting down | going down | mailer error
         """,
     ),
@@ -402,15 +457,15 @@ _CAUSES: tuple[TextRule, ...] = (
         NO_MAILBOX,
         """
         {whom} {unknown,is unknown,not found,is not found,not known,is not known,was not found,could not be found}
-        | {whom} {does not exist,doesn t exist,not exist,not exists,no longer exists,non existent,nonexistent}
+        | {whom} {does not exist,not exist,not exists,no longer exists,non existent,nonexistent}
         | {whom} {not recognized,is not recognized,not exist here,cannot be found,invalid,is invalid}
         | {whom} {not valid,is not valid} | {address,addressee} {unknown,does not exist,no longer exists}
         | {unknown,invalid,no such,nonexistent,non existent,not a valid,not a known} {whom}
         | no such {address,email,mail box,person,local} | {no mailbox,no mail box} {here,by that} | no mailbox
         | {unrouteable,unroutable} address | unknown or illegal {user,alias} | email address lookup & failed
         | bad destination mailbox | not a user here | not listed in {domino,public,directory,the directory}
-        | not a member of domain | validrcptto | user {does not,doesn t} have a & account
-        | {does not,doesn t} have an account | no valid {recipient,recipients} | unknown local part
+        | not a member of domain | validrcptto | user does not have a & account
+        | does not have an account | no valid {recipient,recipients} | unknown local part
         | not our customer | {no one,nobody} by that | tried to reach does not exist | no longer on server
         | nosuchuser | recipientnotfound | exrecipnotfound | {nobody_abroad}
         """,
@@ -425,9 +480,11 @@ _HINTS: tuple[TextRule, ...] = (
         "come_back",
         DESTINATION_LATER,
         """
-        {try,retry,resend} {later,in,after} | try again {later,in,after,shortly,soon,tomorrow} | later
+        {try,retry,resend} {later,in,after} | please wait | minutes | seconds
+        | try again {later,in,after,shortly,soon,tomorrow} | later
         | temporary | temporarily | deferred | busy | timeout | timed out | maintenance | again {in,slower}
-        | at this {moment,time} | connection {dropped,lost} | overloaded | not accepting network
+        | at {this,the} {moment,time} | right now | temporarly | tempfail | transient | connection {dropped,lost}
+        | overloaded | not accepting network
         | 4xx & {try again,retry,resend,please} | tente novamente | mais tarde | plus tard | reessayer | spater
         | später | mas tarde | más tarde
         """,
@@ -454,7 +511,9 @@ _HINTS: tuple[TextRule, ...] = (
         | {domain,host,tenant} {not found,unknown,is unknown,lookup failed,not known,not exist,is invalid}
         | {unknown,invalid,no such,unrouteable,unroutable,nonexistent} {domain,host,mail domain} | null mx
         | no mx | unrouteable | unroutable | no route to {host,domain} | mx records & non existent
-        | name service error | no smtp service | not hosted here | find the recipient domain
+        | {illegal,bad,missing,malformed} {host,domain} | {host,domain} {missing,malformed,not used,named}
+        | not used for mail | no valid domain | not configured | delivery point | name service error
+        | no smtp service | not hosted here | find the recipient domain
         """,
     ),
     rule(
@@ -467,14 +526,22 @@ _HINTS: tuple[TextRule, ...] = (
         OUR_ACCOUNT,
         """
         authentication | authenticated | authenticate | credentials | password | login | certificate | handshake
-        | tls | starttls | encryption | ciphers | auth error | relay | relaying
+        | tls | starttls | encryption | ciphers | auth {error,failed,failure} | relay | relaying
         """,
+    ),
+    rule(
+        "bounce_disliked",
+        BAD_MESSAGE,
+        "batv | backscatter | dsn | dsns | bounce | bounces | {null,empty} {sender,envelope,return path}",
     ),
     rule(
         "content_disliked",
         BAD_MESSAGE,
         """
-        spam | junk | unsolicited | bulk | content | contents | body | header | headers | attachment
+        spam | spams | pattern | priority | advertising | html | quarantine | quarantined | dcc | spamblock
+        | standards | held | moderation | moderator | approval | unacceptable | comply | compliant
+        | {won t,will not,do not} accept | junk | unsolicited | bulk | content | contents | body | header | headers
+        | attachment
         | attachments | mime | subject | filter | filtered | blacklist | blacklisted | blocklist | ube
         | encoding | charset | {character,characters} | duplicate
         """,
@@ -482,7 +549,15 @@ _HINTS: tuple[TextRule, ...] = (
     rule(
         "much_at_once",
         TOO_FAST,
-        "rate | volume | frequency | flood | too many {tries,attempts,failures,authentication}",
+        """
+        rate | volume | frequency | flood | burst | throttle | overload | limit | limits | exceeded
+        | too many {tries,attempts,failures,authentication}
+        """,
+    ),
+    rule(
+        "address_disliked",
+        BLOCKED_SOURCE,
+        "{your,this,bad,source,sending,client,from,remote} {ip,ips} | ip {is,check} | openrelay | attack",
     ),
     rule(
         "user_refused",
@@ -492,9 +567,15 @@ _HINTS: tuple[TextRule, ...] = (
         | account | inbox | mail box
         | {invalid,bad,illegal,malformed,wrong,incorrect,unknown,undeliverable} {address,addresses}
         | {address,addresses} {invalid,is invalid,rejected,not accepted,is incorrect,required,not known}
-        | does not exist | doesn t exist | not exist | no longer {exists,with,works} | left the company
+        | {email,mail,this,that,such,destination,local} {address,addresses} | rcpt | directory | no such | to address
+        | handle mail | incorrectly addressed | bad destination
+        | does not exist | dosn t exist | not exist | left the company
+        | no longer | disabled | deactivated | inactive | suspended | maildir | homedir | home directory
         | has moved | not {found,known,deliverable} | unknown | undeliverable | badrcptto | no one at
-        | not subscribed | could not be found | {cannot,not,unable to} {receive,accept}
+        | callout | direccion | dirección | endereco | endereço | indirizzo | adresse | utilisateur | usuario
+        | usuário | utente | benutzer | empfänger | użytkownik | nadie | not subscribed | could not be found
+        | {cannot,not,unable to,not able to,not capable to} {receive,accept,accepting}
+        | unavailable to
         | {mailing list,list} & {closed,member,members,subscriber,subscribers,moderated} | whitelist
         | whitelisted | {nothing_abroad}
         """,
@@ -504,14 +585,21 @@ _HINTS: tuple[TextRule, ...] = (
         BAD_MESSAGE,
         """
         policy | policies | prohibited | prohibition | forbidden | not {allowed,permitted,authorized,accepted}
-        | {access,permission} denied | denied | no permit | permission | permissions | banned | unauthorized
+        | {access,permission} denied | denied | no access | no permit | permission | permissions | banned
+        | unauthorized
         | blocked | administrative | security | restricted
         """,
+    ),
+    rule(
+        "message_refused",
+        BAD_MESSAGE,
+        "{message,mail,email} & {refused} | {message,mail,email} & bounced",
     ),
     rule(
         "protocol",
         BAD_MESSAGE,
         """
+        rfc | parse | parsing | newline | linefeed | linefeeds | stray | reset | auth first |
         {syntax,protocol,sequence,command,commands,argument,arguments,parameter,parameters} | unrecognized
         | nested | helo first | hello first | rcpt first
         """,
@@ -535,8 +623,11 @@ OTHER_CAUSES = frozenset(
         | spf
         | dkim | dmarc | ptr | reputation | authentication | content | virus | tls | denied | prohibited
         | restricted | expired | suspended | disabled | inactive | permission | permissions | allowed
-        | permitted | authorized
-        """
+        | permitted | authorized | from | deactivated | locked | frozen | closed | terminated | discontinued | exceeded
+        | storage | busy | may | might | maybe | perhaps | possibly | probably | timeout | timed | internal
+        | database | maintenance | authenticate | authenticated | login | relaying
+        | {grey,gray}{list,listed,listing} | {disabled_abroad} | {full_abroad}
+        """.replace("{disabled_abroad}", _DISABLED_ABROAD).replace("{full_abroad}", _FULL_ABROAD)
     )
 )
 UNKNOWN_PERHAPS = TextRule("user_unknown_perhaps", REFUSED_RECIPIENT, ())

@@ -6,7 +6,7 @@ from datetime import timedelta
 from enum import Enum, auto
 
 from carteiro.model import ZERO, ClaimId, KindName, TenantId
-from carteiro.policy.fairness import READIED_PER_TURN, SUSPECT_CLAIMS, returning
+from carteiro.policy.fairness import READIED_PER_TURN, SUSPECT_CLAIMS, SUSPECT_TURNS, returning
 from carteiro.policy.lifecycle import MILLISECOND
 from carteiro.policy.pacing import stepped_back
 from carteiro.stores.memory.tables import FAR, Job, KindClock, Seat, Tables
@@ -168,9 +168,10 @@ class Claiming:
         return offered
 
     def _count_turn(self, seat: Seat, jobs: list[Job]) -> None:
-        """Jobs cost their tenant virtual time, a suspect as much as a whole turn: others wait for its claim."""
+        """Jobs cost their tenant virtual time, a suspect as much as several turns: others wait for its claim."""
         batch = self._tables.current_fairness().max_jobs_per_tenant_batch
-        cost = batch if jobs[0].claims >= SUSPECT_CLAIMS else len(jobs)
+        is_suspect = jobs[0].claims >= SUSPECT_CLAIMS
+        cost = SUSPECT_TURNS * batch if is_suspect else len(jobs)
         self._v = max(self._v, seat.vt)
         self._turn += 1
         seat.consecutive = len(jobs)

@@ -28,6 +28,7 @@ from carteiro.stores.memory.tables import (
     Row,
     Seat,
     Tables,
+    in_parked_order,
     to_datetime,
     to_datetime_or_none,
     to_ms,
@@ -124,6 +125,16 @@ class MemoryReading:
             tenant_in_flight=self._in_flight(self._tables.seats_of(job.tenant), now),
             limited_until=_still_to_come(self._tables.limited_until(job.kind, now), now),
         )
+
+    async def due(self, tenant: TenantId, kind: KindName, *, limit: int) -> list[MessageId]:
+        """The tenant's next jobs that a claim could get now, at most ``limit``; behind as many that are claimed."""
+        now = self._tables.now()
+        seat = self._tables.seats.get(kind, {}).get(tenant)
+        jobs = [] if seat is None else list(seat.jobs.values())
+        claimed = in_parked_order(job for job in jobs if job.claim is not None)
+        others = (job for job in jobs if job.claim is None and (job.parked_until or 0) <= now)
+        ready = sorted(others, key=lambda job: job.order)
+        return [job.id for job in claimed[:limit] + ready[:limit]]
 
     async def depths(self) -> list[Depth]:
         """How much is in the queue, by kind."""

@@ -254,6 +254,12 @@ class MemoryStore:
         self._tables.touch(job.kind, job.tenant, until)
         self._tables.free(job.tenant, now)
 
+    async def undo_claims(self, claims: Sequence[ClaimId]) -> None:
+        """Release all that these claims leased and did not declare."""
+        jobs = self._tables.jobs.values()
+        leases = [Lease(job.id, job.claim) for job in jobs if job.claim is not None]
+        await self.release([lease for lease in leases if lease.claim in claims])
+
     async def cancel(self, ids: Sequence[MessageId], *, tenant: TenantId) -> list[CancelAnswer]:
         """End what waits; mark what is in flight or in doubt, so that a retry becomes CANCELLED."""
         now = self._tables.now()

@@ -17,6 +17,7 @@ from carteiro.model import (
 )
 from carteiro.policy.fairness import READIED_PER_TURN, SUSPECT_CLAIMS
 from carteiro.policy.lifecycle import LONGEST_HOLD_MS, MILLISECOND, Entry
+from carteiro.policy.pacing import MOST_DRAWS
 from carteiro.stores.columns import entry_of, recipient_of
 from carteiro.stores.heeding import asked_of, heeded, places_in
 from carteiro.stores.postgres.changes import Held
@@ -51,6 +52,7 @@ class Claims:
             self._fairness.enable_round_robin,
             READIED_PER_TURN,
             SUSPECT_CLAIMS,
+            MOST_DRAWS,
             LONGEST_HOLD_MS,
             _CLOCK_JITTER_MS,
             self._db.fixed_now,

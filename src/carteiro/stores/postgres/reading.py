@@ -9,6 +9,7 @@ from carteiro.model import (
     Depth,
     EventType,
     IdempotencyKey,
+    KindName,
     MessageFilter,
     MessageId,
     Page,
@@ -25,7 +26,7 @@ from carteiro.stores.postgres.accept import firsts_under
 from carteiro.stores.postgres.database import Database
 from carteiro.stores.postgres.lists import find_messages
 from carteiro.stores.postgres.options import PostgresOptions
-from carteiro.stores.queue_columns import depth_of, place_of
+from carteiro.stores.queue_columns import depth_of, due_of, place_of
 
 
 class PostgresReading:
@@ -70,6 +71,14 @@ class PostgresReading:
         now = await self._db.now()
         row = await self._db.first("place", message, now, LONGEST_HOLD_MS, FAR)
         return None if row is None else place_of(row, now)
+
+    async def due(self, tenant: TenantId, kind: KindName, *, limit: int) -> list[MessageId]:
+        """The tenant's next jobs that a claim could get now, at most ``limit``; behind as many that are claimed."""
+        now = await self._db.now()
+        async with self._db.transaction() as session:
+            await session.fetch("by_index")
+            rows = await session.fetch("due", tenant, kind, limit, now)
+        return due_of(rows, limit)
 
     async def depths(self) -> list[Depth]:
         """How much is in the queue, by kind; costs the same however much that is."""

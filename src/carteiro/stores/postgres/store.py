@@ -86,6 +86,11 @@ class PostgresStore:
         if await self._db.value("release", ids, claims, wait // MILLISECOND, now):
             await self._wake.tell()
 
+    async def undo_claims(self, claims: Sequence[ClaimId]) -> None:
+        """Release all that these claims leased and did not declare."""
+        if await self._db.value("undo_claims", list(claims), await self._db.now()):
+            await self._wake.tell()
+
     async def cancel(self, ids: Sequence[MessageId], *, tenant: TenantId) -> list[CancelAnswer]:
         """End what waits, mark what is in flight."""
         answers, has_work = await self._ledger.cancel(ids, tenant)

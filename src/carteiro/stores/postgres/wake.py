@@ -13,9 +13,8 @@ import asyncpg
 
 from carteiro.errors import StoreError
 from carteiro.stores.bell import Bell
-from carteiro.stores.postgres.database import FAILURES, Database
+from carteiro.stores.postgres.database import FAILURES, Database, sql
 
-_CHANNEL = "carteiro"
 _CHANGE = "change"
 _TRY_AGAIN_S = 1.0
 _DEAF_POLL_S = 0.1
@@ -90,7 +89,7 @@ class PostgresWake:
                 ):  # else it has rung: looking twice takes twice as long
                     self._bell.ring()
 
-            await connection.add_listener(_CHANNEL, hear)
+            await connection.add_listener(await connection.fetchval(sql("wake_channel")), hear)
             self._bell.ring()  # what was told before we listened
             await self._db.fetch("tell")
             with suppress(TimeoutError):

@@ -18,7 +18,7 @@ from carteiro.model import (
 from carteiro.policy.lifecycle import MILLISECOND
 from carteiro.policy.pacing import Pace
 from carteiro.ports.queue import QueueMemory, Share
-from carteiro.stores.queue_columns import depth_of, place_of
+from carteiro.stores.queue_columns import depth_of, due_of, place_of
 from carteiro.stores.redis.pieces import pieces
 from carteiro.stores.redis.server import Server
 from carteiro.stores.tenant_columns import standing_of
@@ -99,6 +99,11 @@ class RedisDesk:
         parked_until, is_claimed, claims, alarm, in_flight, count, per_ms, draws = told
         row = (_maybe(parked_until), is_claimed, claims, _maybe(alarm), in_flight)
         return place_of((*row, _maybe(count), per_ms, draws), now)
+
+    async def due(self, tenant: TenantId, kind: KindName, *, limit: int) -> list[MessageId]:
+        """The tenant's next jobs that a claim could get now, at most ``limit``; behind as many that are claimed."""
+        words = (self._server.now, kind, tenant, limit)
+        return due_of(await self._server.run("due", *words, patience=_PATIENCE), limit)
 
     async def depths(self) -> list[Depth]:
         """How much there is, by kind."""

@@ -6,6 +6,7 @@ from datetime import timedelta
 from carteiro.model import ZERO, ClaimId, KindName, Lease, MessageId, TenantId
 from carteiro.policy.fairness import READIED_PER_TURN, SUSPECT_CLAIMS
 from carteiro.policy.lifecycle import MILLISECOND
+from carteiro.policy.pacing import MOST_DRAWS
 from carteiro.ports.queue import Delay, Hold, QueueEntry, Ticket, Tickets
 from carteiro.stores.redis.options import RedisOptions
 from carteiro.stores.redis.pieces import pieces
@@ -59,6 +60,7 @@ class RedisQueue:
             self._fairness.max_jobs_per_tenant_batch,
             READIED_PER_TURN,
             SUSPECT_CLAIMS,
+            MOST_DRAWS,
             *wanted,
             patience=_CLAIM_PATIENCE,
         )
@@ -122,6 +124,11 @@ class RedisQueue:
         flat = [word for lease in leases for word in (lease.job, lease.claim)]
         if flat:
             await self._server.run("release", self._server.now, wait // MILLISECOND, *flat)
+
+    async def leases_of(self, claims: Sequence[ClaimId]) -> list[Lease]:
+        """All leases of these claims."""
+        told = await self._server.run("leases_of", *claims)
+        return [Lease(MessageId(job), ClaimId(claim)) for job, claim in pieces(told, 2)]
 
     async def reap(self, *, limit: int) -> int:
         """Ready the jobs whose lease ran out; return how many."""

@@ -26,7 +26,7 @@ from carteiro.model import (
     State,
     TenantId,
 )
-from carteiro.policy.fairness import READIED_PER_TURN, SUSPECT_CLAIMS
+from carteiro.policy.fairness import READIED_PER_TURN, SUSPECT_CLAIMS, SUSPECT_TURNS
 from carteiro.policy.lifecycle import LONGEST_HOLD_MS, MILLISECOND
 from carteiro.policy.pacing import Draw, Pace, Window, stepped_back
 from carteiro.stores.columns import FAR, recipient_of
@@ -188,8 +188,9 @@ class Claim:
                 continue
             heads = self._heads_for_turn(seat, allowance)
             if heads and fairness.enable_round_robin:
-                is_suspect = heads[0].claims >= SUSPECT_CLAIMS  # costs a whole turn
-                self._count_turn(seat, len(heads), cost=batch if is_suspect else len(heads))
+                is_suspect = heads[0].claims >= SUSPECT_CLAIMS
+                cost = SUSPECT_TURNS * batch if is_suspect else len(heads)
+                self._count_turn(seat, len(heads), cost=cost)
             if heads:
                 self._serve(seat, heads)
             if seat.is_empty or (not heads and not self._is_over):

@@ -14,6 +14,7 @@ from carteiro.model import (
     Depth,
     EventType,
     IdempotencyKey,
+    KindName,
     MessageFilter,
     MessageId,
     Page,
@@ -26,7 +27,7 @@ from carteiro.model import (
 )
 from carteiro.policy.lifecycle import LONGEST_HOLD_MS
 from carteiro.stores.columns import message_of, moment
-from carteiro.stores.queue_columns import depth_of, place_of
+from carteiro.stores.queue_columns import depth_of, due_of, place_of
 from carteiro.stores.sqlite.accept import firsts_under
 from carteiro.stores.sqlite.lists import find_messages
 from carteiro.stores.sqlite.opening import connect, in_our_words
@@ -111,6 +112,11 @@ class SqliteReading:
             lambda db: run(db, "place", id=message, now=now, longest=LONGEST_HOLD_MS).fetchone()
         )
         return None if row is None else place_of(row, now)
+
+    async def due(self, tenant: TenantId, kind: KindName, *, limit: int) -> list[MessageId]:
+        """The tenant's next jobs that a claim could get now, at most ``limit``; behind as many that are claimed."""
+        asked = {"tenant": tenant, "kind": kind, "limit": limit, "now": self._clock()}
+        return due_of(await self._reader.ask(lambda db: run(db, "due", **asked).fetchall()), limit)
 
     async def depths(self) -> list[Depth]:
         """How much is in the queue, by kind; costs the same however much that is."""

@@ -114,8 +114,22 @@ class SqliteStore:
     async def release(self, leases: Sequence[Lease], *, wait: timedelta = ZERO) -> None:
         """Give back what was claimed and not declared, as if it had never been claimed."""
         clock, wait_ms = self._options.clock, wait // MILLISECOND
-        await self._writer.do(lambda db: _release(db, leases, clock(), wait_ms))
+        # If the machine stops before it is on the disk, the leases run out, as those that nobody gave back.
+        await self._writer.do(lambda db: _release(db, leases, clock(), wait_ms), durable=False)
         self._wake.ring()
+
+    async def undo_claims(self, claims: Sequence[ClaimId]) -> None:
+        """Release all that these claims leased and did not declare."""
+        clock, ids = self._options.clock, as_json(claims)
+
+        def undo(db: sqlite3.Connection) -> bool:
+            leases = [Lease(job, claim) for job, claim in run(db, "claim_leases", claims=ids)]
+            if leases:
+                _release(db, leases, clock(), 0)
+            return bool(leases)
+
+        if await self._writer.do(undo, durable=False):
+            self._wake.ring()
 
     async def cancel(self, ids: Sequence[MessageId], *, tenant: TenantId) -> list[CancelAnswer]:
         """End what waits; mark what is in flight or in doubt, so that a retry becomes CANCELLED."""

@@ -374,6 +374,13 @@ CREATE TABLE carteiro.overrides (
     setting text NOT NULL
 );
 
+-- The channel on which processes wake each other. Anybody who may connect may notify a channel whose name they know, and each
+-- notification is work for every process: so the name is a secret, and in no function's text.
+CREATE TABLE carteiro.wake_channel (
+    channel text NOT NULL
+);
+INSERT INTO carteiro.wake_channel (channel) VALUES ('carteiro_' || gen_random_uuid());
+
 CREATE TABLE carteiro.leads (
     name text COLLATE "C" PRIMARY KEY,
     holder text NOT NULL,

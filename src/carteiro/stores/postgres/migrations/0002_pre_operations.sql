@@ -67,15 +67,15 @@ AS $$
     WHERE l.later < p_count
 $$;
 
--- The draws that count after a claim drew so many jobs: those close together count as one where there may be many.
+-- The draws that count after a claim drew so many jobs: those close together count as one where there may be more than
+-- p_most.
 CREATE FUNCTION carteiro.drawn(
-    p_draws text, p_count bigint, p_per_ms bigint, p_now bigint, p_jobs bigint, p_claim text
+    p_draws text, p_count bigint, p_per_ms bigint, p_now bigint, p_jobs bigint, p_claim text, p_most bigint
 ) RETURNS text
 LANGUAGE plpgsql IMMUTABLE
 AS $$
 DECLARE
-    c_most CONSTANT bigint := 100; -- MOST_DRAWS
-    v_width bigint := greatest(1, p_per_ms / c_most);
+    v_width bigint := greatest(1, p_per_ms / p_most);
     v_live json[];
     v_last json;
     v_at bigint := p_now;
@@ -89,7 +89,7 @@ BEGIN
     v_last := v_live[cardinality(v_live)];
     IF v_last IS NOT NULL THEN
         v_at := greatest(p_now, (v_last ->> 0)::bigint);
-        IF p_count > c_most AND v_at / v_width = (v_last ->> 0)::bigint / v_width THEN
+        IF p_count > p_most AND v_at / v_width = (v_last ->> 0)::bigint / v_width THEN
             v_jobs := p_jobs + (v_last ->> 1)::bigint;
             v_live := v_live[:cardinality(v_live) - 1];
         END IF;
@@ -403,7 +403,7 @@ $$;
 -- What the messages say is read afterwards: nobody waits for the ring while that is looked up and sent.
 CREATE FUNCTION carteiro.claim(
     p_kinds text[], p_limit integer, p_claim text, p_lease_ms bigint, p_batch integer, p_in_turns boolean,
-    p_readied integer, p_suspect integer, p_longest bigint, p_jitter bigint, p_now bigint
+    p_readied integer, p_suspect integer, p_draws bigint, p_longest bigint, p_jitter bigint, p_now bigint
 ) RETURNS TABLE (
     o_now bigint, o_idle_ms bigint, o_no bigint, o_id text, o_kind text, o_tenant text, o_claims integer, o_preset text
 )
@@ -864,8 +864,8 @@ BEGIN
                 v_turn := v_turn + 1;
                 s_in_turn[v_seat] := v_take;
                 s_last[v_seat] := v_turn;
-                s_vt[v_seat] := s_vt[v_seat] + t_stride[v_t] -- a suspect costs a whole turn
-                    * CASE WHEN b_claims[s_next[v_seat]] >= p_suspect THEN v_batch ELSE v_take END;
+                s_vt[v_seat] := s_vt[v_seat] + t_stride[v_t] -- SUSPECT_TURNS, as in policy/fairness.py
+                    * CASE WHEN b_claims[s_next[v_seat]] >= p_suspect THEN 5 * v_batch ELSE v_take END;
             END IF;
             s_processed[v_seat] := s_processed[v_seat] + v_take;
             s_moved[v_seat] := true;
@@ -989,7 +989,7 @@ BEGIN
                 k_lost[v_k] := least(k_lost[v_k], v_until);
             END IF;
             IF k_left[v_k] IS NOT NULL AND k_sends[v_k] > 0 THEN
-                k_draws[v_k] := carteiro.drawn(k_draws[v_k], k_most[v_k], k_per[v_k], v_now, k_sends[v_k], p_claim);
+                k_draws[v_k] := carteiro.drawn(k_draws[v_k], k_most[v_k], k_per[v_k], v_now, k_sends[v_k], p_claim, p_draws);
             END IF;
             UPDATE carteiro.ring_clock AS c
             SET n = c.n + 1, lost_from = k_lost[v_k], draws = k_draws[v_k],
@@ -1399,6 +1399,22 @@ BEGIN
 END
 $$;
 
+-- Releases all that claims leased. They are looked for under the ring's lock: a claim that waits for it commits first.
+CREATE FUNCTION carteiro.undo_claims(p_claims text[], p_now bigint, OUT has_work boolean)
+LANGUAGE plpgsql
+SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off SET plan_cache_mode = force_generic_plan
+AS $$
+DECLARE
+    v_ids text[]; v_claims text[];
+BEGIN
+    PERFORM carteiro.lock_ring();
+    SELECT array_agg(l.id), array_agg(l.claim_id) INTO v_ids, v_claims
+    FROM carteiro.ring_clock AS c JOIN carteiro.leased AS l ON l.kind = c.kind
+    WHERE l.claim_id = ANY (p_claims);
+    has_work := v_ids IS NOT NULL AND carteiro.release(v_ids, v_claims, 0, p_now);
+END
+$$;
+
 -- Pushes the end of claims on, never back, and the holds of their declared attempts with it; the ids whose claim stands.
 CREATE FUNCTION carteiro.extend(p_ids text[], p_claims text[], p_until bigint) RETURNS TABLE (o_id text, o_claim text)
 LANGUAGE plpgsql
@@ -1515,7 +1531,7 @@ BEGIN
         ON CONFLICT DO NOTHING;
     END IF;
     IF cardinality(v_new) > 0 THEN
-        PERFORM pg_notify('carteiro', '');
+        PERFORM pg_notify(w.channel, '') FROM carteiro.wake_channel AS w;
     END IF;
     IF v_all THEN
         RETURN;

@@ -25,13 +25,17 @@ AS $$
     WHERE n.nspname = 'carteiro' AND pg_has_role(carteiro.asking_role(), n.nspowner, 'USAGE')
 $$;
 
+-- NULL for a role that stands for no tenant, such as a member of a client role: it sees nothing.
 CREATE FUNCTION carteiro.acting_tenant() RETURNS text
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
     SELECT coalesce(
         carteiro.chosen_tenant(),
         (SELECT r.tenant FROM carteiro.client_roles AS r WHERE r.role = carteiro.asking_role()),
-        'default'
+        (
+            SELECT 'default' FROM pg_namespace AS n
+            WHERE n.nspname = 'carteiro' AND pg_has_role(carteiro.asking_role(), n.nspowner, 'USAGE')
+        )
     )
 $$;
 

@@ -40,9 +40,26 @@ USING ((SELECT carteiro.sees_all()) OR tenant = (SELECT carteiro.acting_tenant()
 
 -- --- what people see ---------------------------------------------------------------------------
 
+-- Rows cannot be locked: those that workers write are behind them. The outer joins keep FOR UPDATE off, with an error that
+-- helps nobody. So the view also joins an empty table, which the planner drops unless rows are to be locked: then it meets
+-- the policy for locks first, whose condition it computes itself.
+CREATE TABLE carteiro.row_locks (no integer PRIMARY KEY);
+CREATE FUNCTION carteiro.refuse_row_locks() RETURNS boolean
+LANGUAGE plpgsql IMMUTABLE
+AS $$
+BEGIN
+    RAISE EXCEPTION 'email_queue: rows cannot be locked, workers lock them themselves'
+        USING ERRCODE = 'feature_not_supported',
+        HINT = 'Leave FOR UPDATE out. Set status = ''cancelled'' to keep a row from workers.';
+END
+$$;
+ALTER TABLE carteiro.row_locks ENABLE ROW LEVEL SECURITY;
+ALTER TABLE carteiro.row_locks FORCE ROW LEVEL SECURITY;
+CREATE POLICY read ON carteiro.row_locks FOR SELECT USING (true);
+CREATE POLICY lock ON carteiro.row_locks FOR UPDATE USING (carteiro.refuse_row_locks());
+
 -- Its rows come in two parts, so that each has a plan of its own; they ask once more whose the rows are, because the policy
--- does not bind a superuser, and ask it of each table (see 0003_pre_desk.sql). The outer join also keeps FOR UPDATE off: it
--- would lock what workers write. `c` is the newest requested change that still matters. `retries` counts the retries that
+-- does not bind a superuser, and ask it of each table (see 0003_pre_desk.sql). `c` is the newest requested change that still matters. `retries` counts the retries that
 -- were scheduled: a failure that ended it scheduled none.
 CREATE VIEW carteiro.table_queue WITH (security_barrier) AS
 SELECT
@@ -107,7 +124,8 @@ LEFT JOIN LATERAL (
         q.finished_at IS NULL OR (r.is_revival AND q.state IN ('FAILED', 'EXPIRED')) AS is_shown
     FROM carteiro.queue_changes AS r WHERE r.message_no = q.message_no
     ORDER BY r.no DESC LIMIT 1
-) AS c ON true;
+) AS c ON true
+LEFT JOIN carteiro.row_locks AS l ON l.no = 0;
 
 -- What people call it. It is moved into `public` (see the end), while functions know the other by its name.
 CREATE VIEW carteiro.email_queue AS SELECT * FROM carteiro.table_queue;
@@ -134,6 +152,11 @@ DECLARE
     v_now bigint := carteiro.now_ms();
     v_why text;
 BEGIN
+    IF v_tenant IS NULL THEN
+        RAISE EXCEPTION 'role % stands for no tenant', carteiro.asking_role()
+            USING ERRCODE = 'insufficient_privilege',
+            HINT = 'Each role that uses the table queue is made a client role of its own: membership is not enough.';
+    END IF;
     IF coalesce(p_template_type, '') !~ '^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$' THEN
         RAISE EXCEPTION 'template_type must be the name of a template: 1 to 100 letters, digits, "_", "-" or "."'
             USING ERRCODE = 'check_violation';
@@ -271,7 +294,7 @@ BEGIN
         p_shown.retries, p_shown.max_retries, p_shown.next_retry_at, left(p_shown.error_message, c_longest),
         v_is_revival OR p_what = 'redrive'
     );
-    PERFORM pg_notify('carteiro', 'change');
+    PERFORM pg_notify(w.channel, 'change') FROM carteiro.wake_channel AS w;
 END
 $$;
 
@@ -340,8 +363,13 @@ BEGIN
         PERFORM carteiro.check_max_retries(NEW.max_retries);
     END IF;
     v_moves := NEW.next_retry_at IS DISTINCT FROM OLD.next_retry_at AND NOT v_cancels;
-    IF v_moves AND (NEW.status <> 'pending' OR NEW.next_retry_at IS NULL) THEN
-        RAISE EXCEPTION 'next_retry_at is a time, of a pending e-mail' USING ERRCODE = 'check_violation';
+    IF v_moves AND NEW.status <> 'pending' THEN
+        RAISE EXCEPTION 'e-mail % is %: next_retry_at can only be changed while it is pending', OLD.id, OLD.status
+            USING ERRCODE = 'check_violation',
+            HINT = 'Add WHERE status = ''pending''. To send a failed one again, also set status = ''pending''.';
+    ELSIF v_moves AND NEW.next_retry_at IS NULL THEN
+        RAISE EXCEPTION 'next_retry_at must be a time' USING ERRCODE = 'check_violation',
+            HINT = 'now() has the e-mail tried at once, status = ''cancelled'' has it not tried again.';
     END IF;
     SELECT w.is_claimed, w.is_sending INTO v_worker FROM carteiro.has_worker(OLD.id) AS w;
     IF v_moves AND NOT v_redrives AND v_worker.is_claimed THEN
@@ -377,6 +405,20 @@ END
 $$;
 CREATE TRIGGER requested INSTEAD OF UPDATE ON carteiro.table_queue
 FOR EACH ROW EXECUTE FUNCTION carteiro.update_email_queue();
+
+-- Client roles have no right to DELETE, because it is one to LOCK TABLE; they are told so by Postgres.
+CREATE FUNCTION carteiro.delete_from_email_queue() RETURNS trigger
+LANGUAGE plpgsql
+AS $$
+BEGIN
+    RAISE EXCEPTION 'email_queue: rows cannot be deleted, they are the record of what was sent'
+        USING ERRCODE = 'check_violation',
+        HINT = 'Set status = ''cancelled'' to stop a pending e-mail. carteiro erase forgets a recipient, and retention'
+        ' deletes what is old.';
+END
+$$;
+CREATE TRIGGER refused INSTEAD OF DELETE ON carteiro.table_queue
+FOR EACH ROW EXECUTE FUNCTION carteiro.delete_from_email_queue();
 
 -- --- the functions -----------------------------------------------------------------------------
 
@@ -424,7 +466,7 @@ $$;
 CREATE FUNCTION carteiro.process_pending_emails_for_retry(n integer) RETURNS SETOF carteiro.table_queue
 LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
-    SELECT pg_notify('carteiro', '');
+    SELECT pg_notify(w.channel, '') FROM carteiro.wake_channel AS w;
     WITH due AS MATERIALIZED (
         SELECT t.id AS tenant, j.id
         FROM (

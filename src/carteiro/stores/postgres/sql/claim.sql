@@ -1,6 +1,6 @@
 -- name: claim
 -- Leases ready jobs: see the function of that name.
-SELECT * FROM carteiro.claim($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11);
+SELECT * FROM carteiro.claim($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12);
 
 -- name: claim_recipients
 -- The recipients with these ids, deleted or not. $1 ids
@@ -22,3 +22,7 @@ SELECT
         ) AS s
     ))
 FROM carteiro.claimed($1) AS c;
+
+-- name: undo_claims
+-- Releases all that claims leased: see the function of that name. $1 claims; $2 now
+SELECT carteiro.undo_claims($1, $2);

@@ -1,3 +1,7 @@
 -- name: tell
--- Tells all processes that there may be work.
-SELECT pg_notify('carteiro', '');
+-- Tell the other processes that there may be work.
+SELECT pg_notify(w.channel, '') FROM carteiro.wake_channel AS w;
+
+-- name: wake_channel
+-- The channel to listen to.
+SELECT w.channel FROM carteiro.wake_channel AS w;

@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- Leases ready jobs, tenants taking turns: the walk of docs/explanation/fairness.md. Its cost is that of the turns taken.
 -- KEYS: the prefix. ARGV: now or '', epoch, claim id, lease in milliseconds, limit, 1 if tenants take turns, jobs a turn,
--- jobs readied a turn, claims that make a suspect, then the kinds.
+-- jobs readied a turn, claims that make a suspect, draws that a window remembers one by one, then the kinds.
 -- Returns {-1} if the queue was not founded under this epoch; else now, idle milliseconds or -1, then of each job
 -- id, kind, tenant, claims, due at.
 if redis.call('GET', P .. ':epoch') ~= ARGV[2] then
@@ -12,7 +12,8 @@ local now_us, ends_at = now * 1000, now + tonumber(ARGV[4])
 local tuned = redis.call('HMGET', P .. ':fairness', 'is_fair', 'batch')
 local is_fair, batch = (tuned[1] or ARGV[6]) == '1', tonumber(tuned[2] or ARGV[7])
 local readied_a_turn, suspect_claims = tonumber(ARGV[8]), tonumber(ARGV[9])
-local MOST_DRAWS = 100  -- as in policy/pacing.py
+local most_draws = tonumber(ARGV[10])
+local SUSPECT_TURNS = 5  -- as in policy/fairness.py
 local kinds, clocks, shares, seats, left, taken = {}, {}, {}, {}, {}, {}
 local ends, records = {}, {}  -- of what was taken, to be stored at the end
 local v, turn, seen_at, is_over = 0, 0, 0, false
@@ -68,8 +69,8 @@ end
 -- What this call drew. Where there may be many, draws that are close together count as one.
 local function save_sends(clock, kind)
   local last = clock.draws[#clock.draws]
-  local at, width = last and math.max(now, last[1]) or now, math.max(1, math.floor(clock.per_ms / MOST_DRAWS))
-  if last and clock.count > MOST_DRAWS and math.floor(at / width) == math.floor(last[1] / width) then
+  local at, width = last and math.max(now, last[1]) or now, math.max(1, math.floor(clock.per_ms / most_draws))
+  if last and clock.count > most_draws and math.floor(at / width) == math.floor(last[1] / width) then
     clock.draws[#clock.draws] = {at, last[2] + clock.sends, claim_id}
   else
     clock.draws[#clock.draws + 1] = {at, clock.sends, claim_id}
@@ -146,7 +147,7 @@ end
 -- --- before the walk
 
 local function read_clocks()
-  for i = 10, #ARGV do
+  for i = 11, #ARGV do
     local kind = ARGV[i]
     local c = redis.call('HMGET', key('clock', kind), 'v', 'turn', 'seen_at', 'count', 'per_ms')
     clocks[kind] = {v = tonumber(c[1] or 0), left = FAR, sends = 0}
@@ -230,9 +231,9 @@ local function offered(seat, allowance)
   return jobs
 end
 
--- A suspect costs a whole turn: others wait for its claim.
+-- A suspect costs several turns: others wait for its claim.
 local function count_turn(seat, jobs, stride)
-  local cost = jobs[1].claims >= suspect_claims and batch or #jobs
+  local cost = jobs[1].claims >= suspect_claims and SUSPECT_TURNS * batch or #jobs
   redis.call('ZREM', key('ring', seat.kind), ring_member(seat.tenant, seat.last_turn))
   v, turn = math.max(v, seat.vt), turn + 1
   seat.consecutive = #jobs

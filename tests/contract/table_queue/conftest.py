@@ -1,0 +1,76 @@
+"""The stores that applications reach by SQL, and such an application."""
+
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from carteiro.ports import Backend
+from support.builders import ACME, BRASA, tenants_named
+from support.clock import StoreClock
+from support.set_ups import (
+    Place,
+    SetUp,
+    drop_postgres,
+    drop_redis_and_postgres,
+    on_postgres,
+    on_redis_and_postgres,
+    postgres_url,
+)
+from support.table_queue import Application, an_application
+
+SET_UPS = (
+    SetUp("postgres", on_postgres, durable=True, drops=drop_postgres),
+    SetUp("redis+postgres", on_redis_and_postgres, durable=True, drops=drop_redis_and_postgres),
+)
+
+
+@pytest.fixture
+def clock() -> StoreClock:
+    """A minute ahead of the database's own, which applications go by: what they put in is due."""
+    return StoreClock(int(time.time() * 1000) + 60_000)
+
+
+@pytest.fixture(params=SET_UPS, ids=lambda each: each.name)
+async def place(
+    request: pytest.FixtureRequest, tmp_path: Path, clock: StoreClock
+) -> AsyncIterator[Place]:
+    """Where a store is kept that knows the tenants ACME and BRASA."""
+    kept = Place(request.param, tmp_path, clock)
+    try:
+        async with kept.opened() as opened:
+            await opened.tenants.define(tenants_named([ACME, BRASA]))
+        yield kept
+    finally:
+        kept.set_up.drops(tmp_path)
+
+
+@pytest.fixture
+async def backend(place: Place) -> AsyncIterator[Backend]:
+    """All ports of the store."""
+    async with place.opened() as opened:
+        yield opened
+
+
+@pytest.fixture
+def acme(place: Place) -> Iterator[Application]:
+    """ACME's application, whose statements commit by themselves."""
+    with _of(place, ACME) as made:
+        yield made
+
+
+@pytest.fixture
+def brasa(place: Place) -> Iterator[Application]:
+    """BRASA's application."""
+    with _of(place, BRASA) as made:
+        yield made
+
+
+@contextmanager
+def _of(place: Place, tenant: str) -> Iterator[Application]:
+    url, _, _ = postgres_url(place.folder).partition("?")
+    with an_application(url) as made:
+        made.rows(f"SET carteiro.tenant = '{tenant}'")
+        yield made
