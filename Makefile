@@ -53,6 +53,7 @@ formatted: .venv/ready
 lint: .venv/ready
 	$(BIN)/ruff check .
 	$(BIN)/codespell
+	$(BIN)/python tools/words.py
 
 imports: .venv/ready
 	$(BIN)/lint-imports
