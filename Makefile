@@ -1,4 +1,5 @@
-# Everything runs in .venv, which is made from constraints.txt when it is missing or out of date.
+# Everything runs in .venv, which is made from constraints.txt when it is missing or out of date: by uv if it is
+# installed, else by pip.
 
 # A name on PATH may be a shim without a Python behind it, so each candidate has to run to count.
 PYTHON ?= $(shell for each in python3.13 python3.12 python3.11 python3; do \
@@ -20,19 +21,23 @@ unexport PYTHONDONTWRITEBYTECODE
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-.venv/ready: pyproject.toml constraints.txt
+# `make run` needs the default dependencies alone; everything else comes on top of them.
+.venv/run: pyproject.toml constraints.txt
 	@test -n "$(PYTHON)" || { \
 		echo "No Python 3.11 or newer with venv was found. Install one (Debian, Ubuntu:"; \
 		echo "apt-get install python3 python3-venv) or name it: make PYTHON=/path/to/python ..."; \
 		exit 1; } >&2
-	$(PYTHON) -m venv --clear .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,bench]'
+	@rm -rf .venv && tools/install $(PYTHON) '.'
 	@touch $@
 
-run: .venv/ready ## start Carteiro on SQLite with the sandbox provider (ARGS=... are passed on)
+.venv/ready: .venv/run
+	@tools/install $(PYTHON) '.[dev,bench]'
+	@touch $@
+
+run: .venv/run ## start Carteiro on SQLite with the sandbox provider (ARGS=... are passed on)
 	$(BIN)/carteiro up $(ARGS)
 
-demo: .venv/ready ## play a few minutes of mixed traffic, beside make run (ARGS="--seconds 20")
+demo: .venv/run ## play a few minutes of mixed traffic, alongside make run (ARGS="--seconds 20")
 	$(BIN)/python demo/play.py $(ARGS)
 
 # Servers are downloaded and built while files are looked at: neither waits for the other.
@@ -53,6 +58,7 @@ formatted: .venv/ready
 lint: .venv/ready
 	$(BIN)/ruff check .
 	$(BIN)/codespell
+	$(BIN)/python tools/words.py
 
 imports: .venv/ready
 	$(BIN)/lint-imports

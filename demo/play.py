@@ -13,9 +13,9 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from typing import Any, TypeAlias
 
-import httpx
 from rich.console import Console
 from rich.table import Column, Table
 
@@ -35,6 +35,7 @@ from carteiro.model import (
 )
 from carteiro.ports import Backend
 from carteiro.stores.open import open_backend, store_exists
+from client import FAILURES, Client
 from traffic import SENDERS, Sender
 
 Tell: TypeAlias = Callable[[str], None]
@@ -62,7 +63,7 @@ class Run:
 # --- sending ------------------------------------------------------------------------------------
 
 
-async def _send(sender: Sender, client: httpx.AsyncClient, run: Run, *, until: float) -> None:
+async def _send(sender: Sender, client: Client, run: Run, *, until: float) -> None:
     """Send as this tenant does, until that moment."""
     dice = random.Random(sender.tenant.id)
     while time.monotonic() < until:
@@ -77,21 +78,20 @@ async def _send(sender: Sender, client: httpx.AsyncClient, run: Run, *, until: f
         await asyncio.sleep(min(sender.pause_s(), max(0.0, until - time.monotonic())))
 
 
-async def _posted(
-    client: httpx.AsyncClient, emails: Sequence[dict[str, Any]]
-) -> list[tuple[int, str]]:
+async def _posted(client: Client, emails: Sequence[dict[str, Any]]) -> list[tuple[int, str]]:
     """The status and id of each."""
     try:
         if len(emails) == 1:
-            answer = await client.post("/v1/email/send", json=emails[0])
-            return [(answer.status_code, answer.json().get("outboxId", ""))]
-        answer = await client.post("/v1/email/batch", json={"messages": emails})
-        answer.raise_for_status()
-    except httpx.TransportError as error:
+            answer = await client.post("/v1/email/send", emails[0])
+            return [(answer.status, answer.document.get("outboxId", ""))]
+        answer = await client.post("/v1/email/batch", {"messages": emails})
+    except FAILURES as error:
         raise CannotPlay("Carteiro stopped answering: what it accepted is kept") from error
+    if "results" not in answer.document:
+        raise CannotPlay(f"the batch was refused with {answer.status}: {answer.document}")
     return [
         (each["status"], (each.get("accepted") or {}).get("outboxId", ""))
-        for each in answer.json()["results"]
+        for each in answer.document["results"]
     ]
 
 
@@ -100,9 +100,8 @@ async def _posted(
 
 async def _refuse_silence(address: str) -> None:
     try:
-        async with httpx.AsyncClient(base_url=address) as client:
-            await client.get("/health/live")
-    except httpx.TransportError:
+        await Client(address).get("/health/live")
+    except FAILURES:
         text = f"nothing listens on {address}: start it with `make run` in another terminal"
         raise CannotPlay(text) from None
 
@@ -119,9 +118,7 @@ def _refuse_strange_settings(settings: Settings) -> None:
 
 
 @asynccontextmanager
-async def _client_of(
-    tenant: Tenant, backend: Backend, address: str
-) -> AsyncIterator[httpx.AsyncClient]:
+async def _client_of(tenant: Tenant, backend: Backend, address: str) -> AsyncIterator[Client]:
     """A client with a key of its own, which ends with it."""
     secret = make_key()
     old = [key.id for key in await backend.keys.list(tenant.id) if key.revoked_at is None]
@@ -130,10 +127,7 @@ async def _client_of(
     if not isinstance(key, Key):
         raise CannotPlay(f"tenant {tenant.id!r} can have no key: is another demonstration running?")
     try:
-        async with httpx.AsyncClient(
-            base_url=address, headers={"X-API-Key": secret}, timeout=30
-        ) as client:
-            yield client
+        yield Client(address, key=secret)
     finally:
         await backend.keys.revoke([key.id], tenant=tenant.id)
 
@@ -265,7 +259,7 @@ async def _take_part(
     sender: Sender, backend: Backend, address: str, run: Run, until: float
 ) -> None:
     async with _client_of(sender.tenant, backend, address) as client:
-        if (await client.get("/v1/emails", params={"limit": 1})).status_code != httpx.codes.OK:
+        if (await client.get("/v1/emails?limit=1")).status != HTTPStatus.OK:
             text = f"{address} does not know the keys that were just made: it uses another store"
             raise CannotPlay(text)
         await _send(sender, client, run, until=until)
