@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 
-CLEAN: tuple[str, ...] = ("README.md", "CONTRIBUTING.md", "tools/")
+CLEAN: tuple[str, ...] = ("README.md", "CONTRIBUTING.md", "src/carteiro/cli/", "src/carteiro/config/", "tools/")
 
 # pattern: what to write instead
 INSTEAD = {

@@ -145,7 +145,7 @@ def test_stats_tell_how_providers_fare(line: CommandLine) -> None:
     assert (ses["isOpen"], ses["trouble"], ses["troubleAt"]) == (False, None, None)
     assert (resend["provider"], resend["rate"], resend["processes"]) == ("resend", None, 0)
     assert "left alone" in text
-    assert "not called now" in text
+    assert "circuit open" in text
     assert " 14.29 " in text
     assert "14.285" not in text
 
@@ -180,7 +180,7 @@ def test_without_its_queue_the_ledger_still_tells_what_it_knows(line: CommandLin
     assert "The queue is away" in explained.out
     assert line.asked("explain", waits, **away)["why"] == "queue_away"
     assert ended["why"] == "finished"
-    assert "The queue is away" in stats.err
+    assert "The queue is unreachable" in stats.err
     assert "messages ENQUEUED" in stats.out
     assert (figures["depths"], figures["states"]) == (None, {"ENQUEUED": 1, "FAILED": 1})
 
@@ -443,7 +443,7 @@ def test_without_its_store_the_rest_is_looked_at(line: CommandLine, store: str) 
     found = {each["check"]: each for each in ran.documents}
     assert (ran.code, found["store"]["level"]) == (ExitCode.FAILED, "fail")
     assert (found["provider"]["level"], found["feedback"]["level"]) == ("warn", "ok")
-    assert "templates could not be looked at" in found["tenants"]["told"]
+    assert "templates cannot be checked" in found["tenants"]["told"]
 
 
 def test_a_provider_that_cannot_be_made_does_not_hide_the_others(line: CommandLine) -> None:

@@ -144,7 +144,7 @@ def test_an_edit_of_what_somebody_else_edited_meanwhile_is_refused(
     ran = line("dead", "edit", message, "--file", str(changes))
     other.join()
 
-    assert (ran.code, "meanwhile" in ran.err) == (ExitCode.REFUSED, True)
+    assert (ran.code, "in the meantime" in ran.err) == (ExitCode.REFUSED, True)
     shown = line.asked("show", message)
     assert (shown["subject"], shown["revision"], shown["status"]) == ("Theirs", 2, "FAILED")
 

@@ -22,7 +22,7 @@ def test_a_change_at_run_time_is_seen_everywhere(line: CommandLine) -> None:
     shown = line.asked("fairness", "show")
     assert (shown["maxJobsPerTenantBatch"], shown["enableRoundRobin"]) == (7, False)
     assert (shown["roundRobinBasePriority"], shown["isOverride"]) == (5, True)
-    assert _shown(line, BATCH) == (7, "run time, instead of 3 (default)")
+    assert _shown(line, BATCH) == (7, "run time, overrides 3 (default)")
     assert line.asked("stats")["overrides"]["fairness"]["maxJobsPerTenantBatch"] == 7
     told = {each["check"]: each["told"] for each in line("doctor", "--json").documents}
     assert "max_jobs_per_tenant_batch = 7" in told["overrides"]

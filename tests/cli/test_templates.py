@@ -108,7 +108,7 @@ def test_a_preview_has_its_words_in_place(
         (("--var", "user"), "NAME=VALUE"),
         (("--var", ".=x"), "NAME=VALUE"),
         (("--var", "user=x", "--var", "user.name=y"), "value of its own"),
-        (("--variables", "nothing"), "no JSON"),
+        (("--variables", "nothing"), "not JSON"),
         (("--variables", "[]"), "JSON object"),
     ],
 )

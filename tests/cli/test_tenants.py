@@ -77,7 +77,7 @@ def test_tenants_are_listed_by_name(line: CommandLine) -> None:
         (("--from-domain", "not a domain"), "from_domains"),
         (("--from", "x@example.org", "--from-domain", "example.com"), "default_from"),
         (("--per-hour", "-1"), "per_hour"),
-        (("--cap", "5", "--clear", "cap"), "cap: is to be set and cleared"),
+        (("--cap", "5", "--clear", "cap"), "cap: cannot be set and cleared"),
         ((), "nothing to change"),
     ],
 )

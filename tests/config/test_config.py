@@ -335,7 +335,7 @@ def test_an_unknown_flag_is_refused() -> None:
         ),
         ("provider = 'smtp, ses:moon'", "ses:REGION"),
         ("provider = 'smtp, noop'", "should not have sandbox or noop in a chain"),
-        ("provider = 'smtp, smtp'", "should name no provider twice"),
+        ("provider = 'smtp, smtp'", "should not name a provider twice"),
         ("[tenant_routes]\nacme = 'pigeon'", "tenant_routes.acme = 'pigeon' (from carteiro.toml)"),
         ("[type_routes]\ninvoice = ''", "type_routes.invoice = '' (from carteiro.toml)"),
         ("environment = 'staging'", "should be 'development' or 'production'"),
@@ -430,7 +430,7 @@ def test_types_of_tickets_keep_their_case_and_their_dots(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("key", "wrong", "told"),
     [
-        ("tickets.bootstrap_servers", "", "HOST:PORT, or several parted by commas"),
+        ("tickets.bootstrap_servers", "", "HOST:PORT, or several separated by commas"),
         ("tickets.group", "", "a text that is not empty"),
         ("tickets.topic", "two words", "the name of a topic"),
         ("tickets.dlq_topic", "", "the name of a topic"),

@@ -69,7 +69,7 @@ def test_a_variable_holds_them_as_json() -> None:
             "should have base_ms or table_ms, and not both",
         ),
         ("[retry.presets.a]\nattempts = 2\ntable_ms = []", "should have base_ms or table_ms"),
-        ("[retry.presets.a]\nattempts = 2\ntable_ms = [1]\ncap_ms = 1", "only beside base_ms"),
+        ("[retry.presets.a]\nattempts = 2\ntable_ms = [1]\ncap_ms = 1", "only with base_ms"),
         ("[retry.presets.a]\nattempts = 2\nbase_ms = 2\ncap_ms = 1", "not below base_ms"),
         (
             "[retry.presets.a]\nattempts = 0\nbase_ms = 1",
@@ -92,8 +92,11 @@ def test_a_variable_holds_them_as_json() -> None:
             "[retry.presets.a]\nattempts = 2\nbase_ms = 1\ncap = 5",
             "a preset has no such key: it has attempts, base_ms, cap_ms, table_ms, jitter",
         ),
-        ("[retry.presets.gateway]\nattempts = 2\nbase_ms = 1", "gateway comes with Carteiro"),
-        ("[retry.presets.'no name']\nattempts = 2\nbase_ms = 1", "'no name' is none"),
+        (
+            "[retry.presets.gateway]\nattempts = 2\nbase_ms = 1",
+            "name of a built-in preset: gateway",
+        ),
+        ("[retry.presets.'no name']\nattempts = 2\nbase_ms = 1", "unlike 'no name'"),
         ("[retry.presets]\na = 3", "should be [retry.presets.NAME] tables"),
         ("[retry]\npresets = 3", "should be [retry.presets.NAME] tables"),
         (

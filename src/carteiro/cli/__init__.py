@@ -1,4 +1,4 @@
-"""The command line: one file per command or group of commands, put together here."""
+"""The command line: one file per command or group of commands, assembled here."""
 
 from typing import Annotated
 
@@ -49,11 +49,11 @@ def carteiro(
     _: Annotated[
         bool,
         typer.Option(
-            "--version", is_eager=True, callback=version_and_end, help="Print the version and end."
+            "--version", is_eager=True, callback=version_and_end, help="Print the version and exit."
         ),
     ] = False,
 ) -> None:
-    """Delivers every message, or knows exactly why not."""
+    """Deliver every message, or know exactly why not."""
 
 
 _RUN, _MESSAGES, _PEOPLE, _CARE = "Run", "Messages", "Tenants", "Care"
@@ -93,5 +93,5 @@ app.command(rich_help_panel=_CARE)(version)
 
 
 def main() -> None:
-    """Run the command that the arguments name."""
+    """Run the command given in the arguments."""
     app()

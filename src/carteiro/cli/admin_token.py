@@ -1,4 +1,4 @@
-"""``carteiro admin-token``: what opens the endpoints of administrators."""
+"""``carteiro admin-token``: the token for the administrators' endpoints."""
 
 from typing import Annotated
 
@@ -13,12 +13,12 @@ from carteiro.cli.options import Yes
 from carteiro.model import Key
 from carteiro.ports import Keys
 
-app = typer.Typer(help="Change the token of administrators.", no_args_is_help=True)
+app = typer.Typer(help="Change the admin token.", no_args_is_help=True)
 
 
 @app.callback()
 def admin_token() -> None:
-    """Change the token of administrators."""
+    """Change the admin token."""
 
 
 @app.command()
@@ -28,11 +28,11 @@ async def rotate(
     *,
     keep_old: Annotated[
         bool,
-        typer.Option("--keep-old", help="The newest old token stays valid beside the new one."),
+        typer.Option("--keep-old", help="Keep the newest old token valid as well."),
     ] = False,
     yes: Yes = False,
 ) -> None:
-    """Make another token, show it this once, and end the old ones."""
+    """Create a new token, show it once, and revoke the old ones."""
     keys = desk.backend.keys
     live = [each for each in await keys.list(None) if state_of(each) == "live"]
     if ending := live[1:] if keep_old else live:
@@ -41,18 +41,18 @@ async def rotate(
     secret = make_token()
     made = await _added(keys, secret)
     if made is None:
-        raise NotNow("others are making tokens at this moment: try again")
+        raise NotNow("other processes are creating tokens right now: try again")
     if not keep_old:  # last, so that there is a token at every moment
         await keys.revoke([each.id for each in live[:1]], tenant=None)
     desk.out.secret(
         document_of(made, token=secret),
-        "Admin token, shown this once and stored as a hash only:",
+        "Admin token, shown only once and stored as a hash:",
         secret,
     )
 
 
 async def first_admin_token(keys: Keys) -> str | None:
-    """A token, if there has never been one; afterwards nobody can know it."""
+    """A token, if there has never been one; it is stored as a hash and cannot be shown again."""
     if await keys.list(None):
         return None
     secret = make_token()
@@ -60,6 +60,6 @@ async def first_admin_token(keys: Keys) -> str | None:
 
 
 async def _added(keys: Keys, secret: str) -> Key | None:
-    """The token, known to the store; None if there are as many as there may be."""
+    """The new token, stored; None if the maximum number exists already."""
     answer = await keys.add(None, key_hash=hash_key(secret), hint=hint_of(secret))
     return answer if isinstance(answer, Key) else None

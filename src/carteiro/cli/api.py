@@ -17,7 +17,7 @@ def api(
     host: Host = None,
     port: Port = None,
 ) -> None:
-    """Run the API alone, until SIGTERM or Ctrl-C; carteiro worker sends what it accepts."""
+    """Run only the API, until SIGTERM or Ctrl-C; run carteiro worker to send the messages."""
     settings = load(
         file=config, overrides={"store": store, "queue": queue, "api.host": host, "api.port": port}
     )

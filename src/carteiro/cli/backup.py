@@ -13,13 +13,13 @@ from carteiro.cli.progress import share_done
 @at_a_desk
 async def backup(
     desk: Desk,
-    file: Annotated[Path, typer.Argument(help="Where the copy goes; must not be there yet.")],
+    file: Annotated[Path, typer.Argument(help="New file for the copy; must not exist.")],
 ) -> None:
-    """Copy the store as it is at one moment to a new file; others go on meanwhile."""
+    """Copy a consistent snapshot of the store to a new file; other processes keep running."""
     if file.exists():
-        raise NotNow(f"{file} is there already: name another file, or move it away")
+        raise NotNow(f"{file} exists already: name another file, or move it")
     if not file.absolute().parent.is_dir():
-        raise NotFound(f"there is no folder {file.absolute().parent}: make it first")
+        raise NotFound(f"there is no folder {file.absolute().parent}: create it first")
     with share_done(f"backup to {file}") as tell:
         await desk.backend.upkeep.backup(file, tell)
     size = file.stat().st_size

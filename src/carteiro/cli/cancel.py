@@ -1,4 +1,4 @@
-"""``carteiro cancel``: do not send what was not sent yet."""
+"""``carteiro cancel``: cancel messages that are not sent yet."""
 
 from typing import Annotated
 
@@ -38,7 +38,7 @@ async def cancel(
     *,
     tenant: OfTenant = None,
 ) -> None:
-    """Cancel messages that wait; of one that is being sent right now, prevent a second attempt."""
+    """Cancel waiting messages; if one is being sent right now, prevent a second attempt."""
     ids = [message_id(each) for each in messages]
     answered = [_Answered(each, await _cancelled(desk, each, tenant)) for each in ids]
     desk.out.rows(

@@ -1,4 +1,4 @@
-"""``carteiro classify``: what an answer of a provider means, and what your own rules would have changed."""
+"""``carteiro classify``: the verdict on a provider's answer, and the changes that your own rules would make."""
 
 import asyncio
 import re
@@ -46,42 +46,46 @@ Answer: TypeAlias = Annotated[
     str | None,
     typer.Argument(
         metavar="ANSWER",
-        help='What was said, as a log has it: "550 5.7.1 …", "Throttling: …", a body in JSON, '
+        help='The answer, as in a log: "550 5.7.1 …", "Throttling: …", a body in JSON, '
         '"HTTP 503", "Connection refused".',
     ),
 ]
 OfStage: TypeAlias = Annotated[
-    Stage | None, typer.Option("--stage", help="The step of SMTP that was answered.")
+    Stage | None, typer.Option("--stage", help="SMTP stage of the answer.")
 ]
 OfProvider: TypeAlias = Annotated[
-    str, typer.Option("--provider", help="Who answered: smtp, ses or resend; else by its looks.")
+    str,
+    typer.Option(
+        "--provider",
+        help="Provider that answered: smtp, ses or resend (default: detected).",
+    ),
 ]
-Mx: TypeAlias = Annotated[str, typer.Option("--mx", help="The host that answered.")]
+Mx: TypeAlias = Annotated[str, typer.Option("--mx", help="Host that answered.")]
 DryRun: TypeAlias = Annotated[
     bool,
     typer.Option(
         "--dry-run",
-        help="Judge the last failure of each message in the store again: which verdicts would change? "
-        "Attempts before it are not looked at.",
+        help="Judge the last failure of each stored message again, and list the verdicts that would change. "
+        "Earlier attempts are ignored.",
     ),
 ]
 
 _WHY = {
-    "own": "one of your own rules decides before all others",
-    "login": "at a login, every answer is about our account",
-    "enhanced": "the enhanced code decides: no words name another cause",
-    "text": "these words mean the same everywhere, and say more than the codes",
-    "policy": "it is refused by policy without words that are known: that is about whom it answers",
-    "subject": "class and subject of the enhanced code are all that is known of it",
-    "code": "the bare code decides, in the light of its stage: nothing else is known",
+    "own": "one of your own rules decides; they are tried first",
+    "login": "at login, every answer is about our account",
+    "enhanced": "the enhanced code decides: the text names no other cause",
+    "text": "this text means the same at every provider, and says more than the codes",
+    "policy": "a policy rejection with unknown text: its scope depends on who answered",
+    "subject": "only class and subject of the enhanced code are known",
+    "code": "the reply code and its stage decide: nothing else is known",
     "class": "only the class of the code is known",
-    "ses": "the name of an error decides",
-    "resend": "the name of an error decides, else its status",
-    "status": "there is no name that is known, and the status decides",
-    "tls_error": "nothing is sent to whom we cannot trust, until it or the settings change",
-    "network": "there was no answer, as nobody was reached",
+    "ses": "the name of the error decides",
+    "resend": "the name of the error decides, else its status",
+    "status": "the error name is unknown, so the status decides",
+    "tls_error": "the server is not trusted: nothing is sent until it or the settings change",
+    "network": "there was no answer: the connection failed",
     "timeout": "there was no answer in time",
-    "unknown": "no rule knows it, and what is unknown may pass",
+    "unknown": "no rule matches, and an unknown failure may be temporary",
 }
 
 
@@ -99,24 +103,22 @@ def classify(  # noqa: PLR0913 - one an option
     queue: QueueUrl = None,
     as_json: AsJson = False,
 ) -> None:
-    """Explain what an answer of a provider means; or see what your own rules would change."""
+    """Explain the verdict on a provider's answer, or list the changes that your own rules would make."""
     settings = load(file=config, overrides={"store": store, "queue": queue})
     out = Printer(as_json=as_json)
     if dry_run == (answer is not None):
-        raise WrongUse("give either an answer to explain, or --dry-run")
+        raise WrongUse("give either an answer or --dry-run")
     if since is not None and not dry_run:
-        raise WrongUse("--since goes with --dry-run: it says how far back to look")
+        raise WrongUse("--since needs --dry-run: it limits how far back to look")
     if answer is None:
         if stage or provider or mx:
             raise WrongUse(
-                "--stage, --provider and --mx go with an answer: the store knows its own"
+                "--stage, --provider and --mx need an answer: with --dry-run they come from the store"
             )
         asyncio.run(_tried(settings, out, since))
         return
     if is_success(answer):
-        raise WrongUse(
-            "this is no failure: it says that all went well, and there is nothing to judge"
-        )
+        raise WrongUse("this answer reports success: there is no failure to judge")
     asked = _Asked(answer, provider, stage, mx)
     _refuse_contradiction(asked)
     _explain(asked, settings, out)
@@ -127,7 +129,7 @@ def classify(  # noqa: PLR0913 - one an option
 
 @value
 class _Asked:
-    """An answer, and what is told of it."""
+    """An answer, and its context."""
 
     answer: str
     provider: str
@@ -136,17 +138,19 @@ class _Asked:
 
 
 def _refuse_contradiction(asked: _Asked) -> None:
-    """What cannot be meant would be judged as something else, and nobody would notice."""
+    """Reject options that contradict each other: they would silently give a wrong verdict."""
     if not asked.answer.strip():
-        raise WrongUse("the answer is empty: give what was said, as a log has it")
+        raise WrongUse("the answer is empty: copy it from the log")
     if asked.provider not in _PROVIDERS:
         raise WrongUse(f"--provider {asked.provider!r}: should be smtp, ses or resend")
     if asked.provider in {"", SMTP}:
         return
     if asked.stage or asked.mx:
-        raise WrongUse(f"--stage and --mx are SMTP's: answers of {asked.provider} have neither")
+        raise WrongUse(
+            f"--stage and --mx are only for SMTP: answers of {asked.provider} have neither"
+        )
     if _OF_SMTP.match(asked.answer):
-        raise WrongUse(f"this is a reply of SMTP: --provider {asked.provider} never says so")
+        raise WrongUse(f"this is an SMTP reply: {asked.provider} never gives one")
 
 
 def _explain(asked: _Asked, settings: Settings, out: Printer) -> None:
@@ -163,8 +167,8 @@ def _explain(asked: _Asked, settings: Settings, out: Printer) -> None:
         "what happens": _what_happens(failure, settings),
         "if handed over": _if_handed_over(judged, asked.stage, provider, settings),
         "recipient": f"suppression: {_suppression(failure)}",
-        "send rate": "falls, for all workers" if consequences.throttles(failure) else None,
-        "breaker": "may open" if consequences.may_open_breaker(failure) else "is not touched",
+        "send rate": "drops, for all workers" if consequences.throttles(failure) else None,
+        "breaker": "may open" if consequences.may_open_breaker(failure) else "unchanged",
         "reason": failure.reason,
     }
     out.thing(_document(failure), facts)
@@ -186,25 +190,25 @@ def _why(rule: str) -> str:
     first, _, rest = rule.partition("@")[0].partition(".")
     part = rest.partition(".")[0]
     if first == SMTP and part not in _WHY:
-        return f"the words are {part}'s own, and bound to it they decide before codes"
+        return f"{part} is known for this text, which then decides before the codes"
     return _WHY[part] if first != "own" and part in _WHY else _WHY[first]
 
 
 def _what_happens(failure: Failure, settings: Settings) -> str:
     if not failure.retryable:
-        return "not tried again: a dead letter, permanent_error"
+        return "no retry: dead letter, permanent_error"
     policy = retry_policy(settings)
     first = in_words(wait_after(policy, failure, 1, _MIDDLE))
     if not policy.charges(failure):
-        return f"tried again until it expires, first after about {first}; not charged"
+        return f"retried until it expires, first after about {first}; not charged"
     return (
-        f"tried again, first after about {first}; "
+        f"retried, first after about {first}; "
         f"after {policy.max_attempts} failures a dead letter, max_attempts_exceeded"
     )
 
 
 def _suppression(failure: Failure) -> str:
-    """What it says about writing to the recipient again; where no stage is given, also what it would say at RCPT."""
+    """The effect on the recipient's suppression; without a stage, also the effect at RCPT."""
     said = consequences.suppression(failure)
     if "@" in failure.rule:
         return said
@@ -217,19 +221,21 @@ def _suppression(failure: Failure) -> str:
 def _if_handed_over(
     judged: Failure, stage: Stage | None, provider: str, settings: Settings
 ) -> str | None:
-    """What happens instead if the message may have been taken before; None: that cannot be.
+    """The consequence if an earlier attempt may have been accepted; None if that is impossible.
 
-    No rule of the operator's own is asked about it.
+    The operator's rules do not apply to it.
     """
     is_before = stage not in {None, Stage.DOT}
     if is_before or not may_leave_doubt(consequences.rule_name(judged)):
         return None
     if provider == RESEND:
-        return "in doubt: asked again under the same key, by which it is delivered once; never failed over"
+        return (
+            "in doubt: retried with the same idempotency key, so it is delivered once; no failover"
+        )
     most = settings.delivery.max_in_doubt_resends
     return (
         f"in doubt: sent again at most {most} times if at_least_once, then, or at once if"
-        " at_most_once, a dead letter, in_doubt; never failed over"
+        " at_most_once, a dead letter, in_doubt; no failover"
     )
 
 
@@ -238,7 +244,7 @@ def _if_handed_over(
 
 @value
 class _Change:
-    """A verdict that would be another; of many alike, one stands for all."""
+    """A verdict that would change; one example for all equal changes."""
 
     before: tuple[str, bool, str]
     after: tuple[str, bool, str]
@@ -257,7 +263,7 @@ _COLUMNS: tuple[Column[tuple[_Change, int, str]], ...] = (
 
 
 class _Trial:
-    """Verdicts of today beside those that were given; keeps one row for each kind of change."""
+    """Today's verdicts compared with the stored ones; keeps one row for each kind of change."""
 
     def __init__(self, settings: Settings, tell: Count) -> None:
         self._settings = settings
@@ -267,7 +273,7 @@ class _Trial:
         self.looked = 0
 
     async def look(self, backend: Backend, wanted: MessageFilter) -> None:
-        """Judge again why these messages failed, page by page."""
+        """Judge the failures of these messages again, page by page."""
 
         async def ask(cursor: Cursor | None, limit: int) -> Page[StoredMessage]:
             return await backend.reading.messages(wanted, cursor=cursor, limit=limit)
@@ -294,12 +300,12 @@ class _Trial:
             self._examples.setdefault(change, message.id)
 
     def rows(self) -> list[tuple[_Change, int, str]]:
-        """What would change, the most frequent first."""
+        """The changes, the most frequent first."""
         return [(each, count, self._examples[each]) for each, count in self._changes.most_common()]
 
 
 async def _tried(settings: Settings, out: Printer, since: datetime | None) -> None:
-    """Judge again what the ledger knows of failures; nothing is written."""
+    """Judge the failures in the ledger again; nothing is written."""
     refuse_memory(settings)
     refuse_missing(settings)
     with count_done("judged again") as tell:
@@ -312,17 +318,17 @@ async def _tried(settings: Settings, out: Printer, since: datetime | None) -> No
     out.rows(rows, _COLUMNS, _change_document)
     changed = sum(count for _, count, _ in rows)
     note(
-        f"{trial.looked:,} failures looked at, {changed:,} would be judged otherwise; nothing was changed."
+        f"{trial.looked:,} failures checked, {changed:,} would get another verdict; nothing was changed."
     )
 
 
 def _provider_of(message: StoredMessage, failure: Failure) -> str:
-    """Whom the attempt went to, without a region; the looks of an answer tell it where nothing is stored."""
+    """The provider of the attempt, without a region; detected from the answer if none is stored."""
     return message.provider.partition(":")[0] if message.provider else provider_of(failure)
 
 
 def _again(failure: Failure, provider: str, mx: str) -> Failure | None:
-    """As it is judged today without rules of one's own; None: no provider was asked.
+    """Today's verdict without the operator's rules; None if no provider was called.
 
     Silence is what it was, and so is what was found out without an answer, as that a sender is missing.
     """
@@ -341,7 +347,7 @@ def _verdict(failure: Failure) -> tuple[str, bool, str]:
 
 def _in_short(verdict: tuple[str, bool, str]) -> str:
     category, retryable, scope = verdict
-    return f"{category}, {'tried again' if retryable else 'given up'}, {scope}"
+    return f"{category}, {'retried' if retryable else 'not retried'}, {scope}"
 
 
 def _change_document(row: tuple[_Change, int, str]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""``carteiro config``: what is in force, and why."""
+"""``carteiro config``: the effective settings, and their origins."""
 
 import asyncio
 import json
@@ -15,18 +15,18 @@ from carteiro.config import Given, Settings, default_values, load, shown_setting
 from carteiro.errors import CarteiroError
 from carteiro.stores.open import tuned_fairness
 
-app = typer.Typer(help="Look at the settings.", no_args_is_help=True)
+app = typer.Typer(help="Show the settings.", no_args_is_help=True)
 
 
 @app.callback()
 def config() -> None:
-    """Look at the settings."""
+    """Show the settings."""
 
 
 @app.command()
 @told
 def show(*, config: ConfigFile = None, as_json: AsJson = False) -> None:
-    """Print each setting in force and where it came from; what was changed at run time, too."""
+    """Print each effective setting and its origin, including changes made at run time."""
     settings = load(file=config)
     given = _with_overrides(settings.given(), settings)
     printer = Printer(as_json=as_json)
@@ -41,7 +41,7 @@ def _as_document(row: Given) -> dict[str, object]:
 
 
 def _lines(row: Given) -> Iterator[str]:
-    """A setting as a settings file has it; named tables and rules have a line each."""
+    """A setting as in a settings file; named tables and rules have a line each."""
     raw = _typed(row)
     if isinstance(raw, dict) and raw:
         parts = [(f"{row.key}.{name}", each) for name, each in raw.items()]
@@ -54,7 +54,7 @@ def _lines(row: Given) -> Iterator[str]:
 
 
 def _typed(row: Given) -> object:
-    """The value with its type; in variables and flags all values are text."""
+    """The typed value; in variables and flags all values are text."""
     if isinstance(row.raw, str) and not isinstance(default_values().get(row.key, ""), str):
         with suppress(ValueError):
             return json.loads(row.raw)
@@ -77,18 +77,18 @@ def _as_toml(raw: object) -> str:
 
 
 def _with_overrides(given: list[Given], settings: Settings) -> list[Given]:
-    """The settings with those in their place that the store has for all workers, if it can be asked."""
+    """The settings, with those that the store overrides for all workers, if it is reachable."""
     try:
         tuned = asyncio.run(tuned_fairness(settings))
     except CarteiroError as error:
-        note(f"What was changed at run time cannot be read: {error}")
+        note(f"Changes made at run time cannot be read: {error}")
         return given
     changed = {} if tuned is None else {f"fairness.{k}": each for k, each in asdict(tuned).items()}
     return [
         Given(
             row.key,
             changed[row.key],
-            f"run time, instead of {_as_toml(_typed(row))} ({row.origin})",
+            f"run time, overrides {_as_toml(_typed(row))} ({row.origin})",
         )
         if row.key in changed
         else row

@@ -1,4 +1,4 @@
-"""Where people do what they do with a store from the command line: open it, work, print, say what is wrong."""
+"""Commands on a store: open it, work, print, report errors."""
 
 import asyncio
 import functools
@@ -52,27 +52,27 @@ class Desk:
         [tenant] = await self.backend.tenants.find([TenantId(name)])
         if tenant is None:
             text = (
-                f"there is no tenant {name!r}: carteiro tenant ls shows all, tenant add makes one"
+                f"there is no tenant {name!r}: carteiro tenant ls lists all, tenant add creates one"
             )
             raise NotFound(text)
         return tenant
 
     async def tenant_asked_for(self, name: str | None) -> TenantId | None:
-        """The tenant that a list is restricted to, if it is; `NotFound` if there is no such tenant."""
+        """The tenant that a list is restricted to, or None; `NotFound` if there is no such tenant."""
         return None if name is None else (await self.known_tenant(name)).id
 
 
 def at_a_desk(work: Work) -> Command:
-    """Make a command of a coroutine function that wants a `Desk`: adds the `Common` options.
+    """Make a command from a coroutine function that takes a `Desk`: adds the `Common` options.
 
-    A parameter whose type is a dataclass stands for the options that are its fields, so that commands
-    can share them. A store that is not there is an error.
+    A parameter of a dataclass type stands for the options in its fields, so that commands
+    can share them. A missing store is an error.
     """
     return _command(work, makes_store=False)
 
 
 def at_a_new_desk(work: Work) -> Command:
-    """As `at_a_desk`, but a store that is not there yet is made."""
+    """As `at_a_desk`, but creates a missing store."""
     return _command(work, makes_store=True)
 
 
@@ -92,9 +92,9 @@ def _command(work: Work, *, makes_store: bool) -> Command:
 def command_of(
     work: Work, common: type[Group], begin: Callable[[Group, Mapping[str, object]], None]
 ) -> Command:
-    """A command with the options of the work, after its first parameter, and those that are ``common``.
+    """A command with the options of the work, after its first parameter, and the ``common`` ones.
 
-    It is begun with the common ones taken out, and the options of a group put together.
+    It gets the common ones separately, and the options of a group as one value.
     """
     own = list(inspect.signature(work).parameters.values())[1:]
     groups = {each.name: each.annotation for each in own if _is_group(each.annotation)}
@@ -115,7 +115,7 @@ def _is_group(annotation: object) -> bool:
 
 
 def _taken(group: type[Group], options: dict[str, Any]) -> Group:
-    """The options that belong to a group, taken out of all that were given."""
+    """The options of a group, removed from all options."""
     return group(**{each.name: options.pop(each.name) for each in _options_of(group)})
 
 
@@ -126,13 +126,13 @@ def _options_of(group: type[object]) -> list[inspect.Parameter]:
 async def _at_a_desk(
     work: Work, settings: Settings, printer: Printer, options: Mapping[str, object]
 ) -> None:
-    # Whoever looks in from another folder has other settings: they must not become those of all workers.
+    # A command in another folder has other settings: they must not apply to all workers.
     async with open_backend(settings, governs=False) as backend:
         await work(Desk(backend, settings, printer), **options)
 
 
 def _with_parameters(command: Command, parameters: Sequence[inspect.Parameter]) -> Command:
-    """The same command, with the parameters that the command line is to offer."""
+    """The same command, with these parameters on the command line."""
     named = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in parameters]
     # Set, not declared: this is what Typer reads.
     command.__signature__ = inspect.Signature(named)  # type: ignore[attr-defined]
@@ -141,7 +141,7 @@ def _with_parameters(command: Command, parameters: Sequence[inspect.Parameter]) 
 
 
 def told(command: Function) -> Function:
-    """The same command; what is wrong is one line on stderr and an exit code, not a traceback."""
+    """The same command; an error is one line on stderr and an exit code, not a traceback."""
 
     @functools.wraps(command)
     def safe(*arguments: Any, **options: Any) -> None:  # noqa: ANN401 - those of the command
@@ -157,7 +157,7 @@ def told(command: Function) -> Function:
 
 
 def _refuse_broken(options: Mapping[str, object]) -> None:
-    """Bytes of the command line that are no UTF-8 come as surrogates, which no store can hold."""
+    """Reject arguments that are not UTF-8: they contain surrogates, which no store can hold."""
     for name, given in options.items():
         for each in given if isinstance(given, list) else [given]:
             if isinstance(each, str) and _SURROGATE.search(each):
@@ -165,37 +165,37 @@ def _refuse_broken(options: Mapping[str, object]) -> None:
 
 
 def refuse_memory(settings: Settings) -> None:
-    """A store in the memory of another process cannot be reached from here."""
+    """Reject a store in memory: it belongs to one process."""
     if settings.store.startswith("memory:"):
         text = (
             f"store = {settings.store!r} (from {settings.origin('store')}) is for one process: "
-            "use sqlite:///FILE or postgresql://HOST/DATABASE, which others can reach"
+            "use sqlite:///FILE or postgresql://HOST/DATABASE, which other processes can open"
         )
         raise ConfigError(text)
 
 
 def refuse_missing(settings: Settings) -> None:
-    """A mistyped file must not be made, and then be found empty."""
+    """Reject a store that does not exist: a mistyped file must not be created."""
     if not store_exists(settings):
         text = (
             f"there is no store at {settings.store} (from {settings.origin('store')}): "
-            "carteiro up makes one, --store or CARTEIRO_STORE names another"
+            "carteiro up creates one; --store or CARTEIRO_STORE names another"
         )
         raise NotFound(text)
 
 
 def confirm(question: str, *, yes: bool) -> None:
-    """Go on only if somebody is sure; where nobody can be asked, ``--yes`` says it."""
+    """Ask for confirmation; without a terminal, ``--yes`` is required."""
     if yes:
         return
     if not sys.stdin.isatty():
-        raise NotNow(f"{question} Nobody is here to be asked: add --yes")
+        raise NotNow(f"{question} There is no terminal to confirm on: add --yes")
     if not typer.confirm(question, err=True):
         raise typer.Exit(ExitCode.REFUSED)
 
 
 def who() -> str:
-    """On whose word something is done: whoever is logged in here."""
+    """Name of the current user, for the audit fields."""
     try:
         return getpass.getuser()
     except (OSError, KeyError):  # a user without a name

@@ -1,4 +1,4 @@
-"""``carteiro doctor``: whether this installation is sound."""
+"""``carteiro doctor``: checks of this installation."""
 
 import asyncio
 
@@ -27,12 +27,12 @@ _COLUMNS: tuple[Column[Finding], ...] = (
     Column("what to do", lambda row: row.advice),
 )
 
-_BESIDE_THE_STORE = ("disk", "queue")  # checks that say nothing of whether the ledger can be read
+_BESIDE_THE_STORE = ("disk", "queue")  # checks that do not show whether the ledger is readable
 
 
 def _not_looked_at(what: str) -> Finding:
-    told = f"routes, senders and templates could not be looked at without the {what}"
-    return Finding("tenants", Level.WARN, told, f"mend the {what} first, then look again")
+    told = f"routes, senders and templates cannot be checked without the {what}"
+    return Finding("tenants", Level.WARN, told, f"mend the {what} first, then run doctor again")
 
 
 @told
@@ -67,13 +67,13 @@ async def _post(settings: Settings) -> list[Finding]:
     findings = [*await _store(settings), *await _queue(settings)]
     failed = {each.check for each in findings if each.level is Level.FAIL}
     if any(not check.startswith(_BESIDE_THE_STORE) for check in failed):
-        # Opening would migrate what is old, and make what is missing.
+        # Opening would migrate an old store, and create a missing one.
         return [*findings, *around, _not_looked_at("store")]
     try:
-        # A queue that is away keeps nobody from the ledger.
+        # The ledger is readable even if the queue is down.
         async with open_backend(settings, governs=False) as backend:
             inside = await _inside(settings, backend)
-    except ConfigError:  # told above: the address of the queue is none
+    except ConfigError:  # reported above: the queue URL is not valid
         return [*findings, *around, _not_looked_at("queue")]
     return [*findings, *around, *inside]
 
@@ -82,19 +82,19 @@ async def _store(settings: Settings) -> list[Finding]:
     try:
         return await examine_store(settings)
     except ConfigError as error:  # such as a driver that is not installed
-        return [Finding("store", Level.FAIL, str(error), "install it, or name another store")]
+        return [Finding("store", Level.FAIL, str(error), "install it, or use another store")]
 
 
 async def _queue(settings: Settings) -> list[Finding]:
     try:
         return await examine_queue(settings)
     except ConfigError as error:
-        advice = "correct the setting queue, or install what is missing"
+        advice = "correct the setting queue, or install the missing driver"
         return [Finding("queue", Level.FAIL, str(error), advice)]
 
 
 async def _looked(settings: Settings) -> list[Looked]:
-    """Providers as they are found without the store: it may be what is not sound."""
+    """State of the providers, without the store: it may be the part that fails."""
     beside = settings.model_copy(update={"store": "memory://", "queue": ""})
     async with open_backend(beside, governs=False) as nothing:
         return await look_at_providers(settings, nothing)

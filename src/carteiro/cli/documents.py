@@ -16,9 +16,9 @@ _ID_NAMES = {Tenant: "companyId", Recipient: "recipientId"}
 
 
 def document_of(value: object, **changes: object) -> dict[str, Any]:
-    """A value's document, field by field; ``changes`` are added, or stand in place of a field's own."""
+    """A value's document, field by field; ``changes`` are added, or replace fields."""
     if not is_dataclass(value):
-        raise TypeError(f"{type(value).__name__} is no value of the model")
+        raise TypeError(f"{type(value).__name__} is not a value of the model")
     own = {
         _name(type(value), field.name, field.type): getattr(value, field.name)
         for field in fields(value)
@@ -26,8 +26,8 @@ def document_of(value: object, **changes: object) -> dict[str, Any]:
     return {name: plain(each) for name, each in (own | changes).items()}
 
 
-def plain(value: object) -> Any:  # noqa: ANN401, PLR0911 - whatever JSON can say, one answer a type
-    """What JSON can say of a value."""
+def plain(value: object) -> Any:  # noqa: ANN401, PLR0911 - any JSON, one return per type
+    """A value as JSON."""
     match value:
         case datetime():
             return in_iso(value)

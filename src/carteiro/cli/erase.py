@@ -1,4 +1,4 @@
-"""``carteiro erase``: what must be forgotten."""
+"""``carteiro erase``: erase personal data."""
 
 from typing import Annotated
 
@@ -13,9 +13,11 @@ from carteiro.cli.recipient import erase_recipient
 async def erase(
     desk: Desk,
     *,
-    recipient: Annotated[str, typer.Option(metavar="ID", help="Whose personal data goes.")],
+    recipient: Annotated[
+        str, typer.Option(metavar="ID", help="Recipient whose personal data is erased.")
+    ],
     tenant: TenantName,
     yes: Yes = False,
 ) -> None:
-    """Erase the personal data of one recipient everywhere; as recipient erase."""
+    """Erase the personal data of one recipient everywhere; the same as recipient erase."""
     await erase_recipient(desk, recipient, tenant, yes=yes)

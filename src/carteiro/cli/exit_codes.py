@@ -1,4 +1,4 @@
-"""How a command ends: one small table, for scripts; and the errors that only the command line has."""
+"""Exit codes of commands, for scripts; and the errors that only the command line has."""
 
 import enum
 
@@ -16,7 +16,7 @@ from carteiro.errors import (
 
 
 class ExitCode(enum.IntEnum):
-    """What a script may ask of ``$?``."""
+    """Exit codes, for scripts."""
 
     OK = 0
     FAILED = 1
@@ -26,24 +26,24 @@ class ExitCode(enum.IntEnum):
 
 
 MEANINGS = {
-    ExitCode.OK: "It is done.",
-    ExitCode.FAILED: "It failed: the store or the disk, or `doctor` found something that must be mended.",
-    ExitCode.WRONG_USE: "Wrong use: an option, an argument, a setting or what was to be sent.",
-    ExitCode.NOT_FOUND: "There is no such message, tenant, key, template, recipient or file.",
-    ExitCode.REFUSED: "Refused as things stand: finished already, there already, too many, or not confirmed.",
+    ExitCode.OK: "Success.",
+    ExitCode.FAILED: "Failure: the store or the disk failed, or `doctor` found a failure.",
+    ExitCode.WRONG_USE: "Wrong use: an option, an argument, a setting or the content is not valid.",
+    ExitCode.NOT_FOUND: "Not found: there is no such message, tenant, key, template, recipient or file.",
+    ExitCode.REFUSED: "Refused in the current state: finished already, exists already, over a limit, or not confirmed.",
 }
 
 
 class WrongUse(CarteiroError):
-    """What was asked makes no sense; says what is allowed."""
+    """The command is not valid; the text names the allowed forms."""
 
 
 class NotFound(CarteiroError):
-    """There is no such thing; says how to find what there is."""
+    """There is no such thing; the text says how to list the existing ones."""
 
 
 class NotNow(CarteiroError):
-    """There is, but as things stand it cannot be done; says what to do first."""
+    """Not possible in the current state; the text says what to do first."""
 
 
 _CODES: tuple[tuple[type[CarteiroError], ExitCode], ...] = (
@@ -62,5 +62,5 @@ _CODES: tuple[tuple[type[CarteiroError], ExitCode], ...] = (
 
 
 def exit_code_of(error: CarteiroError) -> ExitCode:
-    """The code that tells scripts what kind of error it was."""
+    """The exit code of an error."""
     return next((code for kind, code in _CODES if isinstance(error, kind)), ExitCode.FAILED)

@@ -1,4 +1,4 @@
-"""``carteiro explain``: why a message waits, and until when."""
+"""``carteiro explain``: the reason why a message waits, and until when."""
 
 from datetime import UTC, datetime
 
@@ -13,7 +13,7 @@ from carteiro.policy import waiting
 
 @at_a_desk
 async def explain(desk: Desk, message: MessageArgument, *, tenant: OfTenant = None) -> None:
-    """Say why a message is not sent yet, and until when it waits."""
+    """Explain why a message is not sent yet, and until when it waits."""
     found = await known_message(desk, message, tenant=tenant)
     now = datetime.now(UTC)
     told = await _told(desk, found, now)

@@ -1,4 +1,4 @@
-"""``carteiro fairness``: how tenants take turns, and changing it at run time."""
+"""``carteiro fairness``: show the turns of tenants, and change them at run time."""
 
 from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Any
@@ -10,21 +10,21 @@ from carteiro.cli.documents import document_of
 from carteiro.cli.exit_codes import WrongUse
 from carteiro.model import Fairness
 
-app = typer.Typer(help="Look at how tenants take turns, and change it.", no_args_is_help=True)
+app = typer.Typer(help="Show and change how tenants take turns.", no_args_is_help=True)
 
 _IN_FORCE = "in force"
-_RUN_TIME, _SETTINGS = "changed at run time, for all workers", "as each worker's settings say"
+_RUN_TIME, _SETTINGS = "changed at run time, for all workers", "from each worker's settings"
 
 
 @dataclass(frozen=True)
 class Fields:
-    """What can be set; None stays as it is."""
+    """The changes; None keeps the value."""
 
     enable_round_robin: Annotated[
         bool | None, typer.Option(help="Take turns; otherwise first in, first out.")
     ] = None
     max_jobs_per_tenant_batch: Annotated[
-        int | None, typer.Option(min=1, help="Jobs of one turn at most.")
+        int | None, typer.Option(min=1, help="Maximum number of jobs in one turn.")
     ] = None
     round_robin_base_priority: Annotated[
         int | None,
@@ -32,21 +32,24 @@ class Fields:
     ] = None
     priority_increment_per_round: Annotated[
         int | None,
-        typer.Option(min=0, help="Rise of the shown priority for each round without a turn."),
+        typer.Option(
+            min=0, help="Amount by which the shown priority rises for each round without a turn."
+        ),
     ] = None
     max_round_robin_priority: Annotated[
-        int | None, typer.Option(min=1, help="Most urgent priority that waiting leads to.")
+        int | None,
+        typer.Option(min=1, help="Most urgent priority that a waiting tenant can reach."),
     ] = None
 
     def given(self) -> dict[str, Any]:
-        """The fields that were named."""
+        """The fields that were given."""
         return {name: each for name, each in asdict(self).items() if each is not None}
 
 
 @app.command()
 @at_a_desk
 async def show(desk: Desk) -> None:
-    """Show how tenants take turns, and whether that was changed at run time."""
+    """Show how tenants take turns, and any change made at run time."""
     fairness, is_override = await desk.backend.tenants.fairness()
     facts = asdict(fairness) | {_IN_FORCE: _RUN_TIME if is_override else _SETTINGS}
     desk.out.thing(_document(fairness, is_override=is_override), facts)
@@ -58,16 +61,14 @@ async def set_(
     desk: Desk,
     *,
     reset: Annotated[
-        bool, typer.Option("--reset", help="Back to what each worker's settings say.")
+        bool, typer.Option("--reset", help="Return to each worker's settings.")
     ] = False,
     fields: Fields,
 ) -> None:
-    """Change how tenants take turns, for all workers at once and until it is reset; what is not named stays."""
+    """Change how tenants take turns, for all workers, until it is reset; other fields stay."""
     tenants, given = desk.backend.tenants, fields.given()
     if reset == bool(given):
-        raise WrongUse(
-            "name either what is to change or --reset, not both: carteiro fairness set --help"
-        )
+        raise WrongUse("give either changes or --reset, not both: carteiro fairness set --help")
     before, _ = await tenants.fairness()
     changed = None if reset else replace(before, **given)
     await tenants.tune(changed)

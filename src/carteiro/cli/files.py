@@ -1,4 +1,4 @@
-"""What commands read from files and from stdin."""
+"""Input from files and stdin."""
 
 import sys
 from pathlib import Path
@@ -12,7 +12,7 @@ _STDIN = "-"
 
 
 def read_text(file: Path | None) -> str | None:
-    """What stands in a file; ``-`` is stdin, None is nothing."""
+    """The text of a file; ``-`` is stdin, None is nothing."""
     if file is None:
         return None
     try:
@@ -24,9 +24,9 @@ def read_text(file: Path | None) -> str | None:
 
 
 def read_words(typed: str | None, file: Path | None, *, flag: str) -> str | None:
-    """What was typed as the value of a flag, or stands in a file; ``-`` is stdin either way, None is nothing."""
+    """The value of a flag, or the text of a file; ``-`` is stdin in both, None is nothing."""
     if typed is not None and file is not None:
-        raise WrongUse(f"{flag} and {flag}-file are the same field: give one of them")
+        raise WrongUse(f"{flag} and {flag}-file set the same field: give one of them")
     return sys.stdin.read() if typed == _STDIN else typed if file is None else read_text(file)
 
 
@@ -35,7 +35,7 @@ def read_document(file: Path) -> dict[str, Any]:
     try:
         document = orjson.loads(read_text(file) or "")
     except orjson.JSONDecodeError as error:
-        raise WrongUse(f"{file} is no JSON document: {error}") from error
+        raise WrongUse(f"{file} is not a JSON document: {error}") from error
     if not isinstance(document, dict):
         raise WrongUse(f"{file} must hold one JSON object")
     return document

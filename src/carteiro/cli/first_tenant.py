@@ -1,4 +1,4 @@
-"""The tenant that a new store starts with, so that a first trial over HTTP or SQL needs no set-up."""
+"""The first tenant of a new store: a first trial over HTTP or SQL needs no set-up."""
 
 from carteiro.email.templates.rendering import sample_templates
 from carteiro.model import TenantId
@@ -9,9 +9,9 @@ _MARK = "first tenant"
 
 
 async def add_first_tenant(backend: Backend) -> None:
-    """Give a new store its first tenant, with the sample templates; once, so that what is deleted stays deleted.
+    """Give a new store its first tenant, with the sample templates; once, so that deleted templates stay deleted.
 
-    Killed on the way it is done again: what is there already stays as it is.
+    It is repeated after a crash, and keeps what exists already.
     """
     if await backend.marks.find(_MARK) is not None:
         return

@@ -1,4 +1,4 @@
-"""Dead letters, counted by what they have in common."""
+"""Dead letters, counted by a field."""
 
 from collections.abc import Sequence
 
@@ -15,7 +15,7 @@ _COLUMNS: tuple[Column[DeadGroup], ...] = (
 
 
 def print_groups(out: Printer, by: str, groups: Sequence[DeadGroup]) -> None:
-    """Print each group, and tell people if there is none."""
+    """Print each group, and say if there is none."""
     out.rows(groups, _COLUMNS, lambda row: {"by": by} | document_of(row))
     if not groups:
         out.none()

@@ -1,4 +1,4 @@
-"""``carteiro inbox``: what the sandbox took over."""
+"""``carteiro inbox``: mail that the sandbox accepted."""
 
 import base64
 import html
@@ -18,13 +18,13 @@ from carteiro.cli.options import OfTenant
 from carteiro.cli.printing import Column, note
 from carteiro.model import InboxMail
 
-app = typer.Typer(help="Look at what the sandbox took over.", no_args_is_help=True)
+app = typer.Typer(help="Show mail that the sandbox accepted.", no_args_is_help=True)
 
 MailArgument: TypeAlias = Annotated[
-    str, typer.Argument(metavar="ID", help="The message; of several deliveries the newest.")
+    str, typer.Argument(metavar="ID", help="Id of the message; its newest delivery is shown.")
 ]
 
-# It shows what a mail client would, and runs nothing whatever the mail says.
+# It shows what a mail client shows, and runs no scripts.
 _BEFORE_BODY = (
     '<!doctype html><meta charset="utf-8"><meta http-equiv="Content-Security-Policy"'
     " content=\"default-src 'none'; img-src http: https: data:; font-src http: https: data:;"
@@ -46,20 +46,20 @@ async def ls(
     desk: Desk,
     *,
     tenant: OfTenant = None,
-    limit: Annotated[int, typer.Option(min=1, help="At most so many, the newest first.")] = 50,
+    limit: Annotated[int, typer.Option(min=1, help="Maximum number to list, newest first.")] = 50,
 ) -> None:
-    """List what was delivered, newest first."""
+    """List delivered mail, newest first."""
     restricted = await desk.tenant_asked_for(tenant)
     mine = await desk.backend.inbox.list(tenant=restricted, limit=limit)
     desk.out.rows(mine, _COLUMNS, lambda mail: _document(mail, content=None))
     if not mine and not desk.out.is_for_programs:
-        note("There is none: carteiro send --to ok@sandbox.test makes the first.")
+        note("The inbox is empty: carteiro send --to ok@sandbox.test sends a first mail.")
 
 
 @app.command()
 @at_a_desk
 async def show(desk: Desk, message: MailArgument, *, tenant: OfTenant = None) -> None:
-    """Show one mail: its headers, the names and sizes of its attachments, and its text."""
+    """Show headers, attachments (name and size) and text of one mail."""
     mail = await _delivered(desk, message, tenant)
     content = orjson.loads(mail.content)
     facts = {
@@ -87,9 +87,9 @@ async def open_(
     message: MailArgument,
     *,
     tenant: OfTenant = None,
-    browser: Annotated[bool, typer.Option(help="Open it in a browser.")] = True,
+    browser: Annotated[bool, typer.Option(help="Open the file in a browser.")] = True,
 ) -> None:
-    """Write the HTML of a mail to a file that only you can read, and open it in a browser; nothing in it runs."""
+    """Write the HTML of a mail to a file that only you can read, and open it in a browser. No scripts run."""
     mail = await _delivered(desk, message, tenant)
     content = orjson.loads(mail.content)
     body = content.get("html") or f"<pre>{html.escape(content.get('text') or '')}</pre>"

@@ -1,4 +1,4 @@
-"""``carteiro key``: what opens the API for a tenant."""
+"""``carteiro key``: API keys of a tenant."""
 
 import re
 from datetime import UTC, datetime, timedelta
@@ -19,11 +19,11 @@ from carteiro.ports import Keys
 
 _OWN_KEY = re.compile(r"[!-~]{32,256}")
 
-app = typer.Typer(help="Look at the API keys of a tenant, make and end them.", no_args_is_help=True)
+app = typer.Typer(help="Show, create and revoke the API keys of a tenant.", no_args_is_help=True)
 
 
 def state_of(key: Key) -> str:
-    """Whether it opens, as people say it."""
+    """State of a key, for people."""
     if key.revoked_at is not None:
         return "revoked"
     if key.expires_at is not None and key.expires_at <= datetime.now(UTC):
@@ -44,7 +44,7 @@ _COLUMNS: tuple[Column[Key], ...] = (
 @app.command()
 @at_a_desk
 async def ls(desk: Desk, *, tenant: TenantName) -> None:
-    """List the keys of a tenant, newest first; the keys themselves are not kept."""
+    """List the keys of a tenant, newest first; the keys themselves are not stored."""
     known = await desk.known_tenant(tenant)
     keys = await desk.backend.keys.list(known.id)
     desk.out.rows(keys, _COLUMNS, lambda row: document_of(row, state=state_of(row)))
@@ -58,29 +58,31 @@ async def add(
     tenant: TenantName,
     expires_in: Annotated[
         timedelta | None,
-        typer.Option(parser=a_duration, metavar="DURATION", help="Ends by itself: 90d, 12h."),
+        typer.Option(
+            parser=a_duration,
+            metavar="DURATION",
+            help="Time until it expires: 90d, 12h (default: never).",
+        ),
     ] = None,
     given: Annotated[
         str | None,
         typer.Option(
             "--secret",
             metavar="REFERENCE",
-            help="Take a key that you have, at env:NAME or file:PATH, instead of a new one.",
+            help="Existing key to import, as env:NAME or file:PATH (default: a new key).",
         ),
     ] = None,
 ) -> None:
-    """Make a key and show it, this once; or take one that clients have already."""
+    """Create a key and show it once, or import an existing one."""
     known = await desk.known_tenant(tenant)
     secret = make_key() if given is None else _own_key(given)
     key = await added(desk.backend.keys, known, secret, expires_in)
     if given is not None:
-        desk.out.answer(
-            document_of(key), f"The key at {given} opens the API for tenant {tenant!r}."
-        )
+        desk.out.answer(document_of(key), f"The key at {given} is now valid for tenant {tenant!r}.")
         return
     desk.out.secret(
         document_of(key, key=secret),
-        f"API key of tenant {tenant!r}, shown this once and stored as a hash only:",
+        f"API key of tenant {tenant!r}, shown only once and stored as a hash:",
         secret,
     )
 
@@ -90,14 +92,14 @@ def _own_key(reference: str) -> str:
         raise WrongUse("--secret takes env:NAME or file:PATH, never the key itself")
     key = secret_at(reference)
     if not _OWN_KEY.fullmatch(key):
-        raise WrongUse(f"{reference}: a key has 32 to 256 printable characters, and no spaces")
+        raise WrongUse(f"{reference}: a key has 32 to 256 printable characters and no spaces")
     return key
 
 
 async def added(
     keys: Keys, tenant: Tenant, secret: str, expires_in: timedelta | None = None
 ) -> Key:
-    """The key, known to the store; `NotNow` if the tenant has as many as it may."""
+    """The new key, stored; `NotNow` if the tenant has the maximum number."""
     answer = await keys.add(
         tenant.id, key_hash=hash_key(secret), hint=hint_of(secret), expires_in=expires_in
     )
@@ -105,7 +107,7 @@ async def added(
         return answer
     live = ", ".join(answer.live) if isinstance(answer, TooManyKeys) else "none"
     text = (
-        f"tenant {tenant.id!r} has as many live keys as it may ({live}): "
+        f"tenant {tenant.id!r} has the maximum number of live keys ({live}): "
         f"carteiro key revoke ID --tenant {tenant.id} ends one"
     )
     raise NotNow(text)
@@ -115,15 +117,15 @@ async def added(
 @at_a_desk
 async def revoke(
     desk: Desk,
-    key: Annotated[str, typer.Argument(metavar="ID", help="The key's id, as key ls shows it.")],
+    key: Annotated[str, typer.Argument(metavar="ID", help="Id of the key, from key ls.")],
     *,
     tenant: TenantName,
     yes: Yes = False,
 ) -> None:
-    """End a key now; who uses it is refused within seconds."""
+    """Revoke a key; its requests are refused within seconds."""
     known = await desk.known_tenant(tenant)
     confirm(f"Revoke key {key} of tenant {tenant!r}?", yes=yes)
     [is_revoked] = await desk.backend.keys.revoke([KeyId(key)], tenant=known.id)
     if not is_revoked:
-        raise NotFound(f"tenant {tenant!r} has no live key {key!r}: carteiro key ls shows its keys")
-    desk.out.answer({"id": key, "revoked": True}, f"Key {key} opens nothing any more.")
+        raise NotFound(f"tenant {tenant!r} has no live key {key!r}: carteiro key ls lists its keys")
+    desk.out.answer({"id": key, "revoked": True}, f"Key {key} is revoked.")

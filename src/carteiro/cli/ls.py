@@ -1,4 +1,4 @@
-"""``carteiro ls``: which messages there are."""
+"""``carteiro ls``: list messages."""
 
 from typing import Annotated
 
@@ -17,18 +17,18 @@ async def ls(  # noqa: PLR0913 - a parameter per flag
     *,
     tenant: OfTenant = None,
     status: Annotated[
-        State | None, typer.Option(case_sensitive=False, help="In this state.")
+        State | None, typer.Option(case_sensitive=False, help="State of the message.")
     ] = None,
-    to: Annotated[str | None, typer.Option(help="To this address.")] = None,
-    external_id: Annotated[str | None, typer.Option(help="With this id of the tenant's.")] = None,
+    to: Annotated[str | None, typer.Option(help="Address of the recipient.")] = None,
+    external_id: Annotated[str | None, typer.Option(help="External id, set by the tenant.")] = None,
     provider_id: Annotated[
-        str | None, typer.Option(help="With this message id of the provider's.")
+        str | None, typer.Option(help="Message id, set by the provider.")
     ] = None,
     recipient_external_id: Annotated[
-        str | None, typer.Option(help="To the recipient with this id of the tenant's.")
+        str | None, typer.Option(help="External id of the recipient, set by the tenant.")
     ] = None,
-    tag: Annotated[str | None, typer.Option(help="With this tag.")] = None,
-    kind: Annotated[str | None, typer.Option(help="Of this kind: email:send, or a task.")] = None,
+    tag: Annotated[str | None, typer.Option(help="Tag of the message.")] = None,
+    kind: Annotated[str | None, typer.Option(help="Kind of job: email:send, or a task.")] = None,
     since: Since = None,
     before: Before = None,
     limit: Limit = 50,

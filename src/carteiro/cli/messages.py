@@ -1,4 +1,4 @@
-"""What the commands about messages share: finding one, and how it is shown."""
+"""Finding and showing messages, shared by the commands."""
 
 from typing import Any
 from uuid import UUID
@@ -33,7 +33,7 @@ def message_document(message: StoredMessage) -> dict[str, Any]:
 
 
 def message_id(given: str) -> MessageId:
-    """The id that was given; what is no id names no message."""
+    """The id that was given; `NotFound` if it is not an id."""
     try:
         return MessageId(str(UUID(given)))
     except ValueError:
@@ -41,8 +41,8 @@ def message_id(given: str) -> MessageId:
 
 
 def no_message(given: str) -> NotFound:
-    """There is no such message, or it is another tenant's: both look alike."""
-    return NotFound(f"there is no message {given!r}: carteiro ls shows the newest")
+    """The error for a message that does not exist, or belongs to another tenant; both look alike."""
+    return NotFound(f"there is no message {given!r}: carteiro ls lists the newest")
 
 
 async def known_message(desk: Desk, given: str, *, tenant: str | None) -> StoredMessage:

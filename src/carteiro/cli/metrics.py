@@ -1,4 +1,4 @@
-"""The page for Prometheus on an address of its own, as a part of a process."""
+"""The metrics page on its own address, as a part of a process."""
 
 from collections.abc import Iterable
 from datetime import timedelta
@@ -15,14 +15,14 @@ from carteiro.observability.metrics import CONTENT_TYPE, Metrics
 from carteiro.observability.readiness import Role
 from carteiro.ports import Backend
 
-_GRACE = timedelta(seconds=1)  # a scrape that is cut off is made again
+_GRACE = timedelta(seconds=1)  # Prometheus repeats an interrupted scrape
 _ADVICE = "metrics.port (CARTEIRO_METRICS_PORT) chooses another port: each process needs its own"
 
 
 def metrics_parts(post: Carteiro, *, answers_for: Role | None = None) -> list[Part]:
-    """The page where the settings want it, listening from now on; nothing if they do not.
+    """The metrics page, listening from now on; nothing if the settings name no address.
 
-    A process that has no other address says there whether it is ready, for its role.
+    A process without another address reports its readiness there, for its role.
     """
     settings = post.settings
     if not settings.metrics.host:
@@ -34,7 +34,7 @@ def metrics_parts(post: Carteiro, *, answers_for: Role | None = None) -> list[Pa
 
 
 def metrics_page(metrics: Metrics, health: Iterable[Route] = ()) -> Starlette:
-    """``/metrics``, perhaps ``/health``, and nothing else; whoever reaches the address may read it."""
+    """``/metrics``, optionally ``/health``, and nothing else; no token is needed."""
 
     async def show(_: Request) -> Response:
         return Response(await metrics.exposition(), media_type=CONTENT_TYPE)
@@ -43,6 +43,6 @@ def metrics_page(metrics: Metrics, health: Iterable[Route] = ()) -> Starlette:
 
 
 def _health(backend: Backend, role: Role) -> list[Route]:
-    from carteiro.api.health import HealthChecks  # noqa: PLC0415 - dear, and for servers alone
+    from carteiro.api.health import HealthChecks  # noqa: PLC0415 - expensive, and only for servers
 
     return [Route(each.path, each.call) for each in HealthChecks(backend, [role]).endpoints()]

@@ -18,7 +18,7 @@ def migrate(
     queue: QueueUrl = None,
     as_json: AsJson = False,
 ) -> None:
-    """Create or upgrade the schema of the store and print both versions; a new store has the tenant default."""
+    """Create or upgrade the schema of the store and print both versions; a new store gets the tenant default."""
     settings = load(file=config, overrides={"store": store, "queue": queue})
     refuse_memory(settings)
     before, after = asyncio.run(_migrated(settings))

@@ -1,4 +1,4 @@
-"""``carteiro move``: carry a store over to another one."""
+"""``carteiro move``: copy a store to another one."""
 
 import asyncio
 import time
@@ -21,22 +21,20 @@ from carteiro.views.dead_letters import in_iso
 @told
 def move(
     *,
-    source: Annotated[str, typer.Option("--from", help="The store to leave: sqlite:///FILE.")],
+    source: Annotated[str, typer.Option("--from", help="Source store: sqlite:///FILE.")],
     target: Annotated[
-        str, typer.Option("--to", help="An empty database: postgresql://HOST/DATABASE.")
+        str, typer.Option("--to", help="Target, an empty database: postgresql://HOST/DATABASE.")
     ],
     reopen: Annotated[
         bool,
-        typer.Option(
-            "--reopen", help="Take the move back; only before the target has sent anything."
-        ),
+        typer.Option("--reopen", help="Undo the move; only before the target has sent anything."),
     ] = False,
     config: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Carry everything over to another store; the old one stays closed, and says where to.
+    """Move everything to another store; the old one stays closed and names the new one.
 
-    Nothing is accepted meanwhile, and what is in flight is waited for. Run it again if it was interrupted.
+    Meanwhile no message is accepted; the move waits for messages in flight. Run it again if it was interrupted.
     """
     left, arrival = _settings(config, source), _settings(config, target)
     refuse_missing(left)
@@ -54,9 +52,9 @@ async def _moved(left: Settings, arrival: Settings, out: Printer) -> None:
             moved = await moving.move(source, target, _Told(tell))
         document = {"from": source.name, "to": target.name, "rows": dict(moved.counts)}
         messages, jobs = moved.counts["messages"], moved.counts["jobs"]
-        done = "were carried over before" if moved.again else "are carried over"
+        done = "were moved before" if moved.again else "were moved"
         sentence = (
-            f"{messages:,} messages, {jobs:,} of them unfinished, and all that belongs to them {done}. "
+            f"{messages:,} messages, {jobs:,} of them unfinished, and their data {done}. "
             f"{source.name} stays closed: start all processes on {target.name}"
         )
         out.answer(document, sentence)
@@ -65,12 +63,12 @@ async def _moved(left: Settings, arrival: Settings, out: Printer) -> None:
 async def _taken_back(left: Settings, arrival: Settings, out: Printer) -> None:
     async with open_move(left, arrival) as (source, target):
         await moving.take_back(source, target)
-        sentence = f"{source.name} is open again. {target.name} is closed until another move."
+        sentence = f"{source.name} is open again. {target.name} is closed until the next move."
         out.answer({"from": source.name, "to": target.name, "reopened": True}, sentence)
 
 
 class _Told:
-    """Says on stderr how it goes."""
+    """Progress on stderr."""
 
     def __init__(self, carried: Share) -> None:
         self.carried = carried
@@ -78,13 +76,12 @@ class _Told:
         self._said_at = 0.0
 
     def waits(self, left: InFlight) -> None:
-        """What it waits for: when that changes, and now and then."""
+        """Reason for waiting: printed when it changes, and at intervals."""
         now = time.monotonic()
         if left.jobs == self._said and now - self._said_at < SECONDS_BETWEEN_LINES:
             return
         self._said, self._said_at = left.jobs, now
         line = (
-            f"closed; waits for {left.jobs:,} in flight to be settled, or to be given up by "
-            f"{in_iso(left.until)}"
+            f"closed; waiting for {left.jobs:,} jobs in flight, at most until {in_iso(left.until)}"
         )
         typer.echo(line, err=True)

@@ -1,4 +1,4 @@
-"""The options that several commands share, and how moments and durations are written in them."""
+"""Options that several commands share, and the formats of times and durations."""
 
 import re
 from datetime import UTC, datetime, timedelta
@@ -25,12 +25,14 @@ def a_duration(text: str) -> timedelta:
     """``30s``, ``5m``, ``2h``, ``7d``, ``250ms``."""
     found = _DURATION.fullmatch(text.strip())
     if found is None or int(found[1]) > _LONGEST / _UNITS[found[2]]:
-        raise typer.BadParameter(f"{text!r} is no duration: write it as 250ms, 30s, 5m, 2h or 7d")
+        raise typer.BadParameter(
+            f"{text!r} is not a duration: write it as 250ms, 30s, 5m, 2h or 7d"
+        )
     return int(found[1]) * _UNITS[found[2]]
 
 
 def a_moment(text: str) -> datetime:
-    """ISO 8601, in UTC unless it names an offset; or a duration: so long ago."""
+    """ISO 8601, in UTC unless it names an offset; or a duration before now."""
     if _DURATION.fullmatch(text.strip()):
         return datetime.now(UTC) - a_duration(text)
     return a_time(text)
@@ -42,18 +44,18 @@ def a_time(text: str) -> datetime:
         found = datetime.fromisoformat(text.strip())
         return (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC)
     except (ValueError, OverflowError):
-        hint = "write it as 2026-10-01T12:00:00Z; where the past is meant also as 2h: so long ago"
-        raise typer.BadParameter(f"{text!r} is no moment: {hint}") from None
+        hint = "write it as 2026-10-01T12:00:00Z; a time in the past also as 2h (2 hours ago)"
+        raise typer.BadParameter(f"{text!r} is not a time: {hint}") from None
 
 
 def a_rate(text: str) -> float:
-    """So many a second."""
+    """A rate per second."""
     try:
         rate = float(text)
     except ValueError:
         rate = 0.0
-    if not _SLOWEST <= rate <= _FASTEST:  # nor is what is no number
-        raise typer.BadParameter(f"{text!r} is no rate: {_SLOWEST:g} to {_FASTEST} a second")
+    if not _SLOWEST <= rate <= _FASTEST:  # false for NaN, too
+        raise typer.BadParameter(f"{text!r} is not a rate: {_SLOWEST:g} to {_FASTEST} a second")
     return rate
 
 
@@ -68,58 +70,72 @@ def in_words(span: timedelta) -> str:
 
 
 ConfigFile: TypeAlias = Annotated[
-    Path | None, typer.Option("--config", help="Settings file, instead of carteiro.toml.")
+    Path | None, typer.Option("--config", help="Settings file (default: carteiro.toml).")
 ]
 StoreUrl: TypeAlias = Annotated[
     str | None,
     typer.Option(
         "--store",
-        help="Where messages live: sqlite:///FILE, postgresql://HOST/DATABASE or memory://.",
+        help="Store URL: sqlite:///FILE, postgresql://HOST/DATABASE or memory://.",
     ),
 ]
 QueueUrl: TypeAlias = Annotated[
     str | None,
     typer.Option(
-        "--queue", help="Where whose turn it is is kept, if not in the store: redis://HOST/NUMBER."
+        "--queue", help="Redis URL of the queue: redis://HOST/NUMBER (default: the store itself)."
     ),
 ]
 ProviderName: TypeAlias = Annotated[
-    str | None, typer.Option("--provider", help="Who takes e-mail over.")
+    str | None,
+    typer.Option(
+        "--provider", help="Provider of e-mail, or a chain of several (default: sandbox)."
+    ),
 ]
-Host: TypeAlias = Annotated[str | None, typer.Option("--host", help="The address to listen on.")]
+Host: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--host", help="Listen address, setting api.host (default: 127.0.0.1)."),
+]
 Port: TypeAlias = Annotated[
-    int | None, typer.Option("--port", help="The port; 0 is any that is free.")
+    int | None,
+    typer.Option(
+        "--port", help="Listen port, setting api.port (default: 8025); 0 is any free port."
+    ),
 ]
-AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="As JSON, for programs.")]
-Yes: TypeAlias = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask whether I am sure.")]
+AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+Yes: TypeAlias = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 OfTenant: TypeAlias = Annotated[
-    str | None, typer.Option("--tenant", help="Of this tenant alone; without it, of all.")
+    str | None, typer.Option("--tenant", help="Tenant (default: all tenants).")
 ]
-TenantName: TypeAlias = Annotated[str, typer.Option("--tenant", help="Whose it is.")]
-TenantArgument: TypeAlias = Annotated[str, typer.Argument(metavar="TENANT", help="Its name.")]
-MessageArgument: TypeAlias = Annotated[str, typer.Argument(metavar="ID", help="The message.")]
+TenantName: TypeAlias = Annotated[str, typer.Option("--tenant", help="Name of the tenant.")]
+TenantArgument: TypeAlias = Annotated[
+    str, typer.Argument(metavar="TENANT", help="Name of the tenant.")
+]
+MessageArgument: TypeAlias = Annotated[str, typer.Argument(metavar="ID", help="Id of the message.")]
 Words: TypeAlias = Annotated[
-    str | None, typer.Option("--text", help="The text; - reads it from stdin.")
+    str | None, typer.Option("--text", help="Plain text body; - reads stdin.")
 ]
-Html: TypeAlias = Annotated[
-    str | None, typer.Option("--html", help="The HTML; - reads it from stdin.")
-]
+Html: TypeAlias = Annotated[str | None, typer.Option("--html", help="HTML body; - reads stdin.")]
 TextFile: TypeAlias = Annotated[
-    Path | None, typer.Option("--text-file", help="File with the text; - reads stdin.")
+    Path | None, typer.Option("--text-file", help="File of the plain text body; - reads stdin.")
 ]
 HtmlFile: TypeAlias = Annotated[
-    Path | None, typer.Option("--html-file", help="File with the HTML; - reads stdin.")
+    Path | None, typer.Option("--html-file", help="File of the HTML body; - reads stdin.")
 ]
 Limit: TypeAlias = Annotated[
-    int, typer.Option("--limit", min=0, help="At most so many, the newest first; 0 is all.")
+    int, typer.Option("--limit", min=0, help="Maximum number to list, newest first; 0 is all.")
 ]
 Since: TypeAlias = Annotated[
     datetime | None,
     typer.Option(
-        "--since", parser=a_moment, metavar="TIME", help="From then on; 2h: two hours ago."
+        "--since", parser=a_moment, metavar="TIME", help="Earliest time; 2h means two hours ago."
     ),
 ]
 Before: TypeAlias = Annotated[
     datetime | None,
-    typer.Option("--before", parser=a_moment, metavar="TIME", help="Before then; 7d: a week ago."),
+    typer.Option(
+        "--before",
+        parser=a_moment,
+        metavar="TIME",
+        help="Latest time, exclusive; 7d means a week ago.",
+    ),
 ]

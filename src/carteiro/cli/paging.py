@@ -13,11 +13,11 @@ _LARGEST_PAGE = 500
 
 
 class HasPrinter(Protocol):
-    """A desk of any kind."""
+    """Any desk."""
 
     @property
     def out(self) -> Printer:
-        """How it prints."""
+        """Its printer."""
         ...
 
 
@@ -29,19 +29,19 @@ async def print_pages(
     columns: Sequence[Column[Row]],
     document: Callable[[Row], Mapping[str, Any]],
 ) -> None:
-    """Print at most ``limit`` rows (0: all), page after page; tell people if there is none, or more."""
+    """Print at most ``limit`` rows (0: all), page after page; say if there are none, or more."""
     has_any = False
     async for page, is_cut in pages(ask, limit=limit):
         has_any = has_any or bool(page)
         desk.out.rows(page, columns, document)
         if is_cut:
-            note("There are more: --limit shows so many, --limit 0 all.")
+            note("There are more: raise --limit, or use --limit 0 for all.")
     if not has_any:
         desk.out.none()
 
 
 async def pages(ask: Ask[Row], *, limit: int) -> AsyncIterator[tuple[list[Row], bool]]:
-    """Pages of at most ``limit`` rows together (0: all); the last says whether something was cut off."""
+    """Pages of at most ``limit`` rows together (0: all); the last one says if rows were left out."""
     left, cursor = limit, None
     while True:
         size = min(left, _LARGEST_PAGE) if limit else _LARGEST_PAGE

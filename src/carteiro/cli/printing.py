@@ -1,7 +1,7 @@
-"""What a command prints: tables for people; with ``--json`` one document, and for lists one a line.
+"""Output of commands: tables for people; with ``--json`` one document, and for lists one a line.
 
-What is data goes to stdout, what is said about it to stderr. Text of others may hold anything: what
-cannot be printed is written as its escape, so that no answer of a mail server steers a terminal.
+Data goes to stdout, messages about it to stderr. Unprintable characters are escaped, so that
+no answer of a mail server can control a terminal.
 """
 
 import sys
@@ -20,11 +20,11 @@ from carteiro.views.dead_letters import in_iso
 
 Row = TypeVar("Row")
 
-_WIDE = 4096  # where nobody looks at a screen no line is folded
+_WIDE = 4096  # without a terminal no line is folded
 
 
 class Column(NamedTuple, Generic[Row]):
-    """A heading, and what a row has beneath it; a column that must stay whole is never folded."""
+    """A heading and the cell of a row; a whole column is never folded."""
 
     heading: str
     of: Callable[[Row], object]
@@ -32,7 +32,7 @@ class Column(NamedTuple, Generic[Row]):
 
 
 class Printer:
-    """Prints as people or programs want it."""
+    """Prints for people or for programs."""
 
     def __init__(self, *, as_json: bool) -> None:
         self.is_for_programs = as_json
@@ -52,12 +52,12 @@ class Printer:
             self._console.print(_table(rows, columns))
 
     def none(self) -> None:
-        """Tell people that a list is empty; to programs it is so without a word."""
+        """Say that a list is empty; print nothing for programs."""
         if not self.is_for_programs:
             note("There is none.")
 
     def thing(self, document: Mapping[str, Any], facts: Mapping[str, object]) -> None:
-        """One thing: its facts line by line, or one JSON document."""
+        """One thing: its fields line by line, or one JSON document."""
         if self.is_for_programs:
             _write_json(document)
             return
@@ -70,43 +70,43 @@ class Printer:
         self._console.print(table)
 
     def beside(self, title: str, rows: Sequence[Row], columns: Sequence[Column[Row]]) -> None:
-        """A table that belongs to the thing printed before it, for people; its document has it already."""
+        """A table of the thing printed before it, for people; its document has it already."""
         if not self.is_for_programs and rows:
             self._console.print()
             self._console.print(Text(title, style="bold"))
             self._console.print(_table(rows, columns))
 
     def answer(self, document: Mapping[str, Any], sentence: str) -> None:
-        """What was done: a sentence, or one JSON document."""
+        """A result: a sentence, or one JSON document."""
         if self.is_for_programs:
             _write_json(document)
         else:
             self._console.print(cell(sentence), soft_wrap=True)
 
     def text(self, text: str) -> None:
-        """A text as it stands, for people."""
+        """A text, unchanged, for people."""
         if not self.is_for_programs:
             typer.echo("\n".join(printable(line) for line in text.splitlines()))
 
     def secret(self, document: Mapping[str, Any], sentence: str, secret: str) -> None:
-        """Something that is shown this once: on a line of its own, to be copied whole."""
+        """A secret that is shown once: on its own line, easy to copy."""
         self.answer(document, sentence)
         if not self.is_for_programs:
             self._console.print(f"  {secret}", style="bold", soft_wrap=True, markup=False)
 
 
 def note(sentence: str) -> None:
-    """Say something about what is printed, to people."""
+    """Print a note for people."""
     typer.echo(sentence, err=True)
 
 
 def cell(value: object) -> Text:
-    """A value as people read it; brackets in it are no markup."""
+    """A value for people; brackets in it are not markup."""
     return Text(_told(value))
 
 
 def printable(text: str) -> str:
-    """The text, with what a terminal would obey written as its escape."""
+    """The text, with control characters of terminals escaped."""
     if text.isprintable():
         return text
     return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)

@@ -1,7 +1,7 @@
 """One process: its event loop, its signals, and the parts that run in it together.
 
-The first SIGTERM or SIGINT asks: nothing new is taken, what is in flight may end. The second one
-insists: what is in flight is given back or left in doubt, as after a crash; nothing is lost.
+After the first SIGTERM or SIGINT no new job is claimed, and those in flight may finish. After the second,
+jobs in flight are returned or left in doubt, as after a crash; nothing is lost.
 """
 
 import asyncio
@@ -25,11 +25,11 @@ from carteiro.observability import log
 # is busy: with the default of 5 ms a commit would be answered that much later.
 _SWITCH_INTERVAL_S = 0.0005
 _STOPPING = (signal.SIGINT, signal.SIGTERM)
-_GARBAGE_THRESHOLDS = (20_000, 20, 50)  # a batch of jobs makes no garbage that could not wait
+_GARBAGE_THRESHOLDS = (20_000, 20, 50)  # the garbage of a batch of jobs can wait
 
 
 def run(main: Coroutine[object, object, None], *, settings: Settings) -> None:
-    """Run it to its end, with JSON lines for a log."""
+    """Run it to its end, with a log of JSON lines."""
     tune()
     log.configure(settings.log.level)
     logging.basicConfig(handlers=[_FromLibraries(logging.ERROR)], force=True)
@@ -39,22 +39,22 @@ def run(main: Coroutine[object, object, None], *, settings: Settings) -> None:
 
 
 def leave_at_once() -> NoReturn:
-    """End the process, whatever still runs in it."""
+    """End the process, even if threads still run in it."""
     log.flush()
     sys.stdout.flush()
     os._exit(1)
 
 
 def tune() -> None:
-    """Set the interpreter up for a process that does nothing but this."""
+    """Tune the interpreter for a process that only runs Carteiro."""
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
     gc.collect()
-    gc.freeze()  # what is loaded by now stays: no collection needs to look at it again
+    gc.freeze()  # modules loaded by now stay: no collection needs to scan them
     gc.set_threshold(*_GARBAGE_THRESHOLDS)
 
 
 class _FromLibraries(logging.Handler):
-    """What libraries log as an error becomes a line of ours; their texts may quote anything and stay out."""
+    """An error that a library logs becomes a line of ours; its text may quote anything, and is left out."""
 
     def emit(self, record: logging.LogRecord) -> None:
         error = record.exc_info[1] if record.exc_info else None
@@ -63,28 +63,28 @@ class _FromLibraries(logging.Handler):
 
 
 class Stop:
-    """Whether the process was asked to stop, and whether that was said twice."""
+    """Requests to stop the process: the first is gentle, the second is immediate."""
 
     def __init__(self) -> None:
         self.asked = asyncio.Event()
         self.insisted = asyncio.Event()
 
     def tell(self) -> None:
-        """Ask, or insist if asked already."""
+        """Ask for a stop; the second time, stop now."""
         (self.insisted if self.asked.is_set() else self.asked).set()
 
 
 def stop_on_signals() -> Stop:
-    """From here on signals ask for a stop.
+    """Handle signals from here on: they ask for a stop.
 
-    Not by the loop's own handlers: closing the loop would take them away, and a second signal that
-    comes a moment later, when all is stored, would still end the process as if it had been killed.
+    The loop's own handlers do not serve: closing the loop removes them, and a second signal shortly
+    after, when all is stored, would kill the process.
     """
     stop = Stop()
     loop = asyncio.get_running_loop()
 
     def tell(_number: int, _frame: FrameType | None) -> None:
-        with suppress(RuntimeError):  # the loop is closed: there is nothing left to stop
+        with suppress(RuntimeError):  # the loop is closed: nothing is left to stop
             loop.call_soon_threadsafe(stop.tell)
 
     for each in _STOPPING:
@@ -93,7 +93,7 @@ def stop_on_signals() -> Stop:
 
 
 def _ignore_more_signals() -> None:
-    """Let the interpreter end in peace; it takes handlers of ours away before it is gone."""
+    """Ignore signals while the interpreter exits: it removes our handlers before it ends."""
     for each in _STOPPING:
         if (
             callable(handler := signal.getsignal(each))
@@ -104,7 +104,7 @@ def _ignore_more_signals() -> None:
 
 @value
 class Part:
-    """Something that runs until it is stopped: gently, or at once."""
+    """A part of the process that runs until it is stopped: gently, or at once."""
 
     run: Callable[[], Coroutine[object, object, None]]
     stop: Callable[[], None]
@@ -112,8 +112,8 @@ class Part:
 
 
 async def run_together(parts: Sequence[Part], stop: Stop) -> None:
-    """Run all until a signal comes or one of them ends; then stop all, and raise what went wrong."""
-    # In this order: a part has begun, and can be stopped, before a signal is looked at.
+    """Run all until a signal comes or one of them ends; then stop all, and raise any error."""
+    # In this order: a part has started, and can be stopped, before a signal is handled.
     running = [asyncio.create_task(part.run()) for part in parts]
     await _first_of(*running, stop.asked.wait())
     for part in parts:
@@ -129,7 +129,7 @@ async def run_together(parts: Sequence[Part], stop: Stop) -> None:
 
 
 async def _first_of(*waits: Awaitable[object]) -> None:
-    """Return when one of them has ended; only what was made for this call is cancelled."""
+    """Return when one of them has ended; cancel only the tasks of this call."""
     futures = [asyncio.ensure_future(wait) for wait in waits]
     await asyncio.wait(futures, return_when=asyncio.FIRST_COMPLETED)
     for future, wait in zip(futures, waits, strict=True):

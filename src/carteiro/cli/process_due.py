@@ -1,4 +1,4 @@
-"""``carteiro process``: work off what is due, once; for cron and timers."""
+"""``carteiro process``: process due messages once; for cron and timers."""
 
 from collections.abc import Mapping
 from typing import Annotated
@@ -20,7 +20,7 @@ from carteiro.model import State
 def process_due(  # noqa: PLR0913 - a parameter per flag
     *,
     limit: Annotated[
-        int | None, typer.Option(min=1, help="At most so many messages; without it, all.")
+        int | None, typer.Option(min=1, help="Maximum number of messages (default: all).")
     ] = None,
     config: ConfigFile = None,
     store: StoreUrl = None,
@@ -28,7 +28,7 @@ def process_due(  # noqa: PLR0913 - a parameter per flag
     provider: ProviderName = None,
     as_json: AsJson = False,
 ) -> None:
-    """Send what is due now, and end; also beside a worker that runs. For cron and timers."""
+    """Process due messages once, then exit; safe alongside running workers. For cron and timers."""
     settings = load(file=config, overrides={"store": store, "queue": queue, "provider": provider})
     refuse_memory(settings)
     printer = Printer(as_json=as_json)
@@ -47,5 +47,5 @@ async def _work_off(settings: Settings, printer: Printer, limit: int | None) -> 
         await run_together([Part(errand, post.stop, post.stop_now)], stop)
     count = sum(states.values())
     told_states = ", ".join(f"{number} {state}" for state, number in states.items())
-    sentence = f"Worked on {count}: {told_states}." if count else "Nothing is due."
+    sentence = f"Worked on {count}: {told_states}." if count else "No message is due."
     printer.answer(plain({"processed": count, "states": dict(states)}), sentence)

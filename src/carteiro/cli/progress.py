@@ -1,4 +1,4 @@
-"""How far something long has come: a bar for whoever looks at a terminal, else a line now and then."""
+"""Progress of a long operation: a bar on a terminal, else a line at intervals."""
 
 import sys
 import time
@@ -18,7 +18,7 @@ Count: TypeAlias = Callable[[int], None]
 
 @contextmanager
 def share_done(what: str) -> Iterator[Share]:
-    """Tell which share of it is done, from 0 to 1; on stderr."""
+    """Report the completed share, from 0 to 1, on stderr."""
     if sys.stderr.isatty():
         with _bar(BarColumn(), TextColumn("{task.percentage:>3.0f} %")) as bar:
             task = bar.add_task(what, total=1.0)
@@ -30,7 +30,7 @@ def share_done(what: str) -> Iterator[Share]:
 
 @contextmanager
 def count_done(what: str) -> Iterator[Count]:
-    """Tell how many are done, of nobody knows how many; on stderr."""
+    """Report the completed number of an unknown total, on stderr."""
     if sys.stderr.isatty():
         with _bar(TextColumn("{task.completed:,.0f}")) as bar:
             task = bar.add_task(what, total=None)

@@ -1,4 +1,4 @@
-"""``carteiro prune``: drop what is past its retention, now."""
+"""``carteiro prune``: delete data past its retention, now."""
 
 from datetime import timedelta
 from typing import Annotated
@@ -20,24 +20,32 @@ async def prune(
     *,
     bodies: Annotated[
         timedelta | None,
-        typer.Option(parser=a_duration, metavar="DURATION", help="Keep contents so long: 30d."),
+        typer.Option(
+            parser=a_duration,
+            metavar="DURATION",
+            help="Time to keep contents: 30d (default: settings).",
+        ),
     ] = None,
     history: Annotated[
         timedelta | None,
-        typer.Option(parser=a_duration, metavar="DURATION", help="Keep messages so long: 365d."),
+        typer.Option(
+            parser=a_duration,
+            metavar="DURATION",
+            help="Time to keep messages: 365d (default: settings).",
+        ),
     ] = None,
     compact: Annotated[
         bool,
         typer.Option(
             "--compact",
-            help="Write the file anew and as small as it can be; others wait meanwhile.",
+            help="Rewrite the file to its smallest size; other processes wait meanwhile.",
         ),
     ] = False,
     yes: Yes = False,
 ) -> None:
-    """Drop contents, messages, dead letters and idempotency keys that are past their retention.
+    """Delete contents, messages, dead letters and idempotency keys that are past their retention.
 
-    Without options the settings decide, as they do for a worker. Nothing unfinished is ever dropped.
+    Without options the settings apply, as for a worker. Unfinished messages are never deleted.
     """
     if bodies is not None or history is not None:
         confirm(_question(bodies, history), yes=yes)

@@ -1,4 +1,4 @@
-"""``carteiro recipient``: who tenants write to."""
+"""``carteiro recipient``: recipients of a tenant."""
 
 from typing import Annotated, TypeAlias
 from uuid import UUID
@@ -16,7 +16,7 @@ from carteiro.cli.tenant import rest_after
 from carteiro.model import Recipient, RecipientId
 from carteiro.policy.addresses import judge_address
 
-app = typer.Typer(help="Look at recipients, delete and erase them.", no_args_is_help=True)
+app = typer.Typer(help="Show, delete and erase recipients.", no_args_is_help=True)
 
 RecipientArgument: TypeAlias = Annotated[str, typer.Argument(metavar="ID", help="The recipient.")]
 
@@ -36,8 +36,8 @@ async def ls(
     desk: Desk,
     *,
     tenant: TenantName,
-    email: Annotated[str | None, typer.Option(help="With this address.")] = None,
-    external_id: Annotated[str | None, typer.Option(help="With this id of the tenant's.")] = None,
+    email: Annotated[str | None, typer.Option(help="Address of the recipient.")] = None,
+    external_id: Annotated[str | None, typer.Option(help="External id, set by the tenant.")] = None,
     limit: Limit = 50,
 ) -> None:
     """List the recipients of a tenant, newest first; deleted ones too."""
@@ -78,10 +78,10 @@ async def show(desk: Desk, recipient: RecipientArgument, *, tenant: TenantName) 
 async def delete(
     desk: Desk, recipient: RecipientArgument, *, tenant: TenantName, yes: Yes = False
 ) -> None:
-    """Delete a recipient: it stays to be seen, and e-mails that name its recipientId are not sent.
+    """Delete a recipient: it stays visible, and e-mails that name its recipientId are not sent.
 
-    An e-mail to the same address that does not name its recipientId is sent: to keep it from that, suppress the
-    address (carteiro suppression add).
+    An e-mail to the same address that does not name its recipientId is sent: to prevent that, suppress
+    the address (carteiro suppression add).
     """
     found = await _known(desk, recipient, tenant)
     confirm(f"Delete recipient {recipient} of tenant {tenant!r}?", yes=yes)
@@ -95,12 +95,12 @@ async def delete(
 async def erase(
     desk: Desk, recipient: RecipientArgument, *, tenant: TenantName, yes: Yes = False
 ) -> None:
-    """Take everything personal of a recipient away, from its messages too, for good."""
+    """Permanently erase the personal data of a recipient, also from its messages."""
     await erase_recipient(desk, recipient, tenant, yes=yes)
 
 
 async def erase_recipient(desk: Desk, recipient: str, tenant: str, *, yes: bool) -> None:
-    """Erase, page by page; what is in flight is waited for."""
+    """Erase, page by page; wait for messages in flight."""
     found = await _known(desk, recipient, tenant)
     confirm(f"Erase recipient {recipient} of tenant {tenant!r} for good?", yes=yes)
     messages = 0
@@ -114,7 +114,7 @@ async def erase_recipient(desk: Desk, recipient: str, tenant: str, *, yes: bool)
                 break
             await rest_after(page)
     document = {"recipientId": found.id, "messages": messages}
-    desk.out.answer(plain(document), f"Erased {found.id}, and what {messages} messages said of it.")
+    desk.out.answer(plain(document), f"Erased {found.id}, and its data in {messages} messages.")
 
 
 async def _known(desk: Desk, given: str, tenant: str) -> Recipient:
@@ -125,6 +125,6 @@ async def _known(desk: Desk, given: str, tenant: str) -> Recipient:
         identity = RecipientId("")
     found = await desk.backend.recipients.show(identity, tenant=known.id)
     if found is None:
-        text = f"tenant {tenant!r} has no recipient {given!r}: carteiro recipient ls shows them"
+        text = f"tenant {tenant!r} has no recipient {given!r}: carteiro recipient ls lists them"
         raise NotFound(text)
     return found

@@ -1,4 +1,4 @@
-"""``carteiro send``: hand in one e-mail."""
+"""``carteiro send``: submit one e-mail."""
 
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
@@ -23,43 +23,57 @@ from carteiro.policy.lifecycle import MILLISECOND
 async def send(  # noqa: PLR0913 - a parameter per flag
     desk: Desk,
     *,
-    tenant: Annotated[str, typer.Option(help="Who sends.")] = FIRST_TENANT,
-    to: Annotated[str | None, typer.Option(help="To whom.")] = None,
-    subject: Annotated[str | None, typer.Option(help="The subject.")] = None,
+    tenant: Annotated[str, typer.Option(help="Tenant that sends.")] = FIRST_TENANT,
+    to: Annotated[str | None, typer.Option(help="Recipient address.")] = None,
+    subject: Annotated[str | None, typer.Option(help="Subject.")] = None,
     text: Words = None,
     html: Html = None,
     text_file: TextFile = None,
     html_file: HtmlFile = None,
-    sender: Annotated[str | None, typer.Option("--from", help="From whom.")] = None,
-    cc: Annotated[list[str] | None, typer.Option(help="Also to; repeat it for more.")] = None,
-    bcc: Annotated[list[str] | None, typer.Option(help="Also to, unseen; repeat it.")] = None,
-    reply_to: Annotated[str | None, typer.Option(help="Where answers go.")] = None,
+    sender: Annotated[str | None, typer.Option("--from", help="Sender address.")] = None,
+    cc: Annotated[
+        list[str] | None, typer.Option(help="Further visible recipient; repeatable.")
+    ] = None,
+    bcc: Annotated[list[str] | None, typer.Option(help="Hidden recipient; repeatable.")] = None,
+    reply_to: Annotated[str | None, typer.Option(help="Reply-To address.")] = None,
     template: Annotated[
-        str | None, typer.Option(metavar="TYPE", help="Made from this template of the tenant.")
+        str | None, typer.Option(metavar="TYPE", help="Template type of the tenant.")
     ] = None,
     var: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME=VALUE", help="A variable of the template; user.name=Ana nests."),
+        typer.Option(
+            metavar="NAME=VALUE",
+            help="Template variable; user.name=Ana sets a nested one. Repeatable.",
+        ),
     ] = None,
-    tag: Annotated[list[str] | None, typer.Option(help="To be found by; repeat it.")] = None,
-    external_id: Annotated[str | None, typer.Option(help="An id of the tenant's own.")] = None,
+    tag: Annotated[list[str] | None, typer.Option(help="Tag for searches; repeatable.")] = None,
+    external_id: Annotated[str | None, typer.Option(help="External id, set by the tenant.")] = None,
     at: Annotated[
-        datetime | None, typer.Option(parser=a_time, metavar="TIME", help="Not before then.")
+        datetime | None, typer.Option(parser=a_time, metavar="TIME", help="Earliest time to send.")
     ] = None,
     ttl: Annotated[
         timedelta | None,
-        typer.Option(parser=a_duration, metavar="DURATION", help="Give up after: 2h, 7d."),
+        typer.Option(
+            parser=a_duration,
+            metavar="DURATION",
+            help="Time to live: 2h, 7d (default: settings).",
+        ),
     ] = None,
-    priority: Annotated[int | None, typer.Option(help="1, the most urgent, to 10.")] = None,
+    priority: Annotated[int | None, typer.Option(help="Priority: 1 (most urgent) to 10.")] = None,
     key: Annotated[
-        str | None, typer.Option(help="Sent once under this key, however often it is asked.")
+        str | None,
+        typer.Option(
+            help="Idempotency key: the e-mail is sent once, even if the command is repeated."
+        ),
     ] = None,
     file: Annotated[
         Path | None,
-        typer.Option(help="All fields as one JSON document, as over HTTP; - reads stdin."),
+        typer.Option(
+            help="File with all fields as one JSON document, as over HTTP; - reads stdin."
+        ),
     ] = None,
 ) -> None:
-    """Accept one e-mail, durably; a worker sends it."""
+    """Submit one e-mail; it is stored durably, and a worker sends it."""
     fields = {} if file is None else read_document(file)
     fields |= _given(
         to=to,
@@ -80,7 +94,7 @@ async def send(  # noqa: PLR0913 - a parameter per flag
     if template is not None:
         fields["template"] = {"type": template, "variables": variables_of(var)}
     elif var:
-        raise WrongUse("--var is for --template: name the template too")
+        raise WrongUse("--var needs --template")
     await _refuse_closed(desk, tenant)
     # It has no task, so it needs no thread.
     post = Carteiro(desk.backend, desk.settings, threads=ThreadPoolExecutor(1))
@@ -97,7 +111,7 @@ async def send(  # noqa: PLR0913 - a parameter per flag
 
 
 async def _refuse_closed(desk: Desk, tenant: str) -> None:
-    """A mistyped tenant must not be made; only the first one needs no one to add it."""
+    """Reject an unknown tenant: only the first one is created automatically."""
     if tenant == FIRST_TENANT:
         await desk.backend.tenants.ensure([TenantId(tenant)])
     if (await desk.known_tenant(tenant)).disabled:
@@ -105,7 +119,7 @@ async def _refuse_closed(desk: Desk, tenant: str) -> None:
 
 
 def _given(**fields: Any) -> dict[str, Any]:  # noqa: ANN401 - the fields of an e-mail
-    """The flags that were given, as JSON says them."""
+    """The flags that were given, as JSON fields."""
     return {
         name: each // MILLISECOND if isinstance(each, timedelta) else each
         for name, each in fields.items()

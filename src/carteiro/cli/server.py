@@ -1,4 +1,4 @@
-"""The HTTP server as a part of a process: listening before anything else starts, deaf to signals."""
+"""The HTTP server as a part of a process: it listens before anything else starts, and ignores signals."""
 
 import socket
 from collections.abc import Iterator
@@ -17,20 +17,18 @@ from carteiro.config import ApiSettings
 from carteiro.errors import CarteiroError
 
 _BACKLOG = 2048
-_FILES_OF_OUR_OWN = (
-    256  # of the store, of providers, of the log: connections must not take them all
-)
-_ADVICE = "If another one is running, --port chooses another port, 0 any that is free"
+_FILES_OF_OUR_OWN = 256  # for the store, providers and the log: connections must not use them all
+_ADVICE = "If another process uses it, choose another port with --port; 0 is any free port"
 _SECOND = timedelta(seconds=1)
 _ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - to be shown, not to listen on
 
 
 class Address(Protocol):
-    """Where to listen; port 0 lets the system choose one."""
+    """Listen address; port 0 lets the system choose one."""
 
     @property
     def host(self) -> str:
-        """A name or number of this machine, or one that means all of them."""
+        """A host name or address of this machine, or the one that means all."""
         ...
 
     @property
@@ -40,11 +38,11 @@ class Address(Protocol):
 
 
 class CannotListen(CarteiroError):
-    """The address is taken or not ours."""
+    """The address is in use, or not of this machine."""
 
 
 def listen(at: Address, *, advice: str = _ADVICE) -> socket.socket:
-    """A socket that listens already: whoever connects is served as soon as the server runs."""
+    """A socket that listens already: clients are served as soon as the server runs."""
     try:
         found = socket.getaddrinfo(at.host, at.port, type=socket.SOCK_STREAM)
         family, _, _, _, address = found[0]
@@ -55,7 +53,7 @@ def listen(at: Address, *, advice: str = _ADVICE) -> socket.socket:
 
 
 def address_of(listener: socket.socket) -> str:
-    """The address to tell people on this machine."""
+    """The URL to show to people on this machine."""
     host, port = listener.getsockname()[:2]
     host = _ANY_ADDRESS.get(host, host)
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
@@ -64,9 +62,9 @@ def address_of(listener: socket.socket) -> str:
 def http_server(
     page: ASGIApp, listener: socket.socket, *, grace: timedelta, bounds: ApiSettings
 ) -> Part:
-    """The page on the listener; a request that was begun may end within ``grace``.
+    """The page on the listener; requests in flight may finish within ``grace``.
 
-    ``bounds`` say how long a request may take to arrive, and how many connections there may be.
+    ``bounds`` limit the time of a request and the number of connections.
     """
     limits = ConnectionLimits(
         patience=bounds.request_timeout,
@@ -77,7 +75,7 @@ def http_server(
     config = uvicorn.Config(
         PerAddress(page, limits) if limits.proxies else page,
         http=guarded(limits),
-        proxy_headers=False,  # the API itself decides whose word about addresses counts
+        proxy_headers=False,  # the API itself decides which proxies are trusted
         log_config=None,
         access_log=False,
         lifespan="off",
@@ -90,7 +88,7 @@ def http_server(
 
 
 def _within_files(most: int) -> int:
-    """As many connections as the process may have files open, less those that it needs itself."""
+    """The limit of connections, within the process's limit of open files less its own."""
     try:
         import resource  # noqa: PLC0415 - not on Windows
     except ImportError:

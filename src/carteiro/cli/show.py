@@ -1,4 +1,4 @@
-"""``carteiro show``: one message and how it got where it is."""
+"""``carteiro show``: one message and its timeline."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -41,12 +41,12 @@ async def show(desk: Desk, message: MessageArgument, *, tenant: OfTenant = None)
 
 
 def events_as_json(events: Sequence[TimelineEvent]) -> list[dict[str, Any]]:
-    """A timeline as the HTTP API shows it."""
+    """A timeline as in the HTTP API."""
     return [event_view(each).model_dump(mode="json", by_alias=True) for each in events]
 
 
 def facts_of(message: StoredMessage) -> dict[str, object]:
-    """What people want to know of a message, in their order."""
+    """The main fields of a message, in order of interest."""
     failure = message.failure
     return {
         "id": message.id,

@@ -1,4 +1,4 @@
-"""``carteiro stats``: how much there is, and where it stands."""
+"""``carteiro stats``: counts of messages, jobs and dead letters."""
 
 from carteiro.cli.desk import Desk, at_a_desk
 from carteiro.cli.documents import plain
@@ -27,7 +27,7 @@ _GROUPS: tuple[Column[DeadGroup], ...] = (
 def _health(row: ProviderRate) -> str:
     if row.is_open:
         return "left alone"
-    return "well" if row.processes else "not called now"
+    return "well" if row.processes else "circuit open"
 
 
 def _rounded(rate: float | None) -> str | None:
@@ -47,7 +47,7 @@ _RATES: tuple[Column[ProviderRate], ...] = (
 
 @at_a_desk
 async def stats(desk: Desk, *, tenant: OfTenant = None) -> None:
-    """Count messages by state, the queue by kind, and dead letters by reason; how providers fare."""
+    """Count messages by state, jobs by kind and dead letters by reason; show the state of providers."""
     restricted = await desk.tenant_asked_for(tenant)
     states = dict(await desk.backend.reading.states(tenant=restricted))
     depths = await _depths(desk) if restricted is None else []
@@ -74,16 +74,16 @@ async def stats(desk: Desk, *, tenant: OfTenant = None) -> None:
     facts = {f"messages {name}": count for name, count in states.items()}
     desk.out.thing(plain(document), facts | {"dead letters": total})
     if depths is None:
-        note("The queue is away: how much is in it is not known until it is back.")
+        note("The queue is unreachable: its counts are unknown until it is back.")
     if is_override:
-        note("Turns of tenants were changed at run time: carteiro fairness show says how.")
+        note("Turns of tenants were changed at run time: see carteiro fairness show.")
     desk.out.beside("Queue", depths or [], _DEPTHS)
     desk.out.beside("Dead letters", groups, _GROUPS)
     desk.out.beside("Providers", rates, _RATES)
 
 
 async def _providers(desk: Desk) -> list[ProviderRate]:
-    """Every provider across a network that mail may go to, or went to, whether it was called or not."""
+    """Every network provider in the settings or in the ledger, called or not."""
     shown = {each.provider: each for each in await desk.backend.rates.show()}
     unheard = {
         name: ProviderRate(name, None, None, 0)
@@ -94,7 +94,7 @@ async def _providers(desk: Desk) -> list[ProviderRate]:
 
 
 async def _depths(desk: Desk) -> list[Depth] | None:
-    """How much is in the queue; None while it is away."""
+    """Counts of the queue; None if it is unreachable."""
     try:
         return await desk.backend.reading.depths()
     except QueueAway:

@@ -1,4 +1,4 @@
-"""``carteiro suppression``: whom tenants must not write to."""
+"""``carteiro suppression``: suppressed addresses of a tenant."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, TypeAlias
@@ -14,7 +14,7 @@ from carteiro.cli.printing import Column
 from carteiro.model import NewSuppression, StorageLimit, Suppression, SuppressionReason
 from carteiro.policy.addresses import judge_address
 
-app = typer.Typer(help="Look at suppressed addresses, add and remove them.", no_args_is_help=True)
+app = typer.Typer(help="Show, add and remove suppressed addresses.", no_args_is_help=True)
 
 Addresses: TypeAlias = Annotated[
     list[str], typer.Argument(metavar="ADDRESS...", help="E-mail addresses.")
@@ -35,10 +35,10 @@ async def ls(
     desk: Desk,
     *,
     tenant: TenantName,
-    email: Annotated[str | None, typer.Option(help="This address alone.")] = None,
+    email: Annotated[str | None, typer.Option(help="Address (default: all).")] = None,
     limit: Limit = 50,
 ) -> None:
-    """List the suppressed addresses of a tenant, newest first, and soft bounces that are merely counted."""
+    """List the suppressed addresses of a tenant, newest first, and the soft bounces counted so far."""
     known = await desk.known_tenant(tenant)
     await print_pages(
         desk,
@@ -60,17 +60,21 @@ async def add(
     tenant: TenantName,
     expires_in: Annotated[
         timedelta | None,
-        typer.Option(parser=a_duration, metavar="DURATION", help="Ends by itself: 90d, 12h."),
+        typer.Option(
+            parser=a_duration,
+            metavar="DURATION",
+            help="Time until it ends: 90d, 12h (default: never).",
+        ),
     ] = None,
 ) -> None:
-    """Suppress addresses: what is to be sent to them from now on is not, and becomes a dead letter."""
+    """Suppress addresses: new messages to them are not sent, and become dead letters."""
     known = await desk.known_tenant(tenant)
     for each in addresses:
         if judge_address(each) is None:
             raise typer.BadParameter(f"{each!r} is not an e-mail address")
     if expires_in is not None and not expires_in:
         raise typer.BadParameter(
-            "--expires-in 0 would suppress nobody: carteiro suppression rm ends it"
+            "--expires-in 0 has no effect: use carteiro suppression rm to remove an address"
         )
     until = None if expires_in is None else datetime.now(UTC) + expires_in
     manual = SuppressionReason.MANUAL
@@ -86,18 +90,18 @@ async def add(
 @app.command()
 @at_a_desk
 async def rm(desk: Desk, addresses: Addresses, *, tenant: TenantName) -> None:
-    """Write to addresses again, whatever they were suppressed for."""
+    """Remove addresses from the list, whatever the reason was."""
     known = await desk.known_tenant(tenant)
     count = await desk.backend.suppressions.remove(addresses, tenant=known.id)
     if not count:
-        text = f"tenant {tenant!r} has none of these suppressed: carteiro suppression ls shows them"
+        text = f"tenant {tenant!r} has none of these suppressed: carteiro suppression ls lists them"
         raise NotFound(text)
-    said = f"Removed; tenant {tenant!r} may write to them again."
+    said = f"Removed; tenant {tenant!r} can send to them again."
     desk.out.answer(plain({"count": count}), said)
 
 
 def _document(row: Suppression) -> dict[str, Any]:
-    """As the HTTP API shows it."""
+    """As in the HTTP API."""
     document = {
         "email": row.address,
         "reason": row.reason,

@@ -1,4 +1,4 @@
-"""``carteiro template``: what tenants send again and again."""
+"""``carteiro template``: templates of a tenant."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,13 +23,11 @@ from carteiro.model import (
 )
 from carteiro.policy.retry import PRESETS
 
-app = typer.Typer(help="Look at templates, write and try them.", no_args_is_help=True)
+app = typer.Typer(help="Show, write and preview templates.", no_args_is_help=True)
 
-TypeArgument: TypeAlias = Annotated[
-    str, typer.Argument(metavar="TYPE", help="The type, as senders name it.")
-]
+TypeArgument: TypeAlias = Annotated[str, typer.Argument(metavar="TYPE", help="Template type.")]
 Version: TypeAlias = Annotated[
-    int | None, typer.Option("--version", min=1, help="This version, instead of the newest.")
+    int | None, typer.Option("--version", min=1, help="Version (default: the newest).")
 ]
 
 _COLUMNS: tuple[Column[TemplateSummary], ...] = (
@@ -53,9 +51,9 @@ async def ls(
     desk: Desk,
     *,
     tenant: TenantName,
-    type: Annotated[str | None, typer.Option(help="The versions of this type.")] = None,
+    type: Annotated[str | None, typer.Option(help="Type whose versions are listed.")] = None,
 ) -> None:
-    """List the newest version of each template of a tenant, or the versions of one; show tells what one says."""
+    """List the newest version of each template of a tenant, or the versions of one."""
     known = await desk.known_tenant(tenant)
     templates = desk.backend.templates
     found = await (templates.list(known.id) if type is None else templates.versions(known.id, type))
@@ -96,13 +94,16 @@ async def preview(  # noqa: PLR0913 - a parameter per flag
     version: Version = None,
     var: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME=VALUE", help="A variable; user.name=Ana nests. Repeat it."),
+        typer.Option(
+            metavar="NAME=VALUE",
+            help="Template variable; user.name=Ana sets a nested one. Repeatable.",
+        ),
     ] = None,
     variables: Annotated[
         str | None, typer.Option(metavar="JSON", help="All variables as one JSON object.")
     ] = None,
 ) -> None:
-    """Show what a template becomes with these variables; nothing is sent."""
+    """Render a template with these variables; nothing is sent."""
     found = await _known(desk, type, tenant, version)
     made = render(found, _object(variables) | variables_of(var))
     desk.out.thing(
@@ -123,17 +124,19 @@ async def put(  # noqa: PLR0913 - a parameter per flag
     type: TypeArgument,
     *,
     tenant: TenantName,
-    subject: Annotated[str, typer.Option(help="The subject; {{ name }} is a variable.")],
-    html: Annotated[Path | None, typer.Option(help="File with the HTML; - reads stdin.")] = None,
-    text: Annotated[Path | None, typer.Option(help="File with the text; - reads stdin.")] = None,
+    subject: Annotated[str, typer.Option(help="Subject; {{ name }} is a variable.")],
+    html: Annotated[Path | None, typer.Option(help="File of the HTML body; - reads stdin.")] = None,
+    text: Annotated[
+        Path | None, typer.Option(help="File of the plain text body; - reads stdin.")
+    ] = None,
     retry_preset: Annotated[
         str | None,
         typer.Option(
-            help=f"When to try again: {', '.join(PRESETS)}, or one of your own (settings: retry.presets)."
+            help=f"Retry preset: {', '.join(PRESETS)}, or one of your own (settings: retry.presets)."
         ),
     ] = None,
 ) -> None:
-    """Write a template: its next version; the 100 newest are kept. What was accepted before keeps its own words."""
+    """Write the next version of a template; the 100 newest are kept. Messages accepted before keep their content."""
     known = await desk.known_tenant(tenant)
     new = NewTemplate(known.id, type, subject, read_text(html), read_text(text), retry_preset)
     check_template(new, presets=desk.settings.presets)
@@ -144,7 +147,7 @@ async def put(  # noqa: PLR0913 - a parameter per flag
 @app.command()
 @at_a_desk
 async def delete(desk: Desk, type: TypeArgument, *, tenant: TenantName, yes: Yes = False) -> None:
-    """Take a type out of use; what was accepted with it is sent all the same."""
+    """Delete a template type; messages accepted before are still sent."""
     found = await _known(desk, type, tenant, None)
     confirm(f"Delete template {type!r} of tenant {tenant!r}?", yes=yes)
     await desk.backend.templates.delete(found.tenant, type)
@@ -158,7 +161,7 @@ async def samples(
     *,
     tenant: TenantName,
 ) -> None:
-    """Give a tenant the templates that ship as samples; those that it has stay as they are."""
+    """Add the sample templates to a tenant; its own templates stay unchanged."""
     known = await desk.known_tenant(tenant)
     has = {each.type for each in await desk.backend.templates.list(known.id)}
     for sample in sample_templates(known.id):
@@ -176,7 +179,7 @@ async def _defined(desk: Desk, new: NewTemplate) -> Template:
             raise NotFound(f"there is no tenant {new.tenant!r}")
         case StorageLimit(what, most):
             text = (
-                f"tenant {new.tenant!r} may keep {most} {what}, and what is in use fills them: "
+                f"tenant {new.tenant!r} may keep {most} {what}, and current versions use them all: "
                 f"carteiro template delete TYPE --tenant {new.tenant} makes room"
             )
             raise NotNow(text)
@@ -188,7 +191,7 @@ async def _known(desk: Desk, type: str, tenant: str, version: int | None) -> Tem
     found = await desk.backend.templates.find(known.id, type, version=version)
     if found is None:
         which = type if version is None else f"{type}, version {version}"
-        text = f"tenant {tenant!r} has no template {which!r}: carteiro template ls shows them"
+        text = f"tenant {tenant!r} has no template {which!r}: carteiro template ls lists them"
         raise NotFound(text)
     return found
 
@@ -203,7 +206,9 @@ def variables_of(given: Sequence[str] | None) -> dict[str, Any]:
         path, is_pair, text = each.partition("=")
         *folders, name = path.split(".")
         if not is_pair or not all([*folders, name]):
-            raise WrongUse(f"{each!r} is no variable: write it as NAME=VALUE or OUTER.NAME=VALUE")
+            raise WrongUse(
+                f"{each!r} is not a variable: write it as NAME=VALUE or OUTER.NAME=VALUE"
+            )
         inner = variables
         for folder in folders:
             inner = inner.setdefault(folder, {})
@@ -219,7 +224,7 @@ def _object(text: str | None) -> dict[str, Any]:
     try:
         variables = orjson.loads(text)
     except ValueError as error:
-        raise WrongUse(f"--variables is no JSON: {error}") from error
+        raise WrongUse(f"--variables is not JSON: {error}") from error
     if not isinstance(variables, dict):
         raise WrongUse("--variables must be a JSON object")
     return variables

@@ -1,4 +1,4 @@
-"""``carteiro tenant``: who sends, what they may, and how they fare."""
+"""``carteiro tenant``: tenants, their limits and their state."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -21,7 +21,7 @@ from carteiro.policy.retry import PRESETS
 from carteiro.policy.tenancy import judge_new_tenant, judge_tenant
 from carteiro.runtime.domain_cache import refuse_others_sender
 
-app = typer.Typer(help="Look at tenants and change them.", no_args_is_help=True)
+app = typer.Typer(help="Show and change tenants.", no_args_is_help=True)
 
 _A_MOMENT_S = 0.5
 
@@ -48,7 +48,7 @@ _STANDINGS: tuple[Column[Standing], ...] = (
 
 
 class Clearable(StrEnum):
-    """What of a tenant can go back to the default."""
+    """Fields of a tenant that can be reset to their defaults."""
 
     TIER = "tier"
     WEIGHT = "weight"
@@ -76,25 +76,29 @@ _CLEARED: dict[Clearable, dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class Fields:
-    """What can be set of a tenant; None stays as it is."""
+    """The changes of a tenant; None keeps the value."""
 
-    name: Annotated[str | None, typer.Option(help="What people call it.")] = None
-    tier: Annotated[str | None, typer.Option(help="Its tier, which has a weight.")] = None
-    weight: Annotated[float | None, typer.Option(help="Its share, instead of its tier's.")] = None
-    cap: Annotated[int | None, typer.Option(help="At most so many in flight.")] = None
-    rate: Annotated[float | None, typer.Option(help="At most so many a second.")] = None
-    sender: Annotated[
-        str | None, typer.Option("--from", help="The sender of e-mails that name none.")
+    name: Annotated[str | None, typer.Option(help="Display name.")] = None
+    tier: Annotated[str | None, typer.Option(help="Tier, which sets its weight.")] = None
+    weight: Annotated[
+        float | None, typer.Option(help="Weight of its share (default: its tier's).")
     ] = None
-    from_domain: Annotated[
-        list[str] | None, typer.Option(help="A domain that senders may be of; repeat it for more.")
-    ] = None
-    network: Annotated[
-        list[str] | None, typer.Option(help="A network that its keys open for; repeat it for more.")
-    ] = None
-    per_minute: Annotated[int | None, typer.Option(help="Messages it may hand in over HTTP.")] = (
+    cap: Annotated[int | None, typer.Option(help="Concurrency limit, in messages in flight.")] = (
         None
     )
+    rate: Annotated[float | None, typer.Option(help="Rate limit, in messages a second.")] = None
+    sender: Annotated[str | None, typer.Option("--from", help="Sender of e-mails without one.")] = (
+        None
+    )
+    from_domain: Annotated[
+        list[str] | None, typer.Option(help="Allowed sender domain; repeatable.")
+    ] = None
+    network: Annotated[
+        list[str] | None, typer.Option(help="Network from which its keys are accepted; repeatable.")
+    ] = None
+    per_minute: Annotated[
+        int | None, typer.Option(help="Rate limit of messages submitted over HTTP.")
+    ] = None
     per_hour: Annotated[int | None, typer.Option(help="As --per-minute.")] = None
     per_day: Annotated[int | None, typer.Option(help="As --per-minute.")] = None
     retry_preset: Annotated[
@@ -105,13 +109,11 @@ class Fields:
     ] = None
     external_id_is_key: Annotated[
         bool | None,
-        typer.Option(
-            help="Whether an externalId stands for its request, as an Idempotency-Key does."
-        ),
+        typer.Option(help="Treat externalId as an idempotency key."),
     ] = None
 
     def changes_of(self, tenant: Tenant) -> dict[str, Any]:
-        """What is to be different, as fields of a tenant."""
+        """The changes, as fields of a tenant."""
         given = {
             "name": self.name,
             "tier": self.tier,
@@ -156,7 +158,7 @@ async def ls(desk: Desk, *, limit: Limit = 100) -> None:
 @app.command()
 @at_a_desk
 async def show(desk: Desk, tenant: TenantArgument) -> None:
-    """Show one tenant: what it may, how many messages it has, and how it fares."""
+    """Show one tenant: its limits, its message counts and its state."""
     found = await desk.known_tenant(tenant)
     states = dict(await desk.backend.reading.states(tenant=found.id))
     standings = [
@@ -173,9 +175,9 @@ async def standing(
     desk: Desk,
     *,
     tenant: OfTenant = None,
-    kind: Annotated[str, typer.Option(help="Of this kind of job.")] = EMAIL,
+    kind: Annotated[str, typer.Option(help="Kind of job.")] = EMAIL,
 ) -> None:
-    """Show how tenants take turns, least served first."""
+    """Show the turns of tenants, least served first."""
     restricted = await desk.tenant_asked_for(tenant)
     standings = await desk.backend.tenants.standings(KindName(kind))
     shown = [each for each in standings if restricted is None or each.tenant == restricted]
@@ -208,9 +210,9 @@ def _facts(tenant: Tenant) -> dict[str, object]:
 @app.command()
 @at_a_new_desk
 async def add(desk: Desk, tenant: TenantArgument, *, fields: Fields) -> None:
-    """Add a tenant; carteiro key add then makes a key for it.
+    """Add a tenant; then create its key with carteiro key add.
 
-    Its name is part of the API's addresses: there can be no / in it.
+    Its name is part of URLs of the API: it cannot contain a slash (/).
     """
     [known] = await desk.backend.tenants.find([TenantId(tenant)])
     if known is not None:
@@ -228,11 +230,11 @@ async def set_(
     tenant: TenantArgument,
     *,
     clear: Annotated[
-        list[Clearable] | None, typer.Option(help="Back to the default; repeat it for more.")
+        list[Clearable] | None, typer.Option(help="Field to reset to its default; repeatable.")
     ] = None,
     fields: Fields,
 ) -> None:
-    """Change a tenant; what is not named stays. It acts on what waits at once."""
+    """Change a tenant; other fields stay. The change applies to waiting messages at once."""
     known = await desk.known_tenant(tenant)
     cleared = {field: to for each in clear or () for field, to in _CLEARED[each].items()}
     base = replace(known, **cleared)
@@ -240,7 +242,7 @@ async def set_(
     if not changes and not cleared:
         raise WrongUse("nothing to change: carteiro tenant set --help lists what can be set")
     if both := cleared.keys() & changes.keys():
-        raise WrongUse(f"{', '.join(sorted(both))}: is to be set and cleared: say one of them")
+        raise WrongUse(f"{', '.join(sorted(both))}: cannot be set and cleared in one command")
     changed = replace(base, **changes)
     faults = judge_tenant(changed, presets=desk.settings.presets)
     await _define(desk, changed, known, faults, f"Changed {tenant}.")
@@ -266,7 +268,7 @@ async def _define(
 
 
 def _switch(name: str, promise: str, change: Callable[[Tenant], Tenant]) -> None:
-    """One command that switches something of a tenant on or off."""
+    """One command that switches a tenant's state on or off."""
 
     async def switch(desk: Desk, tenant: TenantArgument) -> None:
         changed = change(await desk.known_tenant(tenant))
@@ -280,24 +282,22 @@ def _switch(name: str, promise: str, change: Callable[[Tenant], Tenant]) -> None
 
 _switch(
     "disable",
-    "Close a tenant: no key opens, nothing is accepted, what waits is held.",
+    "Disable a tenant: its keys are refused, no message is accepted, waiting ones are held.",
     lambda tenant: replace(tenant, disabled=True),
 )
-_switch(
-    "enable", "Open a tenant that was disabled.", lambda tenant: replace(tenant, disabled=False)
-)
+_switch("enable", "Enable a disabled tenant.", lambda tenant: replace(tenant, disabled=False))
 _switch(
     "pause",
-    "Hold what waits; new messages are accepted, and wait.",
+    "Pause a tenant: its messages are accepted, but wait.",
     lambda tenant: replace(tenant, paused=True),
 )
-_switch("resume", "Let a paused tenant go on.", lambda tenant: replace(tenant, paused=False))
+_switch("resume", "Resume a paused tenant.", lambda tenant: replace(tenant, paused=False))
 
 
 @app.command()
 @at_a_desk
 async def erase(desk: Desk, tenant: TenantArgument, *, yes: Yes = False) -> None:
-    """Take a tenant and everything of it away, for good."""
+    """Permanently erase a tenant and all its data."""
     found = await desk.known_tenant(tenant)
     confirm(f"Erase tenant {tenant!r} and all its messages for good?", yes=yes)
     messages = recipients = 0
@@ -318,5 +318,5 @@ async def erase(desk: Desk, tenant: TenantArgument, *, yes: Yes = False) -> None
 
 
 async def rest_after(page: Erased) -> None:
-    """A page that found nothing to erase waits for what is in flight."""
+    """Wait for messages in flight if a page found nothing to erase."""
     await asyncio.sleep(0 if page.messages else _A_MOMENT_S)

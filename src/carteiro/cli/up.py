@@ -32,7 +32,7 @@ from carteiro.providers.registry import is_paced
 
 @value
 class Secrets:
-    """What was just made, to be shown this once; None: it was made before."""
+    """The secrets that were just created, shown once; None if they existed before."""
 
     key: str | None
     admin_token: str | None
@@ -41,7 +41,7 @@ class Secrets:
 @told
 def up(  # noqa: PLR0913 - a parameter per flag
     *,
-    new_key: Annotated[bool, typer.Option("--new-key", help="Make another API key.")] = False,
+    new_key: Annotated[bool, typer.Option("--new-key", help="Create another API key.")] = False,
     config: ConfigFile = None,
     store: StoreUrl = None,
     queue: QueueUrl = None,
@@ -58,7 +58,7 @@ def up(  # noqa: PLR0913 - a parameter per flag
         "api.port": port,
     }
     settings = load(file=config, overrides=flags)
-    # Before all else: if the port is taken, nothing was opened, made or begun.
+    # First of all: if the port is in use, nothing was opened or created.
     with listen(settings.api) as listener:
         process.run(serve(settings, listener, new_key=new_key), settings=settings)
 
@@ -66,15 +66,15 @@ def up(  # noqa: PLR0913 - a parameter per flag
 async def serve(
     settings: Settings, listener: socket.socket, *, new_key: bool = False, works: bool = True
 ) -> None:
-    """Serve on the listener until a signal comes, with a worker beside it if it is to work."""
+    """Serve on the listener until a signal comes, with a worker if ``works``."""
     stop = stop_on_signals()
     async with Carteiro.open(settings=settings) as post:
-        if works:  # before anything is made or shown
+        if works:  # before anything is created or shown
             await choice.check(settings, post.backend.marks)
         pages = metrics_parts(post)
         await add_first_tenant(post.backend)
         secrets = await _secrets_to_show(post.backend, new_key=new_key)
-        from carteiro.api.application import create_api  # noqa: PLC0415 - dear, and for servers alone
+        from carteiro.api.application import create_api  # noqa: PLC0415 - expensive, and only for servers
 
         api = create_api(post, works=works)
         server = http_server(
@@ -89,7 +89,7 @@ async def serve(
 
 
 async def _secrets_to_show(backend: Backend, *, new_key: bool) -> Secrets:
-    """A key of the first tenant and a token of administrators, if they have just been made."""
+    """A key of the first tenant and an admin token, if they were just created."""
     key = None
     if new_key or not await backend.keys.list(FIRST_TENANT):
         await backend.tenants.ensure([FIRST_TENANT])
@@ -104,31 +104,29 @@ async def _made_key(backend: Backend, *, is_asked_for: bool) -> str | None:
     except NotNow:
         if is_asked_for:
             raise
-        return None  # others that start at the same moment have made and shown enough of them
+        return None  # processes that start at the same moment have created and shown enough of them
     return key
 
 
 def _announce(settings: Settings, address: str, secrets: Secrets, *, works: bool) -> None:
-    console = Console(soft_wrap=True, highlight=False, markup=False)  # lines to be copied whole
+    console = Console(soft_wrap=True, highlight=False, markup=False)  # lines to copy
     console.print(f"Carteiro listens on {address} (documentation: {address}/docs)")
     console.print(f"{_places(settings)}   Provider: {settings.provider}\n")
     if secrets.key is not None:
-        console.print(
-            f"API key of tenant {FIRST_TENANT!r}, shown this once, stored as a hash only:"
-        )
+        console.print(f"API key of tenant {FIRST_TENANT!r}, shown only once and stored as a hash:")
         console.print(f"  {secrets.key}\n", style="bold")
     if secrets.admin_token is not None:
-        console.print("Admin token (/admin/v1), shown this once, stored as a hash only:")
+        console.print("Admin token (/admin/v1), shown only once and stored as a hash:")
         console.print(f"  {secrets.admin_token}\n", style="bold")
     else:
-        console.print("The admin token was shown when it was made.")
-        console.print("For another: carteiro admin-token rotate. It ends the old ones.\n")
+        console.print("The admin token was shown when it was created.")
+        console.print("To create another: carteiro admin-token rotate. It revokes the old ones.\n")
     if secrets.key is not None:
         console.print(_invitation(settings))
         console.print(f"  {_curl(address, secrets.key, to=_first_recipient(settings))}\n")
     else:
-        console.print(f"The API key of tenant {FIRST_TENANT!r} was shown when it was made.")
-        console.print(f"For another one{_way_to_a_key(works=works)}. Older keys stay valid.\n")
+        console.print(f"The API key of tenant {FIRST_TENANT!r} was shown when it was created.")
+        console.print(f"To create another{_way_to_a_key(works=works)}. Older keys stay valid.\n")
 
 
 def _places(settings: Settings) -> str:
@@ -146,7 +144,7 @@ def _way_to_a_key(*, works: bool) -> str:
 
 
 def _is_played(settings: Settings) -> bool:
-    """Whether no mail of this tenant leaves the machine."""
+    """True if no mail of this tenant leaves the machine."""
     names = routes_of(settings).of(FIRST_TENANT, None)
     return not any(is_paced(name, settings) for name in names)
 
@@ -154,7 +152,7 @@ def _is_played(settings: Settings) -> bool:
 def _invitation(settings: Settings) -> str:
     if _is_played(settings):
         return "Send a first e-mail:"
-    return "Send a first e-mail; it is a real one, so put an address of your own for YOUR_ADDRESS:"
+    return "Send a first e-mail. It is a real one: replace YOUR_ADDRESS with your own address:"
 
 
 def _first_recipient(settings: Settings) -> str:

@@ -14,7 +14,7 @@ def version(*, as_json: AsJson = False) -> None:
 
 
 def version_and_end(is_wanted: bool) -> None:  # noqa: FBT001 - as Typer calls it
-    """Print the version and end, if that is what was asked for."""
+    """Print the version and exit, if the flag is given."""
     if is_wanted:
         version(as_json=False)
         raise typer.Exit
@@ -24,5 +24,5 @@ def installed() -> str:
     """The version that is installed."""
     try:
         return metadata.version("carteiro")
-    except metadata.PackageNotFoundError:  # run out of a source tree
+    except metadata.PackageNotFoundError:  # run from a source tree
         return "(not installed)"

@@ -34,5 +34,5 @@ async def _work(settings: Settings) -> None:
 
 
 def worker_part(post: Carteiro) -> Part:
-    """The worker of this process, to run beside others."""
+    """The worker as a part of this process."""
     return Part(post.run_worker, post.stop, post.stop_now)

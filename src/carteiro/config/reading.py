@@ -1,4 +1,4 @@
-"""Where settings come from: default file < carteiro.toml < environment < flags; each value knows its origin."""
+"""Settings are read here: default file < carteiro.toml < environment < flags; each value knows its origin."""
 
 import difflib
 import os
@@ -34,7 +34,7 @@ KNOWN_VARIABLES = {
 }
 
 _TYPES_OF_TICKETS = (
-    "ticket_urls"  # its keys are no names of ours: they keep their case, and may have dots
+    "ticket_urls"  # its keys are task types: they keep their case, and may have dots
 )
 
 # A service called "carteiro" makes Kubernetes set variables of these shapes in every pod.
@@ -44,14 +44,14 @@ _SERVICE_LINK_VALUES = ("tcp://", "udp://")
 _SECRETS = frozenset(
     {
         *("smtp.password", "resend.api_key", "ses.secret_access_key", "feedback.resend_secret"),
-        "ses.access_key_id",  # what does not look like one may be its secret
+        "ses.access_key_id",  # a wrong value may be the secret itself
     }
-)  # whoever wrote the secret itself must not see it in a log
+)  # a secret written by mistake must not appear in a log
 
-_TABLES = "retry.presets"  # the one setting that is tables by their names
-_LIST = "verdicts"  # the one setting that is tables in a row
+_TABLES = "retry.presets"  # the only setting that is a table of tables
+_LIST = "verdicts"  # the only setting that is a list of tables
 
-# What the library says of these is true and helps nobody.
+# The library's text for these does not help.
 _ALLOWED = {
     "missing": "is missing",
 }
@@ -68,10 +68,10 @@ def load(
     environ: Mapping[str, str] | None = None,
     overrides: Mapping[str, object] | None = None,
 ) -> Settings:
-    """Read all layers, the later ones winning; an unknown or wrong value raises `ConfigError`.
+    """Read all layers; later ones win. An unknown or wrong value raises `ConfigError`.
 
     ``file`` must exist, as must the one that CARTEIRO_CONFIG names; without either, carteiro.toml
-    is read if it is there. ``overrides`` are the flags, by key; None is a flag not given.
+    is read if it exists. ``overrides`` are the flags, by key; None is a flag not given.
     """
     environ = os.environ if environ is None else environ
     given: dict[str, Given] = {}
@@ -92,12 +92,12 @@ def default_text() -> str:
 
 @cache
 def default_values() -> Mapping[str, object]:
-    """What the default file says, by key."""
+    """The values of the default file, by key."""
     return {each.key: each.raw for each in _flattened(tomllib.loads(default_text()), "default")}
 
 
 def secret(reference: str, *, environ: Mapping[str, str] | None = None) -> str:
-    """What ``env:NAME`` or ``file:PATH`` stands for, without the line's end; nothing stands for nothing."""
+    """The secret behind ``env:NAME`` or ``file:PATH``, without the line end; empty for an empty reference."""
     environ = os.environ if environ is None else environ
     place, _, name = reference.partition(":")
     if not reference:
@@ -205,7 +205,7 @@ def _checked(given: Mapping[str, Given]) -> Settings:
 
 
 def _refuse_one_region_twice(settings: Settings) -> None:
-    """A region under two names would have two rates and two breakers, and be its own second chance."""
+    """Reject one region under two names: it would have two rate limits, and fail over to itself."""
     routes = _routes(settings)
     usual = settings.ses.region
     is_named = any("ses" in provider_names(route) for route in routes.values())
@@ -215,7 +215,7 @@ def _refuse_one_region_twice(settings: Settings) -> None:
                 means = (
                     f"means {region}" if usual else "may mean any region, as ses.region is not set"
                 )
-                advice = f"{region} beside ses, which {means}: write ses:REGION for each, and each region once"
+                advice = f"has ses:{region} and ses, which {means}: write ses:REGION for each, and each region once"
                 raise ConfigError(f"{key} = {route!r} (from {settings.origin(key)}): {advice}")
 
 
@@ -236,7 +236,7 @@ def _nested(given: Mapping[str, Given]) -> dict[str, Any]:
 
 
 def _complaints(error: ValidationError, given: Mapping[str, Given]) -> Iterator[str]:
-    """One line per setting: which, what was written, where, and what is allowed."""
+    """One line per setting: its key, its value, its origin, and the allowed values."""
     for each in error.errors():
         wrong, inside = _found(given, [str(part) for part in each["loc"]], each["input"])
         said = each["msg"].removeprefix("Value error, ").removeprefix("Input ")
@@ -250,7 +250,7 @@ def _complaints(error: ValidationError, given: Mapping[str, Given]) -> Iterator[
 
 
 def _found(given: Mapping[str, Given], parts: list[str], written: object) -> tuple[Given, str]:
-    """The setting that a complaint is about, and where inside it; lists count from 1, as people do."""
+    """The setting of a complaint, and the place inside it; lists count from 1."""
     whole = given.get(".".join(parts))
     if whole is not None:
         return whole, ""

@@ -78,7 +78,7 @@ _PRESET_NAME = re.compile(r"[a-z0-9_-]{1,40}", re.ASCII)
 
 
 class DeliverySettings(Section):
-    """How long things may take, and what to do in doubt."""
+    """Time limits of deliveries, and the handling of unknown outcomes."""
 
     call_limit: HoldDuration = Field(alias="call_limit_ms")
     hold_margin: HoldDuration = Field(alias="hold_margin_ms")
@@ -90,12 +90,12 @@ class DeliverySettings(Section):
 
     @property
     def allowed_relay_headers(self) -> frozenset[str]:
-        """The headers that may steer a relay, in lower case."""
+        """The allowed relay control headers, in lower case."""
         return frozenset(self.relay_headers.lower().split())
 
     @property
     def hold(self) -> timedelta:
-        """How long a declared attempt belongs to its worker."""
+        """Time that a declared attempt belongs to its worker."""
         return self.call_limit + self.hold_margin
 
 
@@ -116,14 +116,14 @@ class PresetSettings(Section):
             raise ValueError("should have base_ms or table_ms, and not both")
         if self.cap is not None and self.base is None:
             raise ValueError(
-                "should have cap_ms only beside base_ms: a table has its own last wait"
+                "should have cap_ms only with base_ms: a table ends with its own last wait"
             )
         if self.cap is not None and self.base is not None and self.cap < self.base:
             raise ValueError("should have a cap_ms that is not below base_ms")
         return self
 
     def as_value(self) -> RetryPolicy:
-        """The same, as policies take it."""
+        """The same, for policies."""
         return RetryPolicy(
             max_attempts=self.attempts,
             base=self.base or ZERO,
@@ -143,15 +143,15 @@ def _written_as_presets(raw: object) -> object:
     for name in raw:
         if not _PRESET_NAME.fullmatch(name):
             raise ValueError(
-                f"should have names of 1 to 40 small letters, digits, - and _: {name!r} is none"
+                f"should have names of 1 to 40 small letters, digits, - and _, unlike {name!r}"
             )
         if name in PRESETS:
-            raise ValueError(f"should have names of their own: {name} comes with Carteiro")
+            raise ValueError(f"should not use the name of a built-in preset: {name}")
     return raw
 
 
 class RetrySettings(Section):
-    """When to try again; an empty preset means the environment's."""
+    """Retries; an empty preset means the environment's."""
 
     presets: Annotated[dict[str, PresetSettings], BeforeValidator(_written_as_presets)]
     preset: str
@@ -160,21 +160,21 @@ class RetrySettings(Section):
 
     @field_validator("preset")
     @classmethod
-    def _is_known(cls, name: str, told: ValidationInfo) -> str:
-        if "presets" in told.data and name not in {"", *PRESETS, *told.data["presets"]}:
-            known = ", ".join([*PRESETS, *told.data["presets"]])
+    def _is_known(cls, name: str, info: ValidationInfo) -> str:
+        if "presets" in info.data and name not in {"", *PRESETS, *info.data["presets"]}:
+            known = ", ".join([*PRESETS, *info.data["presets"]])
             raise ValueError(f"should be one of {known}, a name of [retry.presets], or empty")
         return name
 
 
 class SenderSettings(Section):
-    """Whom tenants may send as."""
+    """Sender addresses of tenants."""
 
     without_domains: Literal["default_from", "any"]
 
 
 class FairnessSettings(Section):
-    """How tenants take turns."""
+    """Turns of the tenants."""
 
     enable_round_robin: bool
     max_jobs_per_tenant_batch: SomeCount
@@ -183,40 +183,40 @@ class FairnessSettings(Section):
     max_round_robin_priority: SomeCount
 
     def as_value(self) -> Fairness:
-        """The same, as stores and policies take it."""
+        """The same, for stores and policies."""
         return Fairness(**self.model_dump())
 
 
 class SendLimitSettings(Section):
-    """What all workers together may start; a count of 0 means no limit."""
+    """Limit of attempts over all workers; a count of 0 means no limit."""
 
     count: Count
     per: SomeDuration = Field(alias="per_ms")
 
     def as_value(self) -> SendLimit | None:
-        """The same, as stores take it."""
+        """The same, for stores."""
         return SendLimit(self.count, self.per) if self.count else None
 
     @property
     def tolerance(self) -> timedelta:
-        """How much later than it is claimed an attempt may start; so much longer than the period claims count."""
+        """Delay between claim and start of an attempt; claims count for this much longer than the period."""
         return min(self.per / 20, _LATEST_START) if self.count else timedelta(0)
 
 
 class WorkerSettings(Section):
-    """How much a worker does at once; 0 e-mail slots mean: as the provider allows."""
+    """Concurrency of a worker; 0 e-mail slots mean the provider's default."""
 
     email_slots: Count
     async_task_slots: SomeCount
     sync_task_threads: SomeCount
 
     def email_slots_for(self, *, network: bool) -> int:
-        """The e-mail slots with a provider that is, or is not, across a network."""
+        """The e-mail slots, with or without a network provider."""
         return self.email_slots or (_SLOTS_WITH_NETWORK if network else _SLOTS_WITHOUT)
 
 
 class ApiSettings(Section):
-    """Where to listen, and to whom; port 0 lets the system choose one."""
+    """Listen address and request limits; port 0 lets the system choose one."""
 
     host: Text
     port: Annotated[int, Field(ge=0, le=65535)]
@@ -236,12 +236,12 @@ class ApiSettings(Section):
 
     @property
     def limits(self) -> ApiLimits:
-        """What a tenant without limits of its own may hand in; 0 means any number."""
+        """Rate limits of a tenant without its own; a setting of 0 means no limit."""
         return ApiLimits(self.per_minute or None, self.per_hour or None, self.per_day or None)
 
 
 class StorageSettings(Section):
-    """How much a tenant may keep here besides its messages."""
+    """Storage limits of a tenant, except for messages."""
 
     templates: Annotated[int, Field(ge=1, le=MOST_TEMPLATES)]
     template_versions: Annotated[int, Field(ge=1, le=MOST_TEMPLATE_VERSIONS)]
@@ -250,19 +250,19 @@ class StorageSettings(Section):
 
     @property
     def template_limits(self) -> TemplateLimits:
-        """The limits of templates, as stores take them."""
+        """The limits of templates, for stores."""
         return TemplateLimits(self.templates, self.template_versions, self.template_bytes)
 
 
 class RetentionSettings(Section):
-    """How long finished messages are kept; None is for good."""
+    """Retention of finished messages; None is forever."""
 
     bodies: DurationOrNone = Field(alias="bodies_ms")
     history: DurationOrNone = Field(alias="history_ms")
 
 
 class DeadLetterSettings(Section):
-    """How long dead letters are kept, how many, and where the rest goes."""
+    """Retention and size of the dead letter index, and the folder of its exports."""
 
     ttl: SomeDuration = Field(alias="ttl_ms")
     max_entries: SomeCount
@@ -270,14 +270,14 @@ class DeadLetterSettings(Section):
 
 
 class SqliteSettings(Section):
-    """What is peculiar to the SQLite store."""
+    """Settings of the SQLite store."""
 
     min_free_bytes: Count
     busy_timeout: Duration = Field(alias="busy_timeout_ms")
 
 
 class PostgresSettings(Section):
-    """What is peculiar to the Postgres store."""
+    """Settings of the Postgres store."""
 
     connections: SomeCount
     command_timeout: SomeDuration = Field(alias="command_timeout_ms")
@@ -285,13 +285,13 @@ class PostgresSettings(Section):
 
 
 class SandboxSettings(Section):
-    """What is peculiar to the sandbox provider."""
+    """Settings of the sandbox provider."""
 
     seed: int
 
 
 class MetricsSettings(Section):
-    """Who can be told apart in the figures, and where they are shown; an empty host: on the API alone."""
+    """Metrics page, and the tenants with figures of their own; an empty host means only on the API."""
 
     host: str
     port: Annotated[int, Field(ge=0, le=65535)]
@@ -299,7 +299,7 @@ class MetricsSettings(Section):
 
 
 class SmtpSettings(Section):
-    """The relay that takes e-mail over, and how it is spoken to; empty texts mean: none, or as usual."""
+    """SMTP relay; an empty text means none, or the default."""
 
     host: Text
     port: Annotated[int, Field(ge=1, le=65535)]
@@ -322,7 +322,7 @@ class SmtpSettings(Section):
 
 
 class ResendSettings(Section):
-    """The account at Resend that takes e-mail over."""
+    """Account at Resend."""
 
     api_key: SecretReference
     url: ApiUrl
@@ -333,7 +333,7 @@ class ResendSettings(Section):
 
 
 class SesSettings(Section):
-    """The account and region of SES that takes e-mail over; empty texts mean: none, or as AWS' tools find it."""
+    """Account and region of SES; an empty text means none, or the value that AWS tools find."""
 
     region: Annotated[str, shaped(r"[a-z0-9-]*", "a region such as eu-west-1, or empty")]
     configuration_set: Annotated[
@@ -372,7 +372,7 @@ def _bounded(raw: str) -> str:
 
 
 class VerdictSettings(Section):
-    """A rule of the operator's own: what must hold of an answer, and what it then means."""
+    """A rule of the operator: conditions on an answer, and its verdict."""
 
     name: Annotated[str, shaped(r"[a-z0-9_-]{1,40}", "1 to 40 small letters, digits, - and _")]
     provider: AnsweringProvider = ""
@@ -389,9 +389,9 @@ class VerdictSettings(Section):
 
     @field_validator("code")
     @classmethod
-    def _can_be_answered(cls, code: str, told: ValidationInfo) -> str:
-        if code and "provider" in told.data:
-            refuse_unfit(code, told.data["provider"])
+    def _can_be_answered(cls, code: str, info: ValidationInfo) -> str:
+        if code and "provider" in info.data:
+            refuse_unfit(code, info.data["provider"])
         return code
 
     @model_validator(mode="after")
@@ -405,14 +405,14 @@ class VerdictSettings(Section):
         return self
 
     def as_value(self) -> OwnRule:
-        """The same, as policies take it."""
+        """The same, for policies."""
         return OwnRule(
             **(self.model_dump() | {"text": bounded_pattern(self.text) if self.text else None})
         )
 
 
 class FeedbackSettings(Section):
-    """Who may tell what became of mails; empty: nobody."""
+    """Sources of provider feedback; empty means none."""
 
     ses_topics: Topics
     sns_url: UrlOrNone
@@ -420,14 +420,14 @@ class FeedbackSettings(Section):
 
 
 class LogSettings(Section):
-    """What is written to the log."""
+    """Log settings."""
 
     level: LogLevel
 
 
 @value
 class Given:
-    """One setting as it was written, and where."""
+    """One setting as written, and its origin."""
 
     key: str
     raw: object
@@ -475,32 +475,32 @@ class Settings(Section):
 
     @cached_property
     def presets(self) -> Mapping[str, RetryPolicy]:
-        """Every preset that can be named: those that come with Carteiro, and the operator's own."""
+        """All presets: the built-in ones, and the operator's own."""
         own = {name: each.as_value() for name, each in self.retry.presets.items()}
         return {**PRESETS, **own}
 
     @property
     def has_network_provider(self) -> bool:
-        """Whether any mail goes to somebody outside this machine."""
+        """True if any provider sends mail outside this machine."""
         routes = (self.provider, *self.tenant_routes.values(), *self.type_routes.values())
         return any(is_real(name) for route in routes for name in provider_names(route))
 
     @property
     def default_from_only(self) -> bool:
-        """Whether a tenant without domains of its own has its default From alone."""
+        """True if a tenant without its own domains may use only its default From."""
         return self.has_network_provider and self.senders.without_domains == "default_from"
 
     @property
     def own_rules(self) -> tuple[OwnRule, ...]:
-        """The operator's rules, as policies take them."""
+        """The operator's rules, for policies."""
         return tuple(each.as_value() for each in self.verdicts)
 
     def given(self) -> list[Given]:
-        """Every setting as it was written and where, in the order of the default file."""
+        """Every setting as written, with its origin, in the order of the default file."""
         return list(self._given.values())
 
     def origin(self, key: str) -> str:
-        """Where the value of ``key`` came from; keys are those of the default file: ``delivery.lease_ms``."""
+        """Origin of the value of ``key``; keys are those of the default file: ``delivery.lease_ms``."""
         return self._given[key].origin
 
 

@@ -24,14 +24,14 @@ _LONGEST_DRAIN = timedelta(minutes=4)  # of the 5 that Kafka gives, for cleaning
 
 @value
 class PageAddress:
-    """Where a page is."""
+    """Address of a metrics page."""
 
     host: str
     port: int
 
 
 class TicketSettings(Section):
-    """The ticket lane: where tickets come from, how they are worked on, and where dead ones go."""
+    """The ticket lane: topics, workers, pauses and the archive."""
 
     bootstrap_servers: Servers
     kafka_file: str
@@ -65,7 +65,7 @@ class TicketSettings(Section):
     def _is_another_topic(cls, name: str, info: ValidationInfo) -> str:
         if name == info.data.get("topic"):
             raise ValueError(
-                "should not be the topic of the tickets: the dead would be read again, and die again"
+                "should not be the topic of the tickets: dead letters would be read and fail again"
             )
         return name
 
@@ -74,12 +74,12 @@ class TicketSettings(Section):
     def _is_over_in_time(cls, drain: timedelta) -> timedelta:
         if drain > _LONGEST_DRAIN:
             raise ValueError(
-                f"should be at most {_LONGEST_DRAIN // timedelta(milliseconds=1)}: Kafka takes a worker for dead "
-                "that is silent for longer than max.poll.interval.ms, 5 minutes"
+                f"should be at most {_LONGEST_DRAIN // timedelta(milliseconds=1)}: Kafka drops a worker "
+                "that does not poll for max.poll.interval.ms, 5 minutes"
             )
         return drain
 
     @property
     def page_address(self) -> PageAddress:
-        """Where the page for Prometheus is."""
+        """Address of the metrics page."""
         return PageAddress(self.metrics_host, self.metrics_port)

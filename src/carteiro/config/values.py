@@ -1,4 +1,4 @@
-"""What one setting may be: each kind is checked as it is read, and says what it should be."""
+"""Types of single settings: each is checked when it is read, and its error names the allowed values."""
 
 import re
 from datetime import timedelta
@@ -13,7 +13,7 @@ from carteiro.policy.lifecycle import LONGEST_HOLD
 from carteiro.policy.masking import masked_servers, masked_url
 
 PROVIDERS = ("sandbox", "smtp", "ses", "resend", "noop")
-_SILENT = "noop"  # nothing it says could be judged
+_SILENT = "noop"  # it gives no answers to judge
 
 _LONGEST_RETRY_WAIT = timedelta(days=30)
 
@@ -21,7 +21,7 @@ LogLevel: TypeAlias = Literal["debug", "info", "warn", "error"]
 
 _MEMORY = "memory://"
 _PORT = r"(:(?:6553[0-5]|655[0-2]\d|65[0-4]\d\d|6[0-4]\d{3}|[1-5]\d{4}|\d{1,4}))?"
-_PLACE = rf"([^/?#@,:\[\]]+|\[[^/?#@,]+\]){_PORT}"  # host, or address of IPv6 in brackets, and port
+_PLACE = rf"([^/?#@,:\[\]]+|\[[^/?#@,]+\]){_PORT}"  # host, or IPv6 address in brackets, and port
 _STORE = re.compile(
     r"sqlite:///[^\0]+"
     rf"|postgres(ql)?://([^/?#@\s]*@)?({_PLACE}(,{_PLACE})*)?(/[^?#\s]*)?(\?[^=&#\s]+=[^&#\s]*(&[^=&#\s]+=[^&#\s]*)*)?",
@@ -35,7 +35,9 @@ _QUEUE = re.compile(
 )
 
 _SERVERS = ("postgresql://", "postgres://")
-_ESCAPE = "; in a password / @ : # ? and % are written %2F %40 %3A %23 %3F and %25, and a port is at most 65535"
+_ESCAPE = (
+    "; in a password write / @ : # ? and % as %2F %40 %3A %23 %3F and %25; a port is at most 65535"
+)
 
 _REAL = frozenset({"smtp", "ses", "resend"})
 _PROVIDER = re.compile(rf"{'|'.join(PROVIDERS)}|ses:[a-z]{{2}}(-[a-z]+)+-[0-9]+", re.ASCII)
@@ -96,7 +98,7 @@ def provider_names(raw: str) -> tuple[str, ...]:
 
 
 def is_real(name: str) -> bool:
-    """Whether a provider hands mail to somebody outside this machine."""
+    """True for a provider that sends mail outside this machine."""
     return name.partition(":")[0] in _REAL
 
 
@@ -104,19 +106,19 @@ def _route(raw: str) -> str:
     names = provider_names(raw)
     if not all(_PROVIDER.fullmatch(name) for name in names):
         raise ValueError(
-            f"should be {', '.join(PROVIDERS)} or ses:REGION, or several of them parted by commas"
+            f"should be {', '.join(PROVIDERS)} or ses:REGION, or several of them separated by commas"
         )
     if len(names) > 1 and not all(is_real(name) for name in names):
         raise ValueError(
-            "should not have sandbox or noop in a chain: they would take what others cannot, and deliver it to nobody"
+            "should not have sandbox or noop in a chain: they would accept mail that others cannot deliver, and lose it"
         )
     if len(set(names)) < len(names):
-        raise ValueError("should name no provider twice")
+        raise ValueError("should not name a provider twice")
     return ", ".join(names)
 
 
 def _answering(raw: str) -> str:
-    """Whose answers a rule can be about; empty: anybody's."""
+    """The provider of a rule; empty means any."""
     answering = [name for name in PROVIDERS if name != _SILENT]
     if raw and raw not in answering:
         raise ValueError(f"should be one of {', '.join(answering)}, without a region")
@@ -124,7 +126,7 @@ def _answering(raw: str) -> str:
 
 
 def shaped(pattern: str, should_be: str) -> AfterValidator:
-    """A check of a text's whole shape that says what is allowed, in words and not as a pattern."""
+    """A check of a whole text; its error names the allowed form in words, not as a pattern."""
     shape = re.compile(pattern, re.ASCII)
 
     def check(raw: str) -> str:
@@ -139,7 +141,7 @@ _ADDRESSES = frozenset({"store", "queue", "smtp.host", "tickets.bootstrap_server
 
 
 def shown_setting(key: str, raw: object) -> object:
-    """A setting as it may be shown: an address may have a password in it."""
+    """A setting without secrets: an address may have a password in it."""
     if not isinstance(raw, str):
         return raw
     if "://" in raw:
@@ -154,7 +156,7 @@ def _networks(raw: str) -> str:
         for name in raw.split():
             ip_network(name)
     except ValueError:
-        raise ValueError("should be networks or addresses, parted by spaces") from None
+        raise ValueError("should be networks or addresses, separated by spaces") from None
     return raw
 
 
@@ -168,7 +170,7 @@ def _error_names(raw: str) -> str:
 
 def _topics(raw: str) -> str:
     if not all(_TOPIC.fullmatch(each) for each in raw.split()):
-        raise ValueError("should be ARNs of SNS topics, parted by spaces")
+        raise ValueError("should be ARNs of SNS topics, separated by spaces")
     return raw
 
 
@@ -177,14 +179,14 @@ def _duration_or_none(raw: object) -> timedelta | None:
 
 
 def _secret_reference(raw: object) -> str:
-    """Never the secret: settings are shown, and written into messages."""
+    """Reject the secret itself: settings are shown, and appear in messages."""
     if raw and not is_reference(str(raw)):
         raise ValueError("should be env:NAME or file:PATH, never the secret itself")
     return str(raw)
 
 
 def is_reference(text: str) -> bool:
-    """Whether it says where a secret is, and is none itself."""
+    """True for a reference to a secret."""
     return bool(_SECRET_REFERENCE.fullmatch(text))
 
 
@@ -205,12 +207,12 @@ HeaderNames: TypeAlias = Annotated[
     str,
     shaped(
         r"(\s*[Xx]-[A-Za-z0-9_-]{1,74})*\s*",
-        "names of headers that begin with X-, parted by spaces",
+        "names of headers that begin with X-, separated by spaces",
     ),
 ]
 Duration: TypeAlias = Annotated[timedelta, BeforeValidator(_duration)]
 SomeDuration: TypeAlias = Annotated[timedelta, BeforeValidator(_some_duration)]
-# Two of them make a hold: a longer one could not be told from a clock that stepped back.
+# Two of them make a hold: a longer one would look like a clock that stepped back.
 HoldDuration: TypeAlias = Annotated[
     timedelta, BeforeValidator(_some_duration), Field(le=LONGEST_HOLD / 2)
 ]
@@ -233,7 +235,7 @@ ErrorNames: TypeAlias = Annotated[str, AfterValidator(_error_names)]
 Topics: TypeAlias = Annotated[str, AfterValidator(_topics)]
 RatePerSecond: TypeAlias = Annotated[float, Field(ge=0, le=100_000, allow_inf_nan=False)]
 Weight: TypeAlias = Annotated[float, Field(ge=LIGHTEST, le=HEAVIEST, allow_inf_nan=False)]
-Servers: TypeAlias = Annotated[str, shaped(r"(?s:.+)", "HOST:PORT, or several parted by commas")]
+Servers: TypeAlias = Annotated[str, shaped(r"(?s:.+)", "HOST:PORT, or several separated by commas")]
 TopicName: TypeAlias = Annotated[
     str,
     shaped(r"[A-Za-z0-9._-]{1,249}", "the name of a topic: 1 to 249 letters, digits, . - and _"),
@@ -258,6 +260,6 @@ PageUrlOrNone: TypeAlias = Annotated[
 
 
 class Section(BaseModel):
-    """A part of the settings: checked, and nobody changes it."""
+    """A part of the settings: checked and immutable."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")

@@ -1,4 +1,4 @@
-"""``carteiro dead``: what could not be delivered, and what to do about it."""
+"""``carteiro dead``: dead letters, and what to do about them."""
 
 import typer
 
@@ -8,7 +8,7 @@ from carteiro.cli.dead.look import group, ls, show
 from carteiro.cli.dead.purge import purge
 from carteiro.cli.dead.redrive import redrive
 
-app = typer.Typer(help="Look at dead letters, mend them and send them again.", no_args_is_help=True)
+app = typer.Typer(help="Show, edit and redrive dead letters.", no_args_is_help=True)
 app.command()(ls)
 app.command()(show)
 app.command()(group)

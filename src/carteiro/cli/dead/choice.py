@@ -1,4 +1,4 @@
-"""Which dead letters a command is about: the options that the commands share."""
+"""The options that select dead letters, shared by the commands."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -12,23 +12,25 @@ from carteiro.model import Category, DeadFilter, DeadReason, KindName
 
 @dataclass(frozen=True)
 class Choice:
-    """Dead letters by what they have in common; what is not given does not matter."""
+    """A selection of dead letters; an option that is not given does not restrict it."""
 
     tenant: OfTenant = None
     reason: Annotated[
-        DeadReason | None, typer.Option(case_sensitive=False, help="Why it died.")
+        DeadReason | None, typer.Option(case_sensitive=False, help="Reason of the dead letter.")
     ] = None
-    code: Annotated[str | None, typer.Option(help="The code of the last failure.")] = None
+    code: Annotated[str | None, typer.Option(help="Code of the last failure.")] = None
     category: Annotated[
-        Category | None, typer.Option(case_sensitive=False, help="Its category.")
+        Category | None, typer.Option(case_sensitive=False, help="Category of the last failure.")
     ] = None
-    text: Annotated[str | None, typer.Option(help="In the code, the reason or the address.")] = None
-    kind: Annotated[str | None, typer.Option(help="Of this kind: email:send, or a task.")] = None
+    text: Annotated[
+        str | None, typer.Option(help="Text in the code, the reason or the address.")
+    ] = None
+    kind: Annotated[str | None, typer.Option(help="Kind of job: email:send, or a task.")] = None
     since: Since = None
     before: Before = None
 
     async def as_filter(self, desk: Desk, *, is_redriven: bool | None = None) -> DeadFilter:
-        """The same, as stores take it; `NotFound` if there is no such tenant."""
+        """The same, for stores; `NotFound` if there is no such tenant."""
         return DeadFilter(
             tenant=await desk.tenant_asked_for(self.tenant),
             kind=None if self.kind is None else KindName(self.kind),
@@ -43,5 +45,5 @@ class Choice:
 
     @property
     def is_any(self) -> bool:
-        """Whether it is about all there are."""
+        """True if it selects all dead letters."""
         return self == Choice()

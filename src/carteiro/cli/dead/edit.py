@@ -1,4 +1,4 @@
-"""``carteiro dead edit``: mend a dead letter and send it again."""
+"""``carteiro dead edit``: change a dead letter and send it again."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,32 +16,32 @@ from carteiro.dead_letters.redrive import revise
 from carteiro.model import RedriveAnswer
 
 _REFUSED = {
-    RedriveAnswer.ALREADY: "is on its way again already",
-    RedriveAnswer.NOT_FOUND: "is no dead letter any more",
-    RedriveAnswer.NO_CONTENT: "has no content any more: it is past its retention",
-    RedriveAnswer.CHANGED: "was edited by somebody else meanwhile: look at it, and edit it again",
+    RedriveAnswer.ALREADY: "was redriven already",
+    RedriveAnswer.NOT_FOUND: "is not a dead letter any more",
+    RedriveAnswer.NO_CONTENT: "cannot be redriven: its content was pruned",
+    RedriveAnswer.CHANGED: "was edited by someone else in the meantime: check it, and edit it again",
 }
 
 
 @dataclass(frozen=True)
 class Changes:
-    """What is to be different; None stays as it is."""
+    """The changes; None keeps the value."""
 
-    to: Annotated[str | None, typer.Option(help="To whom.")] = None
-    subject: Annotated[str | None, typer.Option(help="The subject.")] = None
+    to: Annotated[str | None, typer.Option(help="Recipient address.")] = None
+    subject: Annotated[str | None, typer.Option(help="Subject.")] = None
     text: Words = None
     html: Html = None
     text_file: TextFile = None
     html_file: HtmlFile = None
-    sender: Annotated[str | None, typer.Option("--from", help="From whom.")] = None
-    reply_to: Annotated[str | None, typer.Option(help="Where answers go.")] = None
+    sender: Annotated[str | None, typer.Option("--from", help="Sender address.")] = None
+    reply_to: Annotated[str | None, typer.Option(help="Reply-To address.")] = None
     file: Annotated[
         Path | None,
-        typer.Option(help="Changes as one JSON document; null takes a field away; - reads stdin."),
+        typer.Option(help="Changes as one JSON document; null removes a field; - reads stdin."),
     ] = None
 
     def as_fields(self) -> dict[str, Any]:
-        """The fields of an e-mail that are to be different."""
+        """The changed fields of an e-mail."""
         given = {
             "to": self.to,
             "subject": self.subject,
@@ -58,15 +58,15 @@ class Changes:
 async def edit(
     desk: Desk, message: MessageArgument, *, tenant: OfTenant = None, changes: Changes
 ) -> None:
-    """Change what a dead letter says, and send it again as a new revision.
+    """Change the content of a dead letter, and send it again as a new revision.
 
-    It is judged as a new e-mail is. What is not named stays as it was.
+    It is validated like a new e-mail. Fields that are not given keep their values.
     """
     letter = await known_letter(desk, message, tenant=tenant)
     before = await known_message(desk, message, tenant=tenant)
     fields = changes.as_fields()
     if not fields:
-        raise WrongUse("nothing to change: carteiro dead redrive sends it again as it is")
+        raise WrongUse("nothing to change: carteiro dead redrive sends it again unchanged")
     revision = await revise(
         before,
         fields,
@@ -78,4 +78,4 @@ async def edit(
     if answer is not RedriveAnswer.REDRIVEN:
         raise NotNow(f"message {letter.id} {_REFUSED[answer]}")
     document = {"outboxId": letter.id, "answer": answer.value}
-    desk.out.answer(document, f"{letter.id} is on its way again, as a new revision.")
+    desk.out.answer(document, f"{letter.id} was redriven as a new revision.")

@@ -24,11 +24,11 @@ _STDIO = "-"
 @at_a_desk
 async def export(
     desk: Desk,
-    file: Annotated[str, typer.Argument(help="A new file, one JSON entry a line; - is stdout.")],
+    file: Annotated[str, typer.Argument(help="New file, one JSON entry a line; - is stdout.")],
     *,
     choice: Choice,
 ) -> None:
-    """Write dead letters that match, each with its history, to a file; they stay in the index."""
+    """Export the matching dead letters with their histories to a file; they stay in the index."""
     wanted = await choice.as_filter(desk)
     if file == _STDIO:
         await _exported(desk, wanted, sys.stdout.buffer)
@@ -42,10 +42,10 @@ async def export(
 
 def _new_file(file: str) -> IO[bytes]:
     try:
-        # Mail is inside: nobody but the owner reads it.
+        # It contains mail: only the owner may read it.
         return open(file, "xb", opener=lambda path, flags: os.open(path, flags, 0o600))
     except FileExistsError:
-        raise NotNow(f"{file} is there already: name another file, or move it away") from None
+        raise NotNow(f"{file} exists already: name another file, or move it") from None
     except OSError as error:
         raise NotFound(f"{file} cannot be written: {error.strerror}") from error
 
@@ -71,9 +71,9 @@ async def _pages(
 @at_a_desk
 async def import_(
     desk: Desk,
-    file: Annotated[str, typer.Argument(help="A file that was exported; - is stdin.")],
+    file: Annotated[str, typer.Argument(help="Exported file; - is stdin.")],
 ) -> None:
-    """Put dead letters back whose messages are still dead; a file with a wrong line changes nothing."""
+    """Import dead letters whose messages are still dead; a file with a wrong line changes nothing."""
     letters = _read(file)
     restored = 0
     with count_done("restored") as tell:
@@ -82,7 +82,11 @@ async def import_(
             restored += await desk.backend.dead_letters.restore(page)
             tell(restored)
     document = {"entries": len(letters), "restored": restored}
-    others = " The others are not dead now, or were never gone." if restored < len(letters) else ""
+    others = (
+        " The others are not dead letters now, or are still in the index."
+        if restored < len(letters)
+        else ""
+    )
     desk.out.answer(document, f"Back in the index: {restored} of {len(letters)}.{others}")
 
 

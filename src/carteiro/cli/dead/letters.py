@@ -1,4 +1,4 @@
-"""What the commands about dead letters share: finding one, and how it is shown."""
+"""Finding and showing dead letters, shared by the commands."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from carteiro.model import DeadLetter
 
 
 def content_of(letter: DeadLetter) -> dict[str, Any]:
-    """The fields of its content; none if it is past its retention, or a task's that has no fields."""
+    """The fields of its content; none if it was pruned, or for a task without fields."""
     try:
         content = orjson.loads(letter.content)
     except ValueError:
@@ -21,7 +21,7 @@ def content_of(letter: DeadLetter) -> dict[str, Any]:
 
 
 def address_of(letter: DeadLetter) -> str:
-    """To whom it was to go; of a task, its kind."""
+    """The recipient's address; for a task, its kind."""
     return str(content_of(letter).get("to") or letter.kind)
 
 
@@ -47,5 +47,5 @@ async def known_letter(desk: Desk, given: str, *, tenant: str | None) -> DeadLet
 
 
 def no_letter(given: str) -> NotFound:
-    """There is no such dead letter, or it is another tenant's: both look alike."""
-    return NotFound(f"there is no dead letter {given!r}: carteiro dead ls shows the newest")
+    """The error for a dead letter that does not exist, or belongs to another tenant; both look alike."""
+    return NotFound(f"there is no dead letter {given!r}: carteiro dead ls lists the newest")

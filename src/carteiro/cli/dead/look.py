@@ -1,4 +1,4 @@
-"""``carteiro dead ls | show | group``: what there is."""
+"""``carteiro dead ls | show | group``: show dead letters."""
 
 from typing import Annotated
 
@@ -24,7 +24,7 @@ async def ls(
     *,
     choice: Choice,
     redriven: Annotated[
-        bool | None, typer.Option(help="Only those that are, or are not, on their way again.")
+        bool | None, typer.Option(help="Only those that were, or were not, redriven.")
     ] = None,
     limit: Limit = 50,
 ) -> None:
@@ -52,17 +52,17 @@ async def show(desk: Desk, message: MessageArgument, *, tenant: OfTenant = None)
 async def group(
     desk: Desk,
     *,
-    by: Annotated[GroupBy, typer.Option(help="What they have in common.")] = "code",
+    by: Annotated[GroupBy, typer.Option(help="Field to group by.")] = "code",
     choice: Choice,
 ) -> None:
-    """Count dead letters by what they have in common, the largest group first."""
+    """Count dead letters by a field, the largest group first."""
     print_groups(
         desk.out, by, await desk.backend.dead_letters.group(by, await choice.as_filter(desk))
     )
 
 
 def _beginning(letter: DeadLetter) -> dict[str, object]:
-    """What an e-mail is about, on two lines; its document has all of it."""
+    """Address and subject of an e-mail, on two lines; its document has all of it."""
     if letter.kind != EMAIL:
         return {}
     content = content_of(letter)

@@ -1,4 +1,4 @@
-"""``carteiro dead purge``: take entries out of the index."""
+"""``carteiro dead purge``: remove entries from the index."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -21,15 +21,15 @@ async def purge(
     *,
     older_than: Annotated[
         timedelta | None,
-        typer.Option(parser=a_duration, metavar="DURATION", help="Died longer ago than: 7d."),
+        typer.Option(parser=a_duration, metavar="DURATION", help="Minimum age: 7d."),
     ] = None,
     choice: Choice,
     yes: Yes = False,
 ) -> None:
-    """Drop dead letters that match; what is on its way again stays. The messages stay too.
+    """Remove the matching dead letters from the index, except those that were redriven.
 
-    A message whose entry is dropped can still be redriven by its id. Export first what people may
-    want to look at.
+    The messages stay. A message whose entry was removed can still be redriven by its id. Export the
+    entries first if you may need them.
     """
     wanted = await choice.as_filter(desk, is_redriven=False)
     if older_than is not None:

@@ -1,4 +1,4 @@
-"""``carteiro dead redrive``: send again what could not be sent."""
+"""``carteiro dead redrive``: send dead letters again."""
 
 from collections.abc import Sequence
 from typing import Annotated
@@ -45,22 +45,25 @@ async def redrive(  # noqa: PLR0913 - a parameter per flag
     ] = None,
     *,
     everything: Annotated[
-        bool, typer.Option("--all", help="All that match the options, instead of ids.")
+        bool, typer.Option("--all", help="Redrive all that match the options, instead of ids.")
     ] = False,
     rate: Annotated[
         float | None,
-        typer.Option(parser=a_rate, metavar="NUMBER", help="At most so many a second, with --all."),
+        typer.Option(
+            parser=a_rate,
+            metavar="NUMBER",
+            help="Rate limit with --all, in messages a second.",
+        ),
     ] = None,
     choice: Choice,
     yes: Yes = False,
 ) -> None:
-    """Send dead letters round again: a new round of attempts, a new time to live.
+    """Redrive dead letters: each gets new attempts and a new time to live.
 
-    With ids these messages, with --all every one that matches. What is on its way already is not
-    sent twice.
+    Give ids, or --all for every one that matches. Messages that were redriven already are not sent twice.
     """
     if bool(messages) == everything:
-        raise WrongUse("name the messages, or say --all with options that choose some")
+        raise WrongUse("give the ids of messages, or --all with options that select them")
     if messages:
         await _redrive_these(desk, messages, choice.tenant)
     else:
@@ -70,7 +73,7 @@ async def redrive(  # noqa: PLR0913 - a parameter per flag
 
 
 async def _redrive_these(desk: Desk, messages: Sequence[str], tenant: str | None) -> None:
-    # By the message, not by the entry: a dead message whose entry was dropped is redriven too.
+    # By the message, not by the entry: a dead message whose entry was removed is redriven too.
     ids = [(await known_message(desk, each, tenant=tenant)).id for each in messages]
     answers = await desk.backend.dead_letters.redrive(ids, by=who())
     answered = [_Answered(*each) for each in zip(ids, answers, strict=True)]
@@ -92,5 +95,5 @@ async def _redrive_matching(desk: Desk, wanted: DeadFilter, rate: float | None) 
             progress=lambda tally: tell(tally.redriven),
         )
     left = tally.no_content
-    past = f" {left} have no content any more: it is past its retention." if left else ""
+    past = f" {left} cannot be redriven: their content was pruned." if left else ""
     desk.out.answer(document_of(tally), f"On their way again: {tally.redriven}.{past}")

@@ -1,4 +1,4 @@
-"""``carteiro tickets dlq``: tickets that died, and what to do about it."""
+"""``carteiro tickets dlq``: dead tickets, and what to do about them."""
 
 import typer
 
@@ -9,7 +9,7 @@ from carteiro.cli.tickets.dlq.quarantine import quarantine
 from carteiro.cli.tickets.dlq.republish import republish
 
 app = typer.Typer(
-    help="Look at archived dead tickets, send them round again, set them apart.",
+    help="Show, republish and quarantine archived dead tickets.",
     no_args_is_help=True,
 )
 app.command()(ls)
