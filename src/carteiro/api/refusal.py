@@ -107,14 +107,16 @@ def bad_value(field: str, message: str) -> Refusal:
 
 
 def over_limit(answer: OverLimit) -> Refusal:
-    """The tenant handed in as many messages as it may."""
+    """The tenant exceeded its rate limit."""
+    wait_s = whole_seconds(answer.retry_after)
     headers = {
-        "Retry-After": str(whole_seconds(answer.retry_after)),
+        "Retry-After": str(wait_s),
         "X-RateLimit-Limit": str(answer.limit),
         "X-RateLimit-Remaining": str(answer.remaining),
         "X-RateLimit-Reset": str(math.ceil(answer.resets_at.timestamp())),
     }
-    return Refusal(429, "As many messages were handed in as is allowed", headers=headers)
+    text = f"Rate limit exceeded: {answer.limit} messages. Retry after {wait_s} s"
+    return Refusal(429, text, headers=headers)
 
 
 def too_busy(message: str, *, wait_s: float = 1.0) -> Refusal:

@@ -218,14 +218,14 @@ def provider_left_alone(provider: str, why: str, *, wait: timedelta) -> None:
     if _level > Level.WARN:
         return
     fields = {"provider": provider, "errorReason": why, "nextRetryDelay": wait // _MILLISECOND}
-    _log.write("warn", "Provider fails, left alone for a while", "provider.left_alone", fields)
+    _log.write("warn", "Circuit opened", "provider.left_alone", fields)
 
 
 def provider_healed(provider: str) -> None:
     """Tell that a provider answers again."""
     if _level > Level.INFO:
         return
-    _log.write("info", "Provider answers again", "provider.healed", {"provider": provider})
+    _log.write("info", "Circuit closed", "provider.healed", {"provider": provider})
 
 
 def subscription_confirmed(topic: str) -> None:

@@ -294,10 +294,10 @@ def _redriven(identity: MessageId, answer: RedriveAnswer) -> Response:
         case RedriveAnswer.NO_CONTENT:
             raise _past_retention()
         case RedriveAnswer.CHANGED:
-            raise Refusal(409, "It was edited meanwhile: look at it, and edit it again")
+            raise Refusal(409, "It was edited in the meantime: check it, and edit it again")
         case RedriveAnswer.REDRIVEN:
             return Redriven(outbox_id=identity, answer=answer).as_response()
 
 
 def _past_retention() -> Refusal:
-    return Refusal(409, "What it said is past its retention: there is nothing to send")
+    return Refusal(409, "The content was pruned; this message cannot be redriven")
