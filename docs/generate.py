@@ -492,7 +492,7 @@ def sql_page() -> str:
         "| times | texts, ISO 8601 in UTC with milliseconds | `timestamptz` |\n"
         "| a body or reason with U+0000 in it | is cut off there | has U+FFFD in its place |\n"
         "| who may ask | anybody who can read the file | Carteiro's own role; a "
-        "[client role](../how-to/enqueue-from-sql.md#who-may-do-it) sees its own tenant's rows |\n\n"
+        "[client role](../how-to/enqueue-from-sql.md#client-roles) sees its own tenant's rows |\n\n"
         "```sql\nSELECT status, count(*) FROM email_logs WHERE companyId = 'acme' GROUP BY status;\n```\n\n"
         '`to` is a word of SQL: write `"to"`. Where the schema `public` has a relation with one of these names, or\n'
         "Carteiro may not create there, that view is in the schema `carteiro`.\n\n"
