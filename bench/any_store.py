@@ -6,7 +6,7 @@ from figures import lines_of, print_table
 
 
 def latency(where: str = "", environ: Mapping[str, str] | None = None) -> None:
-    """How long a message waits when few come."""
+    """Waiting time of a message under light load."""
     print(f"\nLatency at 100 a second{where}\n")
     rows = [
         [each["name"], *(f"{each[key]:.1f}" for key in ("p50_ms", "p95_ms", "p99_ms"))]
@@ -16,7 +16,7 @@ def latency(where: str = "", environ: Mapping[str, str] | None = None) -> None:
 
 
 def backlog(waiting: int, where: str = "", environ: Mapping[str, str] | None = None) -> None:
-    """What a claim costs when many wait, of few tenants and of many."""
+    """Cost of a claim with a large backlog, of few tenants and of many."""
     batches = min(100, waiting // 500)  # so that it stays a backlog
     options = ("--waiting", waiting, "--batches", batches)
     compared, few, many, short = lines_of("ours.backlog", *options, environ=environ)

@@ -1,4 +1,4 @@
-"""Ours and its peers on the same server: who fills and drains it how fast, and what that costs both sides."""
+"""Carteiro and its peers on the same server: the speed of enqueueing and draining, and the cost on both sides."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -39,7 +39,7 @@ def ran(
 def ours(
     jobs: int, *, workers: int = 1, slots: int | None = None
 ) -> Callable[[Store], Iterable[Figure]]:
-    """No-op tasks of 20 tenants; with so many slots, else as many as a worker has by default."""
+    """No-op tasks of 20 tenants; with this number of slots, else the default of a worker."""
     options = ("--jobs", jobs, "--workers", workers)
     tuned = {} if slots is None else {"CARTEIRO_WORKERS_ASYNC_TASK_SLOTS": str(slots)}
     return lambda store: figures_of("ours.tasks", *options, environ={**store, **tuned}).values()
@@ -62,14 +62,14 @@ def on_node(peer: str, jobs: int) -> Callable[[Store], Iterable[Figure]]:
 
 
 def print_drains(first: Ran, rest: Sequence[Ran | None], *more: str) -> None:
-    """Who drains how fast."""
+    """Speed of draining, by product."""
     heads = ["what", "per second", "worker CPU us each", "server CPU us each", "Carteiro / it"]
     rows = [_row(each.name, each.drain, first.drain) + each.more for each in (first, *rest) if each]
     print_table([*heads, *more], rows)
 
 
 def print_enqueues(where: str, first: Ran, rest: Sequence[Ran | None]) -> None:
-    """Who fills how fast."""
+    """Speed of enqueueing, by product."""
     print(f"\n{where}, enqueue in bulk: lists of 1,000\n")
     heads = ["what", "per second", "client CPU us each", "server CPU us each", "Carteiro / it"]
     rows = [_row(each.name, each.enqueue, first.enqueue) for each in (first, *rest) if each]

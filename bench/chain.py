@@ -1,4 +1,4 @@
-"""A chain whose first provider is dead, beside its second one alone, to the same raw sink, in turns.
+"""A chain whose first provider is dead, compared with its second one alone, to the same raw sink, in turns.
 
 python bench/chain.py --mails 5000 --pairs 3: a quick look.
 """

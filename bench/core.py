@@ -1,4 +1,4 @@
-"""The figures of Carteiro: each beside a peer that does less, from the same run.
+"""The figures of Carteiro: each compared with a peer that does less, from the same run.
 
 make bench: everything on SQLite, then on Postgres and on Redis, about an hour;
 make bench ARGS="--jobs 20000 --pairs 3 --waiting 100000": a quick look;

@@ -27,7 +27,7 @@ def say(text: str) -> None:
 
 
 def measure_as_asked(measure: Callable[[int, int], None], about: str | None, *, mails: int) -> None:
-    """Measure so many mails in so many pairs as the command line asks for."""
+    """Measure the number of mails and pairs given on the command line."""
     parser = argparse.ArgumentParser(description=about)
     parser.add_argument("--mails", type=int, default=mails)
     parser.add_argument("--pairs", type=int, default=5)
@@ -44,7 +44,7 @@ class Missing(Exception):
 
 @dataclass
 class Figure:
-    """What so many items took; CPU is user and system time of all threads, of servers that of all their processes."""
+    """Time for a number of items; CPU is user and system time of all threads, for servers of all their processes."""
 
     name: str
     count: int

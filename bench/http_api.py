@@ -1,4 +1,4 @@
-"""The HTTP API: single posts beside a peer that stores nothing, and batches beside single posts."""
+"""The HTTP API: single posts compared with a peer that stores nothing, and batches with single posts."""
 
 import json
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""A load generator for HTTP: so many connections, each asking again as soon as it is answered.
+"""A load generator for HTTP: a number of connections, each repeating its request after each answer.
 
 Plain sockets and a reader that knows no more of HTTP than it needs, in a process of its own: a
 client library would be the slowest part of the measure.
@@ -52,7 +52,7 @@ class _Connection(asyncio.Protocol):
 
 
 class _Run:
-    """So many requests, over all connections together."""
+    """The number of requests, over all connections."""
 
     def __init__(self, request: bytes, *, requests: int, connections: int, status: int) -> None:
         self.request = request
@@ -62,7 +62,7 @@ class _Run:
         self.done = asyncio.get_running_loop().create_future()
 
     def take(self) -> bool:
-        """Whether one more request is to be sent."""
+        """True while there are requests to send."""
         self.left -= 1
         return self.left >= 0
 

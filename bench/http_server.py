@@ -18,7 +18,7 @@ def listener() -> socket.socket:
 
 
 def announce(listening: socket.socket, **facts: str) -> None:
-    """Tell the process that started this one where to find it."""
+    """Report the port to the process that started this one."""
     print(json.dumps({"port": listening.getsockname()[1], **facts}), flush=True)
 
 
@@ -41,7 +41,7 @@ class Server:
         each: int = 1,
         connections: int = 64,
     ) -> Figure:
-        """What so many requests took, counted in messages (``each`` per request)."""
+        """Time for a number of requests, counted in messages (``each`` per request)."""
         options = {
             "port": self.port,
             "path": path,

@@ -25,7 +25,7 @@ def python_of(peer: str) -> Path:
 
 
 def script_of(peer: str) -> list[object]:
-    """The command that runs ``peers/PEER/drain.mjs`` beside the packages that its ``package.json`` pins."""
+    """The command that runs ``peers/PEER/drain.mjs`` with the packages that its ``package.json`` pins."""
     node, npm = shutil.which("node"), shutil.which("npm")
     if not node or not npm:
         raise Missing(f"{peer} is left out: it needs node and npm")
@@ -38,7 +38,7 @@ def script_of(peer: str) -> list[object]:
         _run(peer, npm, "install", "--silent", "--no-package-lock", "--prefix", folder)
         _mark_ready(folder, source / "package.json")
     shutil.copy(_PEERS / "measured.mjs", folder)
-    return [node, shutil.copy(source / "drain.mjs", folder)]  # packages are looked for beside it
+    return [node, shutil.copy(source / "drain.mjs", folder)]  # packages are searched next to it
 
 
 def _is_ready(folder: Path, wanted: Path) -> bool:

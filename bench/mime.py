@@ -1,4 +1,4 @@
-"""What it costs to write a mail as bytes: our writer beside the standard library's, text and HTML, in one run."""
+"""Cost of writing a mail as bytes: our writer and the standard library's, text and HTML, in one run."""
 
 import argparse
 import statistics

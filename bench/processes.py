@@ -1,4 +1,4 @@
-"""What a process has used, seen from outside, and its end."""
+"""CPU time of a process, read from outside, and its end."""
 
 import os
 import subprocess
@@ -16,7 +16,7 @@ def cpu_seconds(pid: int) -> float:
 
 
 def ended(process: "subprocess.Popen[str] | subprocess.Popen[bytes]") -> None:
-    """Wait for the end of a process that was told to end; it is killed if it does not, and that is an error."""
+    """Wait for the end of a stopping process; it is killed if it does not end, which is an error."""
     try:
         process.wait(_PATIENCE_S)
     except subprocess.TimeoutExpired:

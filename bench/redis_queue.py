@@ -17,7 +17,7 @@ from servers import Postgres, Redis, postgres, redis
 
 @contextmanager
 def _pair(queue: Redis, ledger: Postgres) -> Iterator[dict[str, str]]:
-    """What names both to a measure: an empty queue and a new database."""
+    """Environment of a measurement: an empty queue and a new database."""
     with queue.emptied() as one, ledger.a_database() as other:
         pids = f"{one['BENCH_SERVER_PIDS']} {other['BENCH_SERVER_PIDS']}"
         yield one | other | {"BENCH_SERVER_PIDS": pids}
@@ -40,7 +40,7 @@ async def _try(store: dict[str, str]) -> None:
         async with Carteiro.open(store["BENCH_STORE"], queue=store["BENCH_QUEUE"]):
             return
     except ConfigError as error:
-        raise Missing(f"Redis beside Postgres is left out: {error}") from error
+        raise Missing(f"Redis with Postgres is skipped: {error}") from error
 
 
 def _drains(queue: Redis, ledger: Postgres, jobs: int) -> None:

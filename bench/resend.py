@@ -1,4 +1,4 @@
-"""The resend provider beside a bare httpx client, both against the same twin of Resend, in turns.
+"""The resend provider and a bare httpx client, both against the same twin of Resend, in turns.
 
 python bench/resend.py --mails 2000 --pairs 3: a quick look.
 """

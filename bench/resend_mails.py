@@ -1,4 +1,4 @@
-"""What both sides of the resend measure send, and the twin that they send it to."""
+"""The mails of both sides of the resend measurement, and the twin that accepts them."""
 
 import os
 import secrets

@@ -1,4 +1,4 @@
-"""The resend provider: from an e-mail to the id that the twin answers, so many calls at once."""
+"""The resend provider: from an e-mail to the id that the twin answers, with a number of concurrent calls."""
 
 import argparse
 import asyncio

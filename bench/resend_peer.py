@@ -1,4 +1,4 @@
-"""The peer: a bare httpx client that posts ready-made bytes, so many at once, and looks at nothing but the status."""
+"""The peer: a bare httpx client that posts ready-made bytes concurrently, and checks only the status."""
 
 import argparse
 import asyncio

@@ -56,7 +56,7 @@ class Postgres:
     port: int
 
     def environ(self, database: str) -> dict[str, str]:
-        """What tells a measure to use this database, and whose CPU time to read."""
+        """Environment of a measurement: this database, and the process whose CPU time is read."""
         return {"BENCH_STORE": self._url(database), "BENCH_SERVER_PIDS": str(self.pid)}
 
     @contextmanager
@@ -76,7 +76,7 @@ class Postgres:
 
     @contextmanager
     def a_database(self) -> Iterator[dict[str, str]]:
-        """What names a new database to a measure."""
+        """Environment of a measurement: a new database."""
         with self.databases("bench"):
             yield self.environ("bench")
 
@@ -109,7 +109,7 @@ def postgres() -> Iterator[Postgres]:
 
 
 def _postgres_programs() -> Path:
-    """The folder of the newest one: Debian keeps several beside each other, none of them on PATH."""
+    """The folder of the newest version: Debian installs several, none of them on PATH."""
     found = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda each: int(each.parts[-2]))
     found += [Path(each) for each in os.get_exec_path() if Path(each, "initdb").exists()]
     if not found:
@@ -152,7 +152,7 @@ class Redis:
 
     @contextmanager
     def emptied(self) -> Iterator[dict[str, str]]:
-        """What names it to a measure, which finds it empty."""
+        """Environment of a measurement: this server, empty."""
         url = f"redis://{_HOST}:{self.port}/0"
         with closing(Client.from_url(url)) as connection:
             connection.flushall()
@@ -184,7 +184,7 @@ def _folder() -> Iterator[Path]:
 
 
 def _as_owner(folder: Path) -> dict[str, Any]:
-    """How `subprocess` is told to run something in this folder: PostgreSQL refuses to be root."""
+    """Options of `subprocess` to run a program in this folder: PostgreSQL refuses to run as root."""
     if os.getuid() != 0:
         return {"cwd": folder}
     owner = folder.stat()
@@ -203,7 +203,7 @@ def _answers(port: int) -> bool:
 
 @contextmanager
 def _running(command: list[str], folder: Path, is_ready: Callable[[], bool]) -> Iterator[int]:
-    """Its process id; both end in good order when they are interrupted, whoever is connected."""
+    """Its process id; both end normally when they are interrupted, even with clients connected."""
     with (folder / "output").open("wb") as output:
         server = subprocess.Popen(
             command, stdout=output, stderr=output, start_new_session=True, **_as_owner(folder)

@@ -1,4 +1,4 @@
-"""The ses adapter beside a bare aiobotocore client, on the same twin of SES, in turns.
+"""The ses adapter and a bare aiobotocore client, on the same twin of SES, in turns.
 
 python bench/ses.py --mails 2000 --pairs 3: a quick look.
 """

@@ -1,4 +1,4 @@
-"""The whole pipeline, and our client alone, to a raw sink, beside a bare aiosmtplib loop to the same one, in turns.
+"""The whole pipeline, and our client alone, to a raw sink, and a bare aiosmtplib loop to the same one, in turns.
 
 python bench/smtp.py --mails 5000 --pairs 3: a quick look.
 """

@@ -1,4 +1,4 @@
-"""Our client alone: ready-made bytes over so many connections, and no record kept, as the peer does it."""
+"""Only our client: ready-made bytes over a number of connections, without a record, like the peer."""
 
 import argparse
 import asyncio

@@ -26,7 +26,7 @@ class CountingProvider(SmtpProvider):
 
     @staticmethod
     def how_many() -> int:
-        """How many are left."""
+        """The number of unfinished mails."""
         return CountingProvider.left
 
     async def deliver(self, parcel: Parcel, handover: Handover) -> Outcome:

@@ -1,4 +1,4 @@
-"""The peer: a bare aiosmtplib loop that sends ready-made bytes over so many connections, and keeps no record."""
+"""The peer: a bare aiosmtplib loop that sends ready-made bytes over a number of connections, without a record."""
 
 import argparse
 import asyncio

@@ -1,4 +1,4 @@
-"""How much of their speed other tenants keep while one tenant has 2,000 suspects, with calls of 50 and of 250 ms.
+"""Speed that other tenants keep while one tenant has 2,000 suspects, with calls of 50 and of 250 ms.
 
 With suspects and without run at the same time, each in a process and on a file of its own: a noisy moment hits both.
 The first window is the time in which a new worker runs no suspect, and puts them off; in the second it runs some.
@@ -54,7 +54,7 @@ def _rows(call_ms: int, suspects: int, pairs: int) -> list[list[str]]:
 
 
 def _at_once(call_ms: int, suspects: int) -> list[list[dict[str, Any]]]:
-    """What both told, window by window."""
+    """The results of both, window by window."""
     both = [
         subprocess.Popen(
             [

@@ -1,4 +1,4 @@
-"""The ticket lane: keys beside each other, no-ops beside a bare consumer, and what failing tickets cost the others."""
+"""The ticket lane: parallel keys, no-ops compared with a bare consumer, and the cost of failing tickets for others."""
 
 import argparse
 import sys

@@ -1,4 +1,4 @@
-"""What it costs to judge an answer: all labelled answers of the tests, beside the least that any classifier must do.
+"""Cost of judging an answer: all labelled answers of the tests, and the minimum that any classifier must do.
 
 With `--answers FILE`, how well answers are judged that you have labelled yourself: a CSV with the columns ``truth``
 (dead, disabled, perm, retry, or source, which is not counted), ``stage``, ``mx`` (both may be empty) and ``answer``.
@@ -74,7 +74,7 @@ def measure(times: int = 20) -> None:
 
 
 def score(rows: Iterable[Mapping[str, str]]) -> dict[str, int]:
-    """How many answers are judged rightly, whom we would wrongly give up for good, and what only the code decides."""
+    """Correct verdicts, wrong permanent failures, and answers that only the code decides."""
     found: Counter[str] = Counter()
     for row in rows:
         stage = Stage(row["stage"]) if row["stage"] else None

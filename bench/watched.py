@@ -15,14 +15,14 @@ _EXIT_STALLED = 70
 
 
 class Stalled(Exception):
-    """What is waited for does not come."""
+    """An expected result does not come."""
 
 
 @contextmanager
 def watched(
     what: str, progress: Callable[[], object], *, patience_s: float = PATIENCE_S
 ) -> Iterator[None]:
-    """Raise `Stalled` in the main thread when ``progress()`` has been the same for so long; say where it hangs."""
+    """Raise `Stalled` in the main thread when ``progress()`` has not changed for that time; print where it hangs."""
     over, stalled = threading.Event(), threading.Event()
     watching = threading.Thread(
         target=_watch, args=(what, progress, patience_s, over, stalled), daemon=True

@@ -1,4 +1,4 @@
-"""Play a few minutes of mixed traffic beside ``make run``: several tenants, failures included.
+"""Play a few minutes of mixed traffic against ``make run``: several tenants, failures included.
 
 make demo: three minutes, then what is left is waited for, and some dead letters are redriven;
 make demo ARGS="--seconds 20": a quick look.
@@ -53,7 +53,7 @@ class CannotPlay(CarteiroError):
 
 @dataclass
 class Run:
-    """What happened so far."""
+    """The counts so far."""
 
     accepted: dict[MessageId, TenantId] = field(default_factory=dict)
     refused: Counter[TenantId] = field(default_factory=Counter)
@@ -160,10 +160,10 @@ async def _watch(backend: Backend, run: Run, tell: Tell, *, until: float) -> Non
 
 
 async def _settle_down(backend: Backend, run: Run, tell: Tell) -> None:
-    """Wait until all is finished, but not for ever."""
+    """Wait until all is finished, but not forever."""
     until = time.monotonic() + _LONGEST_TAIL_S
     while (waiting := await _unfinished(backend, run)) and time.monotonic() < until:
-        tell(f"nothing more is sent, {len(waiting):,} still under way")
+        tell(f"nothing more is sent, {len(waiting):,} still in flight")
         await asyncio.sleep(_LOOK_EVERY_S)
 
 
@@ -175,7 +175,7 @@ async def _unfinished(backend: Backend, run: Run) -> list[MessageId]:
 
 
 async def _redrive(backend: Backend, run: Run) -> None:
-    """Send those round again that a few more attempts may help."""
+    """Redrive the dead letters that a few more attempts may help."""
     helped = []
     for each in run.accepted:
         letter = await backend.dead_letters.show(each)
@@ -196,7 +196,7 @@ def _pages(ids: list[MessageId]) -> list[list[MessageId]]:
 
 
 async def _summary(backend: Backend, run: Run, console: Console) -> None:
-    """What became of everything."""
+    """The results of all messages."""
     reasons: Counter[str] = Counter()
     rows = {sender.tenant.id: Counter({"refused": 0}) for sender in SENDERS}
     for each, tenant in run.accepted.items():

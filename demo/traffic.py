@@ -1,4 +1,4 @@
-"""Who sends what in the demonstration."""
+"""Tenants of the demonstration, and their messages."""
 
 import random
 from collections.abc import Mapping
@@ -20,11 +20,11 @@ class Sender:
     addresses: Mapping[str, int]
 
     def pause_s(self) -> float:
-        """How long it waits between two requests."""
+        """The wait between two requests."""
         return self.at_once / self.per_second
 
     def emails(self, dice: random.Random) -> list[dict[str, Any]]:
-        """What it sends next."""
+        """The next message."""
         return [self._email(dice) for _ in range(self.at_once)]
 
     def _email(self, dice: random.Random) -> dict[str, Any]:

@@ -1,5 +1,5 @@
 # ruff: noqa: INP001 - it is mounted as a module of its own
-"""What the ticket lane of compose.yaml does with tickets: put handlers of your own in place of this one."""
+"""Handlers of the ticket lane in compose.yaml: replace them with your own."""
 
 import sys
 

@@ -1,5 +1,5 @@
 # ruff: noqa: INP001 - it is copied into the image as a file of its own
-"""Whether the process of this container lives: it answers where its settings say, be it API, worker or ticket lane."""
+"""Liveness check of this container: calls the address in its settings, for API, worker or ticket lane."""
 
 import sys
 import urllib.request

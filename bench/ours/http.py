@@ -1,4 +1,4 @@
-"""The HTTP API on a new SQLite file, without a worker beside it, as `carteiro api` serves it."""
+"""The HTTP API on a new SQLite file, without a worker, as `carteiro api` serves it."""
 
 import asyncio
 import socket

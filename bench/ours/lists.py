@@ -1,4 +1,4 @@
-"""Lists of e-mails: what a page costs, the first one and the thousandth, with so many messages in the file."""
+"""Lists of e-mails: cost of the first page and of the thousandth, with a given number of messages in the file."""
 
 import argparse
 import json
@@ -141,7 +141,7 @@ async def _measure(folder: Path, messages: int) -> None:
 
 
 async def _deep(post: Carteiro, wanted: MessageFilter) -> list[float]:
-    """What the pages around the thousandth take; none if there are not as many."""
+    """Times of the pages around the thousandth; none if there are fewer pages."""
     took: list[float] = []
     cursor: Cursor | None = None
     for number in range(_DEEP + _SAMPLES // 2):

@@ -28,7 +28,7 @@ async def _pass(folder: Path, jobs: int) -> None:
 
 
 async def _work_off(post: Carteiro, jobs: int) -> list[float]:
-    """What claiming each job of a batch took, batch by batch."""
+    """Time to claim each job of a batch, batch by batch."""
     took = []
     while jobs:
         done, each_us = await claim_and_settle(post)

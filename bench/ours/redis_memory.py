@@ -1,4 +1,4 @@
-"""What a waiting job and a dead letter keep in the memory of Redis."""
+"""Memory of Redis for a waiting job and for a dead letter."""
 
 import argparse
 import json

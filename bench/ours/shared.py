@@ -1,4 +1,4 @@
-"""What our measures share: a store in a temporary folder, a worker that drains it."""
+"""Shared parts of our measurements: a store in a temporary folder, a worker that drains it."""
 
 import asyncio
 import os
@@ -29,7 +29,7 @@ def run(work: Coroutine[Any, Any, None], *, level: str = "info") -> None:
 
 @asynccontextmanager
 async def opened(folder: Path, **settings: Any) -> AsyncIterator[Carteiro]:
-    """What is measured: a file in this folder, or what ``BENCH_STORE`` and ``BENCH_QUEUE`` name.
+    """The measured store: a file in this folder, or the one in ``BENCH_STORE`` and ``BENCH_QUEUE``.
 
     ``{name}`` in the store's address is the name of the folder.
     """
@@ -76,7 +76,7 @@ async def settled(
 
 
 async def left(post: Carteiro, kind: KindName) -> int:
-    """How many jobs of the kind are not finished."""
+    """The number of unfinished jobs of the kind."""
     return sum(each.waiting + each.in_flight for each in await post.backend.tenants.standings(kind))
 
 

@@ -1,4 +1,4 @@
-"""How fast other tenants' tasks run while one tenant has suspects: one worker, one window of time.
+"""Speed of other tenants' tasks while one tenant has suspects: one worker, one window of time.
 
 Prints the others' tasks per second, and counts: claims, claims of suspects, suspects run, seconds in which the
 worker was kept for a suspect.
@@ -31,7 +31,7 @@ _A_MOMENT = timedelta(milliseconds=1)
 
 @dataclass
 class _Numbers:
-    """What happened in the worker so far."""
+    """Events in the worker so far."""
 
     others: int = 0
     suspects_run: int = 0

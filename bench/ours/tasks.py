@@ -35,7 +35,7 @@ def defined(post: Carteiro, begun: Callable[[], None] = lambda: None) -> Task:
 
 
 async def enqueue(post: Carteiro, jobs: int) -> None:
-    """Have so many tasks waiting."""
+    """Enqueue a number of tasks."""
     no_op = defined(post)
     for first in range(0, jobs, LIST):
         await no_op.send_many([_call(first + index) for index in range(LIST)])
@@ -86,7 +86,7 @@ async def _drain(folder: Path, jobs: int, *, is_alone: bool) -> None:
 
 
 def _drained(folder: str, jobs: int, workers: int) -> Figure:
-    """What so many processes took together."""
+    """Time of a number of processes together."""
     options = ["--jobs", str(jobs), "--workers", str(workers), "--drain", folder]
     command = [sys.executable, "-m", "ours.tasks", *options]
     pipe = subprocess.PIPE

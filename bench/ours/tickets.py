@@ -41,7 +41,7 @@ def new_topic(servers: str) -> str:
 
 
 def id_of(topic: str, each: int) -> str:
-    """What no ticket of another run is called: failures are counted by it, and one Redis serves them all."""
+    """A ticket id that no other run uses: failures are counted by it, and all runs share one Redis."""
     return f"{topic}-{each}"
 
 

@@ -16,7 +16,7 @@ _AT_ONCE = 500
 
 
 async def nothing(_: object) -> None:
-    """What is done with a ticket."""
+    """The work for one ticket."""
 
 
 async def consume(consumer: Consumer, tickets: int) -> Figure:
