@@ -9,19 +9,19 @@ from carteiro.model import Category, DeadReason
 
 _STATUSES: Mapping[int, str] = {
     400: "The body or the query is malformed or incomplete; `details` names the fields.",
-    401: "No key, or one that speaks for nobody: unknown, revoked, expired, of a disabled tenant.",
-    403: "The key fits, but not from this address: the tenant has a list of networks; or feedback is not taken.",
-    404: "There is none, or it is another tenant's: the two are not told apart.",
-    405: "The address is known, the method is not.",
-    408: "The request did not arrive in time; what came is thrown away.",
-    409: "As things stand it cannot be done: finished, on its way, or the `Idempotency-Key` of another e-mail.",
+    401: "No key, or a key that is unknown, revoked, expired, or of a disabled tenant.",
+    403: "The key is valid, but not from this address: the tenant has a list of networks; or feedback is not enabled.",
+    404: "It does not exist, or belongs to another tenant: both get the same answer.",
+    405: "The path exists, but not with this method.",
+    408: "The request did not arrive in time, and is dropped.",
+    409: "Not possible in the current state: finished, redriven already, or the `Idempotency-Key` of another e-mail.",
     413: "The request is too large.",
     415: "The body must be sent as the type that the endpoint names, without `Content-Encoding`.",
     422: "Well-formed, with a value that is not allowed; `details` names the fields.",
-    429: "The tenant reached a limit: messages (`X-RateLimit-…` say which), requests or bytes under way, previews; "
-    "`Retry-After` says when to come again.",
-    500: "A fault of ours; the log has it under the `requestId`.",
-    503: "The store is away or has no room: nothing was stored; come again after `Retry-After`.",
+    429: "The tenant reached a limit: messages (see `X-RateLimit-…`), requests or bytes in flight, previews; "
+    "retry after `Retry-After`.",
+    500: "An internal error; the log has it under the `requestId`.",
+    503: "The store is down or full: nothing was stored; retry after `Retry-After`.",
 }
 
 _STORAGE = (
@@ -29,16 +29,16 @@ _STORAGE = (
 )
 
 OWN_CODES: Mapping[str, str] = {
-    "AUTH_ERROR": "the relay offers no way to log in that we know",
-    "CREDENTIALS_MISSING": "no keys for the provider were found, or they could not be fetched",
-    "CRASHES_WORKER": "no worker lived to attempt it",
+    "AUTH_ERROR": "the relay offers no supported login method",
+    "CREDENTIALS_MISSING": "no credentials for the provider were found, or they could not be fetched",
+    "CRASHES_WORKER": "its workers crashed before an attempt",
     "EXPIRED": "not sent within its time to live",
-    "IN_DOUBT": "an attempt was begun, and its worker never said how it ended",
-    "INVALID_EMAIL": "an address is none",
+    "IN_DOUBT": "an attempt was started, and its worker never reported a result",
+    "INVALID_EMAIL": "an address is not valid",
     "INVALID_PAYLOAD": "the stored content cannot be read",
     "INVALID_TEMPLATE": "subject or HTML must not be sent: see [HTML that is sent](html.md)",
-    "MARKED_FAILED": "an application said by SQL that its own attempt failed",
-    "NETWORK_ERROR": "the provider could not be reached, or broke off",
+    "MARKED_FAILED": "an application reported by SQL that its own attempt failed",
+    "NETWORK_ERROR": "the provider was unreachable, or disconnected",
     "NOT_MADE": "the attempt was not made",
     "OUTBOX_NOT_FOUND": "the ledger has no such message of this tenant",
     "RECIPIENT_NOT_FOUND": "the recipient was deleted, or has another address",
@@ -47,15 +47,15 @@ OWN_CODES: Mapping[str, str] = {
     "SMTPUTF8_MISSING": "an address is not ASCII, and the relay or provider cannot take that",
     "SUPPRESSED": "the address is on the tenant's suppression list",
     "TASK_ERROR": "a task raised an exception",
-    "TLS_ERROR": "the relay offers no encryption, or a certificate is not to be trusted",
-    "UNKNOWN": "no rule knows it: tried again",
+    "TLS_ERROR": "the relay offers no encryption, or its certificate is not trusted",
+    "UNKNOWN": "no rule matches: retried",
 }
 
 _CATEGORIES: Mapping[Category, str] = {
-    Category.VALIDATION_ERROR: "what was handed in must not be sent",
-    Category.PERMANENT_ERROR: "the recipient's side refuses for good",
+    Category.VALIDATION_ERROR: "the submitted content must not be sent",
+    Category.PERMANENT_ERROR: "the recipient's side rejects it permanently",
     Category.CONFIGURATION_ERROR: "our account, sender or certificate",
-    Category.TRANSIENT_ERROR: "may pass",
+    Category.TRANSIENT_ERROR: "may be temporary",
     Category.QUOTA_ERROR: "too fast, too many, or a full mailbox",
     Category.TIMEOUT_ERROR: "no answer in time",
 }
@@ -66,7 +66,7 @@ _REASONS: Mapping[DeadReason, str] = {
     DeadReason.VALIDATION_FAILED: "it must not be sent as it is",
     DeadReason.EXPIRED: "it was not sent within its time to live",
     DeadReason.IN_DOUBT: (
-        "it may have been delivered, whatever its code says that ended it: look for it before you redrive it"
+        "it may have been delivered, whatever its code says: look for it before you redrive it"
     ),
     DeadReason.CRASHES_WORKER: "its workers died before they could attempt it",
 }

@@ -99,11 +99,12 @@ def _presets() -> str:
     rows = "".join(_preset_row(name, policy) for name, policy in PRESETS.items())
     return (
         "\n## Retry presets\n\n"
-        "What [`retry.preset`](#retrypreset), a tenant and a template can name. A message that fails in\n"
-        "a way that may pass is tried again after these waits; after the last attempt it is a dead letter.\n"
-        "A relay that is away for longer than a preset lasts makes dead letters of all that was due. With\n"
-        "[`retry.patient`](#retrypatient) greylisting, full mailboxes and throttling destinations are waited for.\n\n"
-        f"Without a name: `{default_preset('production')}` in production,"
+        "Values of [`retry.preset`](#retrypreset), of a tenant and of a template. A message with a temporary\n"
+        "failure is retried after these waits; after the last attempt it is a dead letter.\n"
+        "If a relay is down for longer than a preset lasts, all due messages become dead letters. With\n"
+        "[`retry.patient`](#retrypatient) the waits are longer for greylisting, full mailboxes "
+        "and throttling destinations.\n\n"
+        f"Default: `{default_preset('production')}` in production,"
         f" `{default_preset('development')}` in development.\n\n"
         "| preset | attempts | waits between them | lasts | each wait varies by |\n"
         "| --- | --- | --- | --- | --- |\n"
@@ -309,7 +310,7 @@ def backends_page() -> str:
 
 
 def promises() -> Iterator[Promise]:
-    """What the ports of a store promise."""
+    """The promises of a store's ports."""
     of_every_store = [each for each in get_type_hints(Backend).values() if isinstance(each, type)]
     for port in of_every_store:
         text = inspect.cleandoc(port.__doc__ or "")
@@ -446,7 +447,7 @@ _COLUMNS: Mapping[str, str] = {
     "subject": "the subject",
     "to": "the address it goes to",
     "ttl": "how long the entry is to be kept, in milliseconds",
-    "type": "what happened: a state, or something beside the states",
+    "type": "type of event: a state, or something in addition to the states",
 }
 
 
@@ -566,14 +567,14 @@ def cli_page() -> str:
     return (
         f"# The command line\n\n{NOTE}\n"
         "`carteiro COMMAND --help` says the same. Commands open the store themselves, with the\n"
-        "[settings](settings.md) of the server, and work beside a running `carteiro up` on the same file.\n\n"
+        "[settings](settings.md) of the server, and are safe alongside a running `carteiro up` on the same file.\n\n"
         "**For people** there are tables. **For programs** `--json` prints one JSON document on one line;\n"
-        "what lists things prints one document a line, and nothing if there is none. Names are those of\n"
-        "the HTTP API. Data goes to stdout; what is said about it, and progress, to stderr.\n\n"
+        "a list is one document a line, and nothing if it is empty. Names are those of\n"
+        "the HTTP API. Data goes to stdout; messages about it, and progress, to stderr.\n\n"
         "**Durations** are written as `250ms`, `30s`, `5m`, `2h`, `7d`; in JSON they are milliseconds.\n"
         "**Times** are ISO 8601, UTC unless they name an offset; `--since` and `--before` also take a\n"
-        "duration: so long ago.\n\n"
-        "What cannot be undone is asked about first; `--yes` answers, and must where nobody can be asked.\n\n"
+        "duration before now.\n\n"
+        "Commands that cannot be undone ask for confirmation; `--yes` confirms, and is required without a terminal.\n\n"
         "| exit code | meaning |\n| --- | --- |\n"
         f"{codes}{commands}"
     )

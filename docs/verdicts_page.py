@@ -16,45 +16,48 @@ _HEADING = (
     "| --- | --- | --- | --- | --- | --- |\n"
 )
 _DOUBT = """\
-Where *tried again* says *in doubt*, its *yes* holds before the hand-over alone. After it such an answer does not
-say what became of the message, nor does silence: it is [in doubt](../explanation/in-doubt.md), sent again only as
-its `delivery` or a replay allows, and never through another provider. Whatever SES or Resend say with a status of
-the 500s, or with 408, counts so, but for names by which SES itself says that it did not do it, as
-`ServiceUnavailable`. A reply of SMTP is always an answer.
+Where *tried again* says *in doubt*, the *yes* applies only before the hand-over. After it, such an answer, or none,
+leaves the message [in doubt](../explanation/in-doubt.md): it is sent again only as
+its `delivery` or a replay allows, and never through another provider. Every 5xx or 408 of SES or Resend
+is such an answer, except errors by which SES reports that it did nothing, such as
+`ServiceUnavailable`. An SMTP reply always ends the doubt.
 """
 _NOBODY = f"""\
-An address is suppressed for good (`hard`) on a reply to RCPT alone, and only where code and words agree that there is
-no such mailbox: the words are those of a rule whose *suppress* is `hard`; the code is
+An address is suppressed permanently (`hard`) only on a reply to RCPT whose code and text agree that there is
+no such mailbox: the text matches a rule whose *suppress* is `hard`; the code is
 {", ".join(f"`{code}`" for code in sorted(codes.MAILBOX_CODES))} without an enhanced code (or with `5.0.0`), or any 5xx
 with {", ".join(f"`{code}`" for code in sorted(codes.MAILBOX_ENHANCED))}; and no other cause is named, as by
 *policy*, *spam* or *sender*. Everything else counts as a soft bounce: the same words after the content, a domain that
-does not exist, `Mailbox unavailable`. What SES and Resend report later as a permanent bounce suppresses for good.
+does not exist, `Mailbox unavailable`. A permanent bounce that SES or Resend reports later suppresses permanently.
 """
 _BRAZIL = """\
-Documents with the replies themselves were found for Titan and Zoho. UOL (for BOL, too) publishes whom it refuses, but
-not in which words, and Locaweb which senders its relay takes; of its replies only what people report was found. For
-Terra, KingHost, iG and Globo none were found. What they say, in Portuguese or English, is read by the words of anybody.
+Titan and Zoho document their replies. UOL (also for BOL) documents which mail it rejects, but
+not the texts. Locaweb documents the senders that its relay accepts; its replies are known only from reports. For
+Terra, KingHost, iG and Globo no documents were found. Their texts, in Portuguese or English, match the general rules.
 """
-_MOST_PHRASES = 6  # a rule is known by a few of its words; the code has them all
+_MOST_PHRASES = 6  # enough to recognise a rule; the code has all phrases
 
 
 def verdicts_page(note: str) -> str:
     """Every rule with its category, whether it is tried again, whose fault it is, and what it says of the recipient."""
     return (
         f"# Error and verdict\n\n{note}\n"
-        "What a provider answers is classified once, into `code`, `originalCode`, `category`, `retryable`, `scope`\n"
-        "(whose fault it is), `reason` and `rule`. `carteiro classify` explains any answer. *Suppress* is what it\n"
-        "says about writing to the recipient again: `hard` where nobody is there, `soft` where it only counts.\n"
-        "A breaker may open only on what is the `provider`'s, and `QUOTA_ERROR` of a `provider` slows the shared send\n"
-        "rate. [How to add rules of your own](../how-to/judge-answers-yourself.md).\n\n"
+        "Each provider answer is classified once, into `code`, `originalCode`, `category`, `retryable`, `scope`\n"
+        "(the cause), `reason` and `rule`. `carteiro classify` explains any answer. *Suppress* is its\n"
+        "effect on the recipient: `hard` if the mailbox does not exist, `soft` if it only counts.\n"
+        "A circuit breaker opens only on failures with scope `provider`, and a `QUOTA_ERROR` with that scope "
+        "slows the shared\n"
+        "rate. [How to add your own rules](../how-to/judge-answers-yourself.md).\n\n"
         f"## In doubt\n\n{_DOUBT}\n"
         f"## The order of decision\n\n{_order()}\n"
-        "A reply that begins with 4, or whose enhanced code does, is always tried again: words only tell whose fault\n"
-        "it is. Before any recipient every answer is the provider's: at `auth` every refusal is our account's; before\n"
-        f"the first mail ({_session()}) every answer may pass; at `mail` a refusal is\n"
-        "permanent with this provider, and the next of the route is tried. No breaker opens on what is said to `mail`\n"
-        "of one sender or one message. After `data` a hint or a bare code is the message's. The rule's name ends in\n"
-        "the stage, where that is known: `smtp.code.550@mail`.\n\n"
+        "A reply that begins with 4, or whose enhanced code does, is always retried: the text only gives the scope.\n"
+        "Before RCPT every answer has the scope `provider`: at `auth` every rejection is about our account; before\n"
+        f"the first mail ({_session()}) every failure may be temporary; at `mail` a rejection is\n"
+        "permanent with this provider, and the next one of the route is tried. No circuit opens "
+        "on a rejection at `mail`\n"
+        "of one sender or one message. After `data` a hint or a bare code has the scope `message`. The rule's name "
+        "ends with\n"
+        "the stage, if known: `smtp.code.550@mail`.\n\n"
         f"## Nobody there\n\n{_NOBODY}\n"
         f"## Words of a system\n\n{''.join(_system(each) for each in systems.SYSTEMS)}"
         f"### Receivers in Brazil\n\n{_BRAZIL}\n"
@@ -88,7 +91,7 @@ def verdicts_page(note: str) -> str:
         f"{_table('status', _statuses(resend.STATUSES, resend.STATUS_CLASSES), 'resend.status.')}\n"
         "An answer without any name is a proxy's, or comes from a wrong address, and may pass.\n\n"
         f"{_table('status', _statuses(resend.NAMELESS_STATUSES, resend.NAMELESS_STATUS_CLASSES), 'resend.status.')}\n"
-        "## No answer\n\nWhoever was asked: nobody was reached, the connection broke, or the time ran out.\n\n"
+        "## No answer\n\nFor every provider: it was unreachable, the connection broke, or the time ran out.\n\n"
         f"{_table('rule', _silence())}"
     )
 

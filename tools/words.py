@@ -16,7 +16,30 @@ from typing import NamedTuple
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 
-CLEAN: tuple[str, ...] = ("README.md", "CONTRIBUTING.md", "src/carteiro/cli/", "src/carteiro/config/", "tools/")
+CLEAN: tuple[str, ...] = (
+    "CHANGELOG.md",
+    "README.md",
+    "CONTRIBUTING.md",
+    "bench/",
+    "changelog.d/",
+    "demo/",
+    "deploy/",
+    "docs/README.md",
+    "docs/errors_page.py",
+    "docs/explanation/",
+    "docs/generate.py",
+    "docs/how-to/",
+    ":!docs/how-to/add-a-provider.md",
+    "docs/reference/glossary.md",
+    "docs/reference/html.md",
+    "docs/reference/retention.md",
+    "docs/reference/settings.md",
+    "docs/runbooks/",
+    "docs/verdicts_page.py",
+    "src/carteiro/cli/",
+    "src/carteiro/config/",
+    "tools/",
+)
 
 # pattern: what to write instead
 INSTEAD = {
@@ -26,11 +49,15 @@ INSTEAD = {
     r"so (many|long)": "that many, a number; for that time",
     r"whoever": "the caller, the process that",
     r"beside": "alongside, next to, in addition to",
-    r"is no [a-z]+": "is not a ..., there is no ...",
+    r"is no (?!longer\b)[a-z]+": "is not a ..., there is no ...",
     r"parted": "split",
     r"round again": "again, another cycle",
     r"its words": "its text, its content",
     r"comes? to nothing": "fails",
+    r"mend(s|ed|ing)?": "fix, repair; of a dead letter: edit",
+    r"hand(s|ed|ing)? in": "submit",
+    r"under way": "in flight, running",
+    r"time-outs?": "timeout",
 }
 _BAD = {re.compile(rf"\b{bad}\b", re.IGNORECASE): good for bad, good in INSTEAD.items()}
 _THERE_IS = re.compile(r"\bthere is no\b", re.IGNORECASE)

@@ -79,7 +79,7 @@ def _question(bodies: timedelta | None, history: timedelta | None) -> str:
         for what, kept in (("contents", bodies), ("messages", history))
         if kept is not None
     ]
-    return f"Drop {' and '.join(parts)} for good?"
+    return f"Permanently delete {' and '.join(parts)}?"
 
 
 async def _pruned(desk: Desk, bodies: timedelta | None, history: timedelta | None) -> Pruned:

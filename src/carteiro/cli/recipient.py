@@ -102,7 +102,7 @@ async def erase(
 async def erase_recipient(desk: Desk, recipient: str, tenant: str, *, yes: bool) -> None:
     """Erase, page by page; wait for messages in flight."""
     found = await _known(desk, recipient, tenant)
-    confirm(f"Erase recipient {recipient} of tenant {tenant!r} for good?", yes=yes)
+    confirm(f"Permanently erase recipient {recipient} of tenant {tenant!r}?", yes=yes)
     messages = 0
     with count_done("messages erased") as tell:
         while (

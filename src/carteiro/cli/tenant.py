@@ -97,14 +97,14 @@ class Fields:
         list[str] | None, typer.Option(help="Network from which its keys are accepted; repeatable.")
     ] = None
     per_minute: Annotated[
-        int | None, typer.Option(help="Rate limit of messages submitted over HTTP.")
+        int | None, typer.Option(help="Rate limit of messages submitted over HTTP, per minute.")
     ] = None
-    per_hour: Annotated[int | None, typer.Option(help="As --per-minute.")] = None
-    per_day: Annotated[int | None, typer.Option(help="As --per-minute.")] = None
+    per_hour: Annotated[int | None, typer.Option(help="The same, per hour.")] = None
+    per_day: Annotated[int | None, typer.Option(help="The same, per day.")] = None
     retry_preset: Annotated[
         str | None,
         typer.Option(
-            help=f"When to try again: {', '.join(PRESETS)}, or one of your own (settings: retry.presets)."
+            help=f"Retry preset: {', '.join(PRESETS)}, or one of your own (settings: retry.presets)."
         ),
     ] = None
     external_id_is_key: Annotated[
@@ -299,7 +299,7 @@ _switch("resume", "Resume a paused tenant.", lambda tenant: replace(tenant, paus
 async def erase(desk: Desk, tenant: TenantArgument, *, yes: Yes = False) -> None:
     """Permanently erase a tenant and all its data."""
     found = await desk.known_tenant(tenant)
-    confirm(f"Erase tenant {tenant!r} and all its messages for good?", yes=yes)
+    confirm(f"Permanently erase tenant {tenant!r} and all its messages?", yes=yes)
     messages = recipients = 0
     with count_done("messages erased") as tell:
         while True:

@@ -521,7 +521,7 @@ def test_what_is_not_sent_is_told_with_what_to_do(with_kafka: Dlq) -> None:
     assert "On their way again" in ran.out
     assert "1 redriven too often" in ran.err
     assert "--force" in ran.err
-    assert "1 no ticket: such are quarantined" in ran.err
+    assert "1 not a ticket: quarantined" in ran.err
 
 
 def test_without_kafka_the_dead_stay_dead(dlq: Dlq, redis_server: RedisServer) -> None:
