@@ -37,6 +37,7 @@ CLEAN: tuple[str, ...] = (
     "docs/runbooks/",
     "docs/verdicts_page.py",
     "src/carteiro/cli/",
+    ":!src/carteiro/cli/tickets/",
     "src/carteiro/config/",
     "tools/",
 )

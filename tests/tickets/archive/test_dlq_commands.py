@@ -278,8 +278,8 @@ def test_bytes_that_are_no_ticket_are_shown_as_such(dlq: Dlq) -> None:
     told = dlq("show", long).out
 
     assert dlq.asked("show", short)["raw"] == "/wA="
-    assert r"2 bytes that are not a ticket: \xff\x00" in dlq("show", short).out
-    assert r"607 bytes that are not a ticket: <a>\x1b[2Jb" in told
+    assert r"2 bytes that are no ticket: \xff\x00" in dlq("show", short).out
+    assert r"607 bytes that are no ticket: <a>\x1b[2Jb" in told
     assert "b… (the first 500)" in told
     assert "\x1b" not in told
 
@@ -306,16 +306,16 @@ def test_a_ticket_is_shown_with_every_digit(dlq: Dlq) -> None:
     [
         (("ls", "--reason", "tired"), "max_retries_exceeded"),
         (("ls", "--state", "gone"), "quarantined"),
-        (("ls", "--since", "1h", "--before", "2h"), "--since must be earlier"),
+        (("ls", "--since", "1h", "--before", "2h"), "the first must be earlier"),
         (("ls", "--since", "soon"), "is not a time"),
-        (("ls", "--task-type", "TWO WORDS"), "--task-type 'TWO WORDS' is not a name"),
-        (("ls", "--error-type", ""), "--error-type '' is not a name"),
+        (("ls", "--task-type", "TWO WORDS"), "--task-type 'TWO WORDS' is no name"),
+        (("ls", "--error-type", ""), "--error-type '' is no name"),
         (("group", "--by", "colour"), "error_type"),
-        (("republish",), "give the ids of tickets, or --all"),
-        (("republish", "A", "--all"), "give the ids of tickets, or --all"),
+        (("republish",), "name the tickets, or say --all"),
+        (("republish", "A", "--all"), "name the tickets, or say --all"),
         (("republish", "A", "--task-type", "BUILD"), "not both"),
         (("republish", "--all", "--rate", "0"), "is not a rate"),
-        (("quarantine",), "give the ids of tickets, or --all"),
+        (("quarantine",), "name the tickets, or say --all"),
         (("purge", "--older-than", "old"), "is not a duration"),
     ],
     ids=lambda each: " ".join(each) if isinstance(each, tuple) else "",
@@ -519,9 +519,9 @@ def test_what_is_not_sent_is_told_with_what_to_do(with_kafka: Dlq) -> None:
     ran = dlq("republish", "--all", "--yes")
 
     assert "On their way again" in ran.out
-    assert "1 redriven too often" in ran.err
+    assert "1 went round too often" in ran.err
     assert "--force" in ran.err
-    assert "1 not a ticket: quarantined" in ran.err
+    assert "1 no ticket: such are quarantined" in ran.err
 
 
 def test_without_kafka_the_dead_stay_dead(dlq: Dlq, redis_server: RedisServer) -> None:
@@ -531,7 +531,7 @@ def test_without_kafka_the_dead_stay_dead(dlq: Dlq, redis_server: RedisServer) -
     ran = dlq("republish", "--all", "--yes", REDIS=redis_server.url)
 
     assert ran.code == ExitCode.FAILED
-    assert "not accepted by Kafka" in ran.err
+    assert "not taken by Kafka" in ran.err
     assert dlq.states == {"T-1": "dead"}
 
 

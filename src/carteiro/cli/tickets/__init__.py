@@ -1,4 +1,4 @@
-"""``carteiro tickets``: work from a Kafka topic, and its dead letters."""
+"""``carteiro tickets``: work that arrives on a Kafka topic, and what became of the dead."""
 
 import typer
 
@@ -7,7 +7,7 @@ from carteiro.cli.tickets.archive import archive
 from carteiro.cli.tickets.run import run
 
 app = typer.Typer(
-    help="Work on tickets of a Kafka topic, and handle dead ones.", no_args_is_help=True
+    help="Work on tickets of a Kafka topic, and look after the dead.", no_args_is_help=True
 )
 app.command()(run)
 app.command()(archive)

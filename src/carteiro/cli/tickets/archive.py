@@ -11,9 +11,10 @@ from carteiro.config import Settings, load
 
 @told
 def archive(*, config: ConfigFile = None) -> None:
-    """Archive dead tickets in MongoDB and alert through Alertmanager, until SIGTERM or Ctrl-C.
+    """Archive dead tickets in MongoDB and tell the Alertmanager, until SIGTERM or Ctrl-C.
 
-    Several may run in parallel. If MongoDB or Kafka is down, it reports that, waits, and continues by itself.
+    Several may run beside each other. While MongoDB or Kafka is away it waits, says so, and goes on by
+    itself.
     """
     settings = load(file=config)
     process.run(_archive(settings), settings=settings)
@@ -21,7 +22,7 @@ def archive(*, config: ConfigFile = None) -> None:
 
 async def _archive(settings: Settings) -> None:
     with needing_libraries():
-        from carteiro.tickets.archive import Archivist  # noqa: PLC0415 - expensive, and only for this command
+        from carteiro.tickets.archive import Archivist  # noqa: PLC0415 - dear, and for this command alone
 
     stop = stop_on_signals()
     archivist = Archivist(settings.tickets)

@@ -1,4 +1,4 @@
-"""Checks of the ticket lane in ``carteiro doctor``, if one is configured."""
+"""What ``carteiro doctor`` looks at of the ticket lane, where there is one."""
 
 from pathlib import Path
 
@@ -14,19 +14,19 @@ _SQLITE = "sqlite:///"
 
 
 async def examine_lane(settings: Settings) -> list[Finding]:
-    """Findings of the lane; none without ticket settings."""
+    """What is found there; nothing, where no setting is about tickets."""
     if not any(key.startswith(_OF_THE_LANE) for key in _given(settings)):
         return []
     try:
         with needing_libraries():
-            from carteiro.tickets.examine import examine  # noqa: PLC0415 - expensive, and not for all
+            from carteiro.tickets.examine import examine  # noqa: PLC0415 - dear, and not for all
     except ConfigError as error:
         return [Finding("tickets", Level.FAIL, str(error), "install them: the lane needs them")]
     return await examine(settings.tickets)
 
 
 def is_lane_only(settings: Settings) -> bool:
-    """True if nothing here is for e-mail and tasks: no setting, and no store file."""
+    """Whether nothing here is about e-mail and tasks: no setting, and no file of a store."""
     given = _given(settings)
     about_more = [key for key in given if not key.startswith((*_OF_THE_LANE, *_OF_ANY))]
     return (

@@ -1,4 +1,4 @@
-"""The page of a ticket lane process: metrics and health."""
+"""The page of a process of the ticket lane: figures for Prometheus, and whether it is well."""
 
 from collections.abc import Callable, Sequence
 from datetime import timedelta
@@ -13,7 +13,7 @@ from carteiro.cli.server import http_server, listen
 from carteiro.config import Settings
 from carteiro.observability.metrics import CONTENT_TYPE
 
-_GRACE = timedelta(seconds=1)  # Prometheus repeats an interrupted scrape
+_GRACE = timedelta(seconds=1)  # a scrape that is cut off is made again
 _ADVICE = "tickets.metrics_port (CARTEIRO_TICKETS_METRICS_PORT) chooses another port: each process needs its own"
 
 
@@ -24,9 +24,9 @@ def page_part(
     *,
     paused: Callable[[], Sequence[str]] = tuple,
 ) -> Part:
-    """``/metrics``, ``/health/live`` and ``/health/ready``; a process that waits for a server is not ready.
+    """``/metrics``, ``/health/live`` and ``/health/ready``; not ready is who waits for a server.
 
-    Paused types are listed there, too; the others continue, so the process stays ready.
+    Paused types are named there, too; others go on, so it is ready all the same.
     """
 
     async def metrics(_: Request) -> Response:

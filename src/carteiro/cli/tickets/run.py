@@ -20,7 +20,7 @@ from carteiro.tickets.handlers import Tickets, load_app
 App = Annotated[
     str | None,
     typer.Option(
-        help="Module with the handlers, importable from here: my.module, or my.module:variable.",
+        help="The module with the handlers, as Python imports it from here: my.module, or my.module:variable.",
     ),
 ]
 
@@ -44,7 +44,7 @@ def run(*, app: App = None, config: ConfigFile = None) -> None:
 
 async def _work(settings: Settings, tickets: Tickets) -> None:
     with needing_libraries():
-        from carteiro.tickets.runner import HandlersGoOn  # noqa: PLC0415 - expensive, and only for this command
+        from carteiro.tickets.runner import HandlersGoOn  # noqa: PLC0415 - dear, and for this command alone
         from carteiro.tickets.worker import TicketWorker  # noqa: PLC0415 - as above
 
     stop = stop_on_signals()
@@ -52,7 +52,7 @@ async def _work(settings: Settings, tickets: Tickets) -> None:
     page = page_part(settings, worker.page, lambda: worker.waits_for, paused=lambda: worker.paused)
 
     async def work() -> None:
-        """The page stays until everything has ended: the last tickets are visible, too."""
+        """The page stays until all has ended: whoever looks sees the last tickets, too."""
         try:
             await worker.run()
         finally:
@@ -61,10 +61,10 @@ async def _work(settings: Settings, tickets: Tickets) -> None:
     part = ProcessPart(work, worker.stop, worker.stop_now)
     try:
         await run_together([part, replace(page, stop=_nothing)], stop)
-    except HandlersGoOn as error:  # the loop would wait for them forever
+    except HandlersGoOn as error:  # the loop would wait for them for ever
         events.handlers_go_on(str(error))
         leave_at_once()
 
 
 def _nothing() -> None:
-    """Another part stops it."""
+    """It is stopped by another."""

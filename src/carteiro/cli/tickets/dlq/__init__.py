@@ -1,4 +1,4 @@
-"""``carteiro tickets dlq``: dead tickets, and what to do about them."""
+"""``carteiro tickets dlq``: tickets that died, and what to do about it."""
 
 import typer
 
@@ -9,7 +9,7 @@ from carteiro.cli.tickets.dlq.quarantine import quarantine
 from carteiro.cli.tickets.dlq.republish import republish
 
 app = typer.Typer(
-    help="Show, republish and quarantine archived dead tickets.",
+    help="Look at archived dead tickets, send them round again, set them apart.",
     no_args_is_help=True,
 )
 app.command()(ls)

@@ -1,4 +1,4 @@
-"""``carteiro tickets dlq acknowledge``: mark dead tickets as seen."""
+"""``carteiro tickets dlq acknowledge``: say that somebody has seen them."""
 
 from carteiro.cli.options import Yes
 from carteiro.cli.tickets.dlq.desk import (
@@ -27,9 +27,9 @@ async def acknowledge(  # noqa: PLR0913 - a parameter per flag
     dry_run: DryRun = False,
     yes: Yes = False,
 ) -> None:
-    """Mark dead tickets as seen: their alert ends, and they no longer count as waiting.
+    """Say that dead tickets are seen: their alert ends, and they do not count as waiting.
 
-    Nothing else changes: they can be republished or quarantined. A ticket that fails again is dead again.
+    Nothing else changes: they can be republished or quarantined. One that dies again is dead again.
     """
     refuse_both(tickets, everything=everything)
     await marked(desk, _MOVE, tickets, choice, why=why, dry_run=dry_run, yes=yes)

@@ -1,4 +1,4 @@
-"""Commands on the archive of dead tickets, and the options that select tickets."""
+"""Where people do what they do with the archive of dead tickets, and how they say which."""
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,8 +25,8 @@ Tickets = Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="Th
 Everything = Annotated[
     bool, typer.Option("--all", help="All that match the options, instead of ids.")
 ]
-Why = Annotated[str, typer.Option("--why", help="Reason, for the history of each ticket.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Only print what would be done.")]
+Why = Annotated[str, typer.Option("--why", help="The reason, for the history of each ticket.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")]
 
 
 @dataclass(frozen=True)
@@ -39,21 +39,21 @@ class Common:
 
 @dataclass(frozen=True)
 class Choice:
-    """A selection of dead tickets; an option that is not given does not restrict it."""
+    """Dead tickets by what they have in common; what is not given does not matter."""
 
-    task_type: Annotated[str | None, typer.Option(help="Task type.")] = None
-    error_type: Annotated[str | None, typer.Option(help="Kind of the last error.")] = None
-    reason: Annotated[Reason | None, typer.Option(help="Reason of the dead letter.")] = None
+    task_type: Annotated[str | None, typer.Option(help="Of this task type.")] = None
+    error_type: Annotated[str | None, typer.Option(help="The kind of the last error.")] = None
+    reason: Annotated[Reason | None, typer.Option(help="Why it died.")] = None
     since: Since = None
     before: Before = None
 
     def wanted(self, *, states: tuple[State, ...] | None = None) -> Wanted:
-        """The same, for the archive; `WrongUse` if nothing could ever match."""
+        """The same, as the archive takes it; `WrongUse` if nothing could ever match."""
         if self.since is not None and self.before is not None and self.since >= self.before:
-            raise WrongUse("--since must be earlier than --before")
+            raise WrongUse("nothing lies between --since and --before: the first must be earlier")
         for name, given in (("--task-type", self.task_type), ("--error-type", self.error_type)):
             if given is not None and not is_fit(given):
-                text = f"{name} {given!r} is not a name: it must be one word of at most {LONGEST_ID} characters"
+                text = f"{name} {given!r} is no name: one word of at most {LONGEST_ID} characters"
                 raise WrongUse(text)
         return Wanted(
             type=self.task_type,
@@ -66,13 +66,13 @@ class Choice:
 
     @property
     def is_any(self) -> bool:
-        """True if it selects all tickets."""
+        """Whether it is about all there are."""
         return self == Choice()
 
 
 @value
 class Desk:
-    """An open archive with its settings, and a printer."""
+    """An archive with the settings, and a way to print."""
 
     archive: "MongoArchive"
     settings: Settings
@@ -85,7 +85,7 @@ class Desk:
         if not tickets:
             return choice.wanted(states=states)
         if not choice.is_any:
-            raise WrongUse("give the ids of tickets, or --all with options: not both")
+            raise WrongUse("name the tickets, or choose them by options with --all: not both")
         ids = tuple(dict.fromkeys(tickets))
         missing = [each for each in ids if await self.archive.show(each) is None]
         if missing:
@@ -101,19 +101,19 @@ class Desk:
 
 
 def no_ticket(given: str) -> NotFound:
-    """The error for a ticket that never failed, was purged, or is not archived yet."""
-    text = f"there is no dead ticket {given!r} in the archive: carteiro tickets dlq ls lists the newest"
+    """It never died, was purged, or is not archived yet."""
+    text = f"there is no dead ticket {given!r} in the archive: carteiro tickets dlq ls shows the newest"
     return NotFound(text)
 
 
 def refuse_both(tickets: Sequence[str] | None, *, everything: bool) -> None:
-    """Require ids or ``--all``: a forgotten id must not select all tickets."""
+    """Either ids or ``--all``: nobody is to touch all by forgetting an id."""
     if bool(tickets) == everything:
-        raise WrongUse("give the ids of tickets, or --all with options that select them")
+        raise WrongUse("name the tickets, or say --all with options that choose some")
 
 
 def at_the_archive(work: Work) -> Command:
-    """Make a command from a coroutine function that takes a `Desk`: adds the `Common` options."""
+    """Make a command of a coroutine function that wants a `Desk`: adds the `Common` options."""
 
     def begin(common: Common, options: Mapping[str, object]) -> None:
         settings = load(file=common.config)
@@ -126,7 +126,7 @@ async def _at_the_archive(
     work: Work, settings: Settings, printer: Printer, options: Mapping[str, object]
 ) -> None:
     with needing_libraries():
-        from carteiro.tickets.mongo_archive import MongoArchive  # noqa: PLC0415 - expensive, and not for all
+        from carteiro.tickets.mongo_archive import MongoArchive  # noqa: PLC0415 - dear, and not for all
 
     archive = MongoArchive(settings.tickets)
     try:
@@ -143,7 +143,7 @@ async def _at_the_archive(
 
 @contextmanager
 def needing_libraries() -> Iterator[None]:
-    """Say how to install the libraries of the ticket lane, if they are missing."""
+    """Say how to have the libraries of the ticket lane, where they are missing."""
     try:
         yield
     except ModuleNotFoundError as error:

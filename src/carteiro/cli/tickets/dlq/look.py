@@ -1,4 +1,4 @@
-"""``carteiro tickets dlq ls | group | show``: show dead tickets."""
+"""``carteiro tickets dlq ls | group | show``: what there is."""
 
 import base64
 from collections.abc import Mapping
@@ -17,8 +17,8 @@ from carteiro.tickets.archived import UNSETTLED, Archived, GroupBy, State, dumpe
 from carteiro.tickets.dead_letter import OVERSIZED
 from carteiro.tickets.redrive import fields_of, own_text
 
-InState = Annotated[State | None, typer.Option("--state", help="Current state.")]
-_MOST_SHOWN = 500  # bytes that are not a ticket
+InState = Annotated[State | None, typer.Option("--state", help="What became of it since.")]
+_MOST_SHOWN = 500  # bytes that are no ticket
 
 
 def _reasons(ticket: Archived) -> str:
@@ -75,13 +75,13 @@ async def ls(
 async def group(
     desk: Desk,
     *,
-    by: Annotated[GroupBy, typer.Option(help="Field to group by.")] = "error_type",
+    by: Annotated[GroupBy, typer.Option(help="What they have in common.")] = "error_type",
     state: InState = None,
     choice: Choice,
 ) -> None:
-    """Count archived dead tickets by a field, the largest group first.
+    """Count archived dead tickets by what they have in common, the largest group first.
 
-    Without --state, redriven and done tickets are left out, unless grouped by state.
+    Without --state those are left out that are on their way again, or done, unless it is by state.
     """
     unasked = None if by == "state" else UNSETTLED
     wanted = choice.wanted(states=unasked if state is None else (state,))
@@ -92,7 +92,7 @@ async def group(
 async def show(
     desk: Desk, ticket: Annotated[str, typer.Argument(metavar="ID", help="The ticket.")]
 ) -> None:
-    """Show one dead ticket: its content, its failures and its history."""
+    """Show one dead ticket: what it says, how often it died, and what was done with it."""
     found = await desk.known_ticket(ticket)
     desk.out.thing(_whole(found), _facts(found))
     desk.out.beside("Deaths", found.occurrences, _OCCURRENCES)
@@ -100,7 +100,7 @@ async def show(
 
 
 def summary(ticket: Archived) -> dict[str, Any]:
-    """A ticket in a list, for programs."""
+    """What programs see of a ticket in a list."""
     return {
         "ticketId": ticket.id,
         "taskType": ticket.type,
@@ -130,13 +130,13 @@ def _whole(ticket: Archived) -> dict[str, Any]:
 
 
 def _exact(ticket: Archived) -> Any:  # noqa: ANN401 - whatever a ticket says
-    """The content on one line; with exact numbers if its bytes are kept."""
+    """What it says, with every digit of its numbers where its bytes are kept; they stay one line."""
     told, own = _readable(fields_of(ticket)), own_text(ticket)
     return told if told is None or own is None else orjson.Fragment(b" ".join(own.splitlines()))
 
 
 def _readable(fields: Mapping[str, Any] | None) -> Any:  # noqa: ANN401 - whatever a ticket says
-    """A value as JSON; documents of others may hold other types."""
+    """What JSON can say of it: what others put into a document may be more."""
     told = None if fields is None else dumped(fields)
     return None if told is None else orjson.loads(told)
 
@@ -171,8 +171,8 @@ def _shown(ticket: Archived) -> str:
 
 
 def _bytes_shown(raw: bytes) -> str:
-    """The first bytes of it; the printer escapes control characters."""
-    said = f"{len(raw)} bytes that are not a ticket"
+    """As much as tells what it may be; the printer escapes what a terminal would obey."""
+    said = f"{len(raw)} bytes that are no ticket"
     start = raw[:_MOST_SHOWN].decode("utf-8", "backslashreplace")
     end = f"… (the first {_MOST_SHOWN})" if len(raw) > _MOST_SHOWN else ""
     return f"{said}: {start}{end}" if raw else said

@@ -1,4 +1,4 @@
-"""Move archived tickets from one state to another, by a person's decision."""
+"""Put archived tickets from one state into another, on somebody's word."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -15,7 +15,7 @@ from carteiro.tickets.archived import State, Step, Wanted
 
 @value
 class Move:
-    """A change of state: its verb, its result, and the states before and after."""
+    """What is done, what it is called afterwards, and from which states to which."""
 
     what: str
     done: str
@@ -33,7 +33,7 @@ async def marked(  # noqa: PLR0913 - as the flags of the command say
     dry_run: bool,
     yes: bool,
 ) -> None:
-    """Apply it to these tickets, or to all that match, and print how many."""
+    """Do it with these tickets, or with all that match, and say with how many."""
     wanted = await desk.chosen(tickets, choice, move.before)
     matching = await desk.archive.count(replace(wanted, states=move.before))
     if dry_run:

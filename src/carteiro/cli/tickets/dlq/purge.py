@@ -1,4 +1,4 @@
-"""``carteiro tickets dlq purge``: delete old tickets from the archive by hand."""
+"""``carteiro tickets dlq purge``: take old tickets out of the archive, by hand."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -18,7 +18,7 @@ from carteiro.views.dead_letters import in_iso
 OLD = timedelta(days=90)
 _RETENTION = timedelta(days=30)  # of the topic
 _MOST_NAMED = 100
-Reason = Annotated[str, typer.Option("--why", help="Reason, for the log.")]
+Reason = Annotated[str, typer.Option("--why", help="The reason, for the log.")]
 
 
 @at_the_archive
@@ -27,25 +27,25 @@ async def purge(  # noqa: PLR0913 - a parameter per flag
     *,
     older_than: Annotated[
         timedelta,
-        typer.Option(parser=a_duration, metavar="DURATION", help="Minimum age in the archive."),
+        typer.Option(parser=a_duration, metavar="DURATION", help="Archived longer ago than."),
     ] = "90d",  # type: ignore[assignment] # as it would be written: Typer reads it
     why: Reason = "",
     choice: Choice,
     dry_run: DryRun = False,
     yes: Yes = False,
 ) -> None:
-    """Permanently delete old tickets from the archive.
+    """Take dead tickets that were archived long ago out of the archive, for good.
 
-    Tickets that are being republished stay. A ticket younger than the retention of the topic (30 days) would come
-    back if the archive's group were reset. Histories are deleted, too: the log on stderr records who purged what
-    and why (dlq_purged).
+    What is on its way again right now stays. What is younger than the topic keeps its records (30 days)
+    would come back if the archive's group were ever set back. Their histories go with them: who purged what
+    and why is a line in the log (dlq_purged), on stderr.
     """
     end = datetime.now(UTC) - older_than
     wanted = choice.wanted(states=tuple(each for each in STATES if each != "redriving"))
     wanted = replace(wanted, before=min(end, wanted.before or end))
     count = await desk.archive.count(wanted)
     if dry_run:
-        desk.out.answer({"purged": 0, "matching": count}, f"Would be deleted: {count}.")
+        desk.out.answer({"purged": 0, "matching": count}, f"Would be taken out: {count}.")
         return
     young = "" if older_than >= _RETENTION else " Some may still be on the topic."
     confirm(f"Take out {count}, archived over {in_words(older_than)} ago?{young}", yes=yes)
@@ -58,13 +58,13 @@ async def purge(  # noqa: PLR0913 - a parameter per flag
 
 
 async def _named(desk: Desk, wanted: Wanted) -> list[TicketId]:
-    """The ids, if they are few."""
+    """Which it will be, if they are few."""
     page = await desk.archive.find(wanted, cursor=None, limit=_MOST_NAMED)
     return [] if page.next else [each.id for each in page.rows]
 
 
 def _chosen(wanted: Wanted) -> dict[str, str]:
-    """The options that selected them."""
+    """By what they were chosen."""
     wishes = {
         "taskType": wanted.type,
         "errorType": wanted.error_type,

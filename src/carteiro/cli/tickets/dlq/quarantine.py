@@ -1,4 +1,4 @@
-"""``carteiro tickets dlq quarantine``: exclude tickets from republishing."""
+"""``carteiro tickets dlq quarantine``: set tickets apart that must not go round again."""
 
 from typing import Annotated
 
@@ -24,15 +24,15 @@ async def quarantine(  # noqa: PLR0913 - a parameter per flag
     tickets: Tickets = None,
     *,
     everything: Everything = False,
-    release: Annotated[bool, typer.Option("--release", help="End the quarantine.")] = False,
+    release: Annotated[bool, typer.Option("--release", help="Let them go again.")] = False,
     why: Why = "",
     choice: Choice,
     dry_run: DryRun = False,
     yes: Yes = False,
 ) -> None:
-    """Quarantine dead tickets: republish skips them, even if they fail again.
+    """Set dead tickets apart: republish passes over them, also if they die again.
 
-    Use it for invalid tickets, which would only fail again. --release ends it.
+    For those that are invalid, and would only fail again. --release takes it back.
     """
     refuse_both(tickets, everything=everything)
     if release:

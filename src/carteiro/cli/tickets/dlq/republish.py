@@ -1,4 +1,4 @@
-"""``carteiro tickets dlq republish``: send dead tickets again."""
+"""``carteiro tickets dlq republish``: send dead tickets round again."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -34,14 +34,14 @@ from carteiro.tickets.redrive import (
 )
 
 _TOLD: dict[Answer, str] = {
-    "again": "of these perhaps sent twice: an earlier run ended while sending them",
-    "elsewhere": "another run holds them, or did until a minute ago: run it again if that run was killed",
-    "quarantined": "quarantined, skipped",
-    "undecodable": "not a ticket: quarantined; --raw sends the bytes of released ones unchanged",
-    "nothing_kept": "their payload was too large for the archive, and is gone from the topic that dlq show names",
-    "too_often": "redriven too often: fix the cause first; --force sends them anyway",
-    "failed": "not accepted by Kafka: still dead",
-    "changed": "failed again or were changed in the meantime",
+    "again": "of these perhaps for the second time: an earlier run ended while it sent them",
+    "elsewhere": "another run has them, or had them until a minute ago: ask again if it was killed",
+    "quarantined": "quarantined, and left alone",
+    "undecodable": "no ticket: such are quarantined; --raw sends the bytes of released ones as they were",
+    "nothing_kept": "their payload was too large for the archive, and is no longer where dlq show says it was",
+    "too_often": "went round too often: mend what is wrong first; --force sends them anyway",
+    "failed": "not taken by Kafka: dead as before",
+    "changed": "died again or were changed meanwhile",
 }
 _COLUMNS: tuple[Column[Redriven], ...] = (
     Column("id", lambda row: row.ticket.id, is_whole=True),
@@ -54,26 +54,24 @@ _COLUMNS: tuple[Column[Redriven], ...] = (
 
 @dataclass(frozen=True)
 class HowTo:
-    """Options for sending."""
+    """How they are sent."""
 
     rate: Annotated[
         float | None,
-        typer.Option(parser=a_rate, metavar="NUMBER", help="Rate limit, in tickets a second."),
+        typer.Option(parser=a_rate, metavar="NUMBER", help="At most so many a second."),
     ] = None
-    limit: Annotated[int, typer.Option(min=0, help="Maximum number of tickets; 0 is all.")] = 0
+    limit: Annotated[int, typer.Option(min=0, help="At most so many in all; 0 is all.")] = 0
     raw: Annotated[
-        bool, typer.Option("--raw", help="Also send payloads that are not tickets, as raw bytes.")
+        bool, typer.Option("--raw", help="Also what is no ticket: its bytes as they were.")
     ] = False
-    force: Annotated[
-        bool, typer.Option("--force", help="Also send tickets that were redriven too often.")
-    ] = False
-    max_redrives: Annotated[
-        int, typer.Option(min=0, help="Maximum number of redrives of a ticket.")
-    ] = MOST_REDRIVES
+    force: Annotated[bool, typer.Option("--force", help="Also what went round too often.")] = False
+    max_redrives: Annotated[int, typer.Option(min=0, help="How often is too often.")] = (
+        MOST_REDRIVES
+    )
     why: Why = ""
 
     def as_terms(self) -> Terms:
-        """The same, for a run."""
+        """The same, as a run takes it."""
         return Terms(
             by=who(),
             why=self.why,
@@ -96,9 +94,9 @@ async def republish(  # noqa: PLR0913 - a parameter per flag
 ) -> None:
     """Put dead tickets on their topic again, as PENDING and with fresh attempts.
 
-    Give ids, or --all for every one that matches. Tickets that were redriven already are not sent twice.
-    If it is interrupted, run it again: the archive has its progress. A payload that was too large for the
-    archive is read from its original topic, while that still has it.
+    With ids these tickets, with --all every one that matches. What is on its way already is not sent
+    twice. Stopped half-way it can be asked again: how far it came stands in the archive. A payload that
+    was too large for the archive is read again from the topic it came on, while that still has it.
     """
     refuse_both(tickets, everything=everything)
     wanted = await desk.chosen(tickets, choice, RESTING)
@@ -109,7 +107,7 @@ async def republish(  # noqa: PLR0913 - a parameter per flag
 
 async def _run(desk: Desk, wanted: Wanted, how: HowTo, *, is_dry: bool, is_listed: bool) -> None:
     with needing_libraries():
-        from carteiro.tickets.counter import RetryCounter  # noqa: PLC0415 - expensive, and only for this command
+        from carteiro.tickets.counter import RetryCounter  # noqa: PLC0415 - dear, and for this command alone
         from carteiro.tickets.fetching import fetched  # noqa: PLC0415 - as above
         from carteiro.tickets.publisher import Publisher  # noqa: PLC0415 - as above
 
@@ -148,10 +146,10 @@ def _document(done: Redriven) -> dict[str, Any]:
 
 
 def _sum_up(desk: Desk, run: str, tally: Tally, *, is_dry: bool, is_listed: bool) -> None:
-    """Print the results; with ``--json`` the list has them already."""
+    """Say what became of all; with ``--json`` a list has said it already."""
     if not (is_listed and desk.out.is_for_programs):
         document = {"run": run, "dryRun": is_dry, "sent": tally.sent, "answers": dict(tally.counts)}
-        said = "Would be redriven" if is_dry else f"On their way again (run {run})"
+        said = "Would be on their way again" if is_dry else f"On their way again (run {run})"
         desk.out.answer(document, f"{said}: {tally.sent}.")
     for answer, count in tally.counts:
         if answer in _TOLD:
