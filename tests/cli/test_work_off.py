@@ -50,6 +50,14 @@ async def test_what_a_cap_holds_back_comes_when_there_is_room() -> None:
         assert await post.work_off() == {State.SENT: 3}
 
 
+async def test_what_is_due_in_a_moment_is_waited_for() -> None:
+    """A store that says "again in a few milliseconds" has work: a slot that has just become free shows so late."""
+    async with Carteiro.open("memory://") as post:
+        await sent(post, scheduled_at=datetime.now(UTC) + timedelta(milliseconds=15))
+
+        assert await post.work_off() == {State.SENT: 1}
+
+
 async def test_what_waited_too_long_expires_first() -> None:
     """Where no worker stays, somebody must look."""
     async with Carteiro.open("memory://") as post:

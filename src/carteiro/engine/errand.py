@@ -33,7 +33,8 @@ class Errand:
     """The store behind it, but for claims: at most ``limit`` jobs, and an end when nothing is due.
 
     What is in hand may hold others back (a cap, a send rate), so the end is reached only when a claim finds
-    nothing due that was asked for when nothing was in hand, and no other claim is under way. ``states``
+    nothing due that was asked for when nothing was in hand, and no other claim is under way. A store that says "again
+    in a moment" is asked again: a slot that became free a millisecond ago may not show yet. ``states``
     counts what became of the jobs; ``failure`` is why nothing could be claimed, if that was the end.
     """
 
@@ -77,11 +78,12 @@ class Errand:
         self._in_hand.update(job.lease for job in claimed.jobs)
         if self._left is not None:
             self._left -= len(claimed.jobs)
-        if not claimed.jobs:
-            if is_idle and not self._in_hand and not self._asking:
-                self._done()
-            return Claimed([], _A_MOMENT)
-        return claimed
+        if claimed.jobs:
+            return claimed
+        is_soon = claimed.idle_for is not None and claimed.idle_for <= _A_MOMENT
+        if is_idle and not is_soon and not self._in_hand and not self._asking:
+            self._done()
+        return Claimed([], _A_MOMENT)
 
     async def settle(self, ends: Sequence[End]) -> list[Settled | Late]:
         """As the store; counted."""
