@@ -52,9 +52,9 @@ from carteiro.path.confirm import confirm
 from carteiro.policy.retry import PRESETS, RetryPolicy
 from carteiro.ports import Backend, Handover, Parcel, Store
 from carteiro.providers.sandbox import SandboxProvider
-from carteiro.stores.memory import open_memory
 from support.builders import ACME, BRASA, TASK, an_id, tenants_named
 from support.clock import StoreClock
+from support.quick_store import quick_backend
 
 A_MOMENT = 0.002  # seconds, in real time
 LONG = timedelta(seconds=30)
@@ -306,7 +306,7 @@ class Office:
 async def an_office(*, seed: int = 0) -> AsyncIterator[Office]:
     """A fresh store in memory, with a clock that stands still while somebody works."""
     clock = StoreClock()
-    async with open_memory(clock=clock) as backend:
+    async with quick_backend(clock=clock) as backend:
         await backend.tenants.define(tenants_named([ACME, BRASA]))
         yield Office(backend, clock, SandboxProvider(backend.inbox, seed=seed))
 
