@@ -1,6 +1,6 @@
 """Write the reference pages that come from code; with ``--check`` only say whether they are up to date."""
 
-import importlib.util
+import importlib
 import inspect
 import re
 import sqlite3
@@ -38,7 +38,7 @@ from verdicts_page import verdicts_page
 
 REPOSITORY = Path(__file__).parents[1]
 REFERENCE = REPOSITORY / "docs" / "reference"
-CONTRACT = REPOSITORY / "tests" / "contract"
+TESTS = REPOSITORY / "tests"
 NOTE = "<!-- Written by `make docs`; change the code it comes from. -->\n"
 
 _MINUTE = timedelta(minutes=1)
@@ -293,18 +293,17 @@ _ONLY_PROMISE = re.compile(r"[Pp]romise in ``tests/contract/\w+``: (.+)")
 
 
 def backends_page() -> str:
-    """Every promise of a store's ports, and which store keeps it."""
-    set_ups = _set_ups()
-    names = " | ".join(each.name for each in set_ups)
-    rows = "".join(_promise_row(promise, set_ups) for promise in promises())
+    """Every promise of a store's ports, and the stores that keep them."""
+    names = ", ".join(f"`{name}`" for name in _store_names())
+    rows = "".join(_promise_row(promise) for promise in promises())
     return (
         f"# Stores and their promises\n\n{NOTE}\n"
         "Each promise stands in the docstring of its port and is tried by the modules of the linked\n"
-        "folder, on every store. A store that cannot keep one says so where the suite lists the\n"
-        "stores. [Choosing a backend](../explanation/choosing-a-backend.md) says what follows.\n\n"
-        f"| port | promise | {names} |\n| --- | --- |{' --- |' * len(set_ups)}\n{rows}\n"
-        "What a store without `durable` answered holds as long as its process, and no other process\n"
-        "sees it.\n"
+        f"folder, on every store: {names}.\n\n"
+        "`memory://` is `sqlite` in a temporary folder, removed when the store is closed: it keeps\n"
+        "every promise but `durable`. [Choosing a backend](../explanation/choosing-a-backend.md)\n"
+        "says what follows.\n\n"
+        f"| port | promise |\n| --- | --- |\n{rows}"
     )
 
 
@@ -320,26 +319,17 @@ def promises() -> Iterator[Promise]:
             yield Promise(port.__name__, name, told.replace("``", "`"), folder)
 
 
-def _promise_row(promise: Promise, set_ups: Sequence[Any]) -> str:
+def _promise_row(promise: Promise) -> str:
     named = f"[{promise.name}](../../tests/contract/{promise.folder}/test_{promise.name}.py): "
     unnamed = f"[all](../../tests/contract/{promise.folder}): "
-    # What a set-up can do bears the name of the promise that needs it.
-    kept = ["yes" if getattr(each, promise.name, True) else "no" for each in set_ups]
-    told = (named if promise.name else unnamed) + promise.text
-    return f"| {promise.port} | {told} | {' | '.join(kept)} |\n"
+    return f"| {promise.port} | {(named if promise.name else unnamed) + promise.text} |\n"
 
 
-def _set_ups() -> Sequence[Any]:
+def _store_names() -> list[str]:
     """The stores that the contract suite runs on."""
-    if str(CONTRACT.parent) not in sys.path:
-        sys.path.append(str(CONTRACT.parent))
-    spec = importlib.util.spec_from_file_location("contract_set_ups", CONTRACT / "conftest.py")
-    if spec is None or spec.loader is None:
-        raise FileNotFoundError(CONTRACT / "conftest.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    set_ups: Sequence[Any] = module.SET_UPS
-    return set_ups
+    if str(TESTS) not in sys.path:
+        sys.path.append(str(TESTS))
+    return [each.name for each in importlib.import_module("support.set_ups").SET_UPS]
 
 
 # --- metrics ------------------------------------------------------------------------------------

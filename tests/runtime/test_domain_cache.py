@@ -7,8 +7,8 @@ import pytest
 from carteiro.model import TenantId
 from carteiro.ports import Backend
 from carteiro.runtime.domain_cache import FRESH_FOR, DomainBook
-from carteiro.stores.memory import open_memory
 from support.builders import ACME, BRASA, a_tenant
+from support.quick_store import quick_backend
 
 
 class Watch:
@@ -37,7 +37,7 @@ class Counted:
 @pytest.fixture
 async def backend() -> AsyncIterator[Backend]:
     """A store where Acme has a domain, and Brasa one below it."""
-    async with open_memory() as opened:
+    async with quick_backend() as opened:
         await opened.tenants.define(
             [
                 a_tenant(from_domains=("acme.example",)),

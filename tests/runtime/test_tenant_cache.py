@@ -7,8 +7,8 @@ import pytest
 from carteiro.model import Tenant, TenantId
 from carteiro.ports import Backend
 from carteiro.runtime.tenant_cache import FRESH_FOR, TenantBook
-from carteiro.stores.memory import open_memory
 from support.builders import ACME, BRASA, a_tenant
+from support.quick_store import quick_backend
 
 
 class Watch:
@@ -24,7 +24,7 @@ class Watch:
 @pytest.fixture
 async def backend() -> AsyncIterator[Backend]:
     """A store that knows nobody."""
-    async with open_memory() as opened:
+    async with quick_backend() as opened:
         yield opened
 
 

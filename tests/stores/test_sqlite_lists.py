@@ -10,7 +10,7 @@ import pytest
 
 from carteiro.model import EMAIL, Cursor, MessageFilter, MessageId, State, TenantId
 from carteiro.ports import Backend
-from carteiro.stores.sqlite import open_sqlite
+from carteiro.stores.sqlite import SqliteOptions, open_sqlite
 from carteiro.stores.sqlite.lists import find_messages
 from carteiro.stores.walks import Reach
 from support.builders import ACME, BRASA, TASK, a_message, messages, retry, sent, tenants_named
@@ -24,7 +24,7 @@ FILE = "post.db"
 @pytest.fixture
 async def backend(tmp_path: Path, clock: StoreClock) -> AsyncIterator[Backend]:
     """A store in a file that can be looked into."""
-    async with open_sqlite(tmp_path / FILE, clock=clock) as opened:
+    async with open_sqlite(tmp_path / FILE, SqliteOptions(clock=clock)) as opened:
         await opened.tenants.define(tenants_named([ACME, BRASA]))
         yield opened
 

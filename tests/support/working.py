@@ -1,4 +1,4 @@
-"""A worker on a memory store whose time jumps while nobody works, and a store that can be away."""
+"""A worker on a store whose time jumps while nobody works, and a store that can be away."""
 
 import asyncio
 import io
@@ -52,11 +52,12 @@ from carteiro.path.confirm import confirm
 from carteiro.policy.retry import PRESETS, RetryPolicy
 from carteiro.ports import Backend, Handover, Parcel, Store
 from carteiro.providers.sandbox import SandboxProvider
-from carteiro.stores.memory import open_memory
 from support.builders import ACME, BRASA, TASK, an_id, tenants_named
 from support.clock import StoreClock
+from support.quick_store import quick_backend
 
 A_MOMENT = 0.002  # seconds, in real time
+A_WHILE = 0.02  # a claim is answered by then, mostly: less is tried if not, and nothing fails
 LONG = timedelta(seconds=30)
 GATEWAY = PRESETS["gateway"]
 TOO_LONG = 10.0  # seconds; a worker that is not done by then never will be
@@ -308,9 +309,9 @@ class Office:
 
 @asynccontextmanager
 async def an_office(*, seed: int = 0) -> AsyncIterator[Office]:
-    """A fresh store in memory, with a clock that stands still while somebody works."""
+    """A new store with a clock that stands still while somebody works."""
     clock = StoreClock()
-    async with open_memory(clock=clock) as backend:
+    async with quick_backend(clock=clock) as backend:
         await backend.tenants.define(tenants_named([ACME, BRASA]))
         yield Office(backend, clock, SandboxProvider(backend.inbox, seed=seed))
 

@@ -165,7 +165,7 @@ def _refuse_broken(options: Mapping[str, object]) -> None:
 
 
 def refuse_memory(settings: Settings) -> None:
-    """A store in the memory of another process cannot be reached from here."""
+    """The temporary store of another process cannot be reached from here."""
     if settings.store.startswith("memory:"):
         text = (
             f"store = {settings.store!r} (from {settings.origin('store')}) is for one process: "

@@ -5,6 +5,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
+from types import SimpleNamespace
+from typing import Any
 
 from carteiro.config import Settings, provider_names
 from carteiro.email.message import Email, max_retries_of
@@ -24,6 +26,8 @@ from carteiro.providers.failover import Chain
 from carteiro.providers.rate_limiter import Pacer
 from carteiro.providers.registry import limits_of, make_provider
 from carteiro.runtime.domain_cache import DomainBook
+
+_NO_STORE: Any = SimpleNamespace(inbox=None)  # providers that deliver nothing need none
 
 
 def email_kind(settings: Settings, backend: Backend) -> tuple[Kind, bool]:
@@ -63,14 +67,14 @@ class Looked:
     faults: tuple[Fault, ...] = ()
 
 
-async def look_at_providers(settings: Settings, backend: Backend) -> list[Looked]:
-    """Ask each provider whether it could be used now; nothing is sent to find out."""
-    return [await _look_at(name, settings, backend) for name in routes_of(settings).names]
+async def look_at_providers(settings: Settings) -> list[Looked]:
+    """Ask each provider whether it could be used now; nothing is sent, and no store is needed."""
+    return [await _look_at(name, settings) for name in routes_of(settings).names]
 
 
-async def _look_at(name: str, settings: Settings, backend: Backend) -> Looked:
+async def _look_at(name: str, settings: Settings) -> Looked:
     try:
-        provider = make_provider(name, settings, backend)
+        provider = make_provider(name, settings, _NO_STORE)
     except ConfigError as error:
         advice = "correct it: carteiro config show says where each setting comes from"
         return Looked(name, is_remote=True, faults=(Fault(str(error), advice, is_deadly=True),))

@@ -29,8 +29,8 @@ from carteiro.errors import InvalidMessage
 from carteiro.model import NewTemplate, Template, TenantId
 from carteiro.policy.html import find_danger
 from carteiro.ports import Backend
-from carteiro.stores.memory import open_memory
 from support.builders import ACME, BRASA, tenants_named
+from support.quick_store import quick_backend
 
 LONG = 10**9
 TOO_MUCH = "takes too much work"
@@ -713,7 +713,7 @@ def test_the_samples_can_be_defined_and_sent() -> None:
 @asynccontextmanager
 async def a_backend(*templates: NewTemplate) -> AsyncIterator[Backend]:
     """A store with two tenants and these templates."""
-    async with open_memory() as backend:
+    async with quick_backend() as backend:
         await backend.tenants.define(tenants_named([ACME, BRASA]))
         for template in templates:
             assert isinstance(await backend.templates.define(template), Template)

@@ -25,7 +25,7 @@ INCREMENTAL = 2  # of auto_vacuum: free pages are given back when asked for
 PACKAGE = "carteiro.stores.sqlite"
 
 
-def connect(path: Path, *, busy_timeout_ms: int) -> sqlite3.Connection:
+def connect(path: Path, *, busy_timeout_ms: int, durable: bool = True) -> sqlite3.Connection:
     """A connection with our pragmas; one thread at a time may use it."""
     if sqlite3.sqlite_version_info < _OLDEST_SQLITE:
         needed = ".".join(map(str, _OLDEST_SQLITE))
@@ -43,10 +43,11 @@ def connect(path: Path, *, busy_timeout_ms: int) -> sqlite3.Connection:
             cached_statements=256,
         )
         try:
+            synchronous = "FULL" if durable else "OFF"  # FULL: a 202 survives a power cut
+            connection.execute(f"PRAGMA synchronous = {synchronous}")
             _let_shrink(connection)
             _use_wal(connection, patience_s=busy_timeout_ms / 1000)
             connection.execute("PRAGMA secure_delete = ON")  # what is erased is overwritten
-            connection.execute("PRAGMA synchronous = FULL")  # a 202 survives a power cut
             connection.execute("PRAGMA cache_size = -32768")
             connection.execute("PRAGMA temp_store = MEMORY")
             connection.execute("PRAGMA wal_autocheckpoint = 8000")  # pages: copied back less often

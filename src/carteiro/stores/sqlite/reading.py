@@ -40,9 +40,10 @@ Result = TypeVar("Result")
 class Reader:
     """One reading connection in a thread of its own: a slow query stops neither the loop nor the writer."""
 
-    def __init__(self, path: Path, *, busy_timeout_ms: int) -> None:
+    def __init__(self, path: Path, *, busy_timeout_ms: int, durable: bool = True) -> None:
         self._path = path
         self._busy_timeout_ms = busy_timeout_ms
+        self._is_durable = durable
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="carteiro-reader")
         self._connection: sqlite3.Connection | None = None
 
@@ -59,7 +60,9 @@ class Reader:
     def _run(self, query: Callable[[sqlite3.Connection], Result]) -> Result:
         with in_our_words(self._path):
             if self._connection is None:
-                self._connection = connect(self._path, busy_timeout_ms=self._busy_timeout_ms)
+                self._connection = connect(
+                    self._path, busy_timeout_ms=self._busy_timeout_ms, durable=self._is_durable
+                )
             return query(self._connection)
 
 

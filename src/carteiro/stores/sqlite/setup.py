@@ -1,12 +1,10 @@
 """Opens all ports of one SQLite file together."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from datetime import timedelta
 from pathlib import Path
 
-from carteiro.model import Fairness
 from carteiro.ports import Backend
 from carteiro.ports.ledger import LedgerHalf
 from carteiro.stores.sqlite.dead_letters import SqliteDeadLetters
@@ -15,7 +13,7 @@ from carteiro.stores.sqlite.inbox import SqliteInbox
 from carteiro.stores.sqlite.keeping import changes_hands, keep_jobs
 from carteiro.stores.sqlite.keys import SqliteKeys
 from carteiro.stores.sqlite.marks import SqliteMarks
-from carteiro.stores.sqlite.options import SqliteOptions, wall_clock_ms
+from carteiro.stores.sqlite.options import SqliteOptions
 from carteiro.stores.sqlite.rates import SqliteRates
 from carteiro.stores.sqlite.reading import Reader, SqliteReading
 from carteiro.stores.sqlite.recipients import SqliteRecipients
@@ -30,17 +28,11 @@ from carteiro.stores.sqlite.writer import Writer
 
 
 @asynccontextmanager
-async def open_sqlite(  # noqa: PLR0913 - each is a setting of its own, by its name
+async def open_sqlite(
     path: str | Path,
-    *,
-    clock: Callable[[], int] = wall_clock_ms,
-    fairness: Fairness = Fairness(),  # noqa: B008 - a value, never changed
-    dead_letter_ttl: timedelta = timedelta(days=7),
-    min_free_bytes: int = 0,
-    busy_timeout_ms: int = 5000,
+    options: SqliteOptions = SqliteOptions(),  # noqa: B008 - a value, never changed
 ) -> AsyncIterator[Backend]:
     """Open or create the file; closed when the block ends, after what was asked is written."""
-    options = SqliteOptions(clock, fairness, dead_letter_ttl, min_free_bytes, busy_timeout_ms)
     async with _opened(_absolute(path), options) as half:
         yield half.backend
 
@@ -57,17 +49,18 @@ async def open_sqlite_ledger(
 
 @asynccontextmanager
 async def _opened(place: Path, options: SqliteOptions) -> AsyncIterator[LedgerHalf]:
-    clock, busy_timeout_ms = options.clock, options.busy_timeout_ms
+    clock, busy_timeout_ms, durable = options.clock, options.busy_timeout_ms, options.durable
     wake = SqliteWake()
     writer = Writer(
         place,
         busy_timeout_ms=busy_timeout_ms,
+        durable=durable,
         has_work=wake.has_work,
         changed_elsewhere=wake.ring,
     )
     await writer.start()
     wake.attach(writer)
-    reader = Reader(place, busy_timeout_ms=busy_timeout_ms)
+    reader = Reader(place, busy_timeout_ms=busy_timeout_ms, durable=durable)
     store = SqliteStore(writer, wake, place, options)
     tenants = SqliteTenants(writer, reader, wake, options)
     recipients = SqliteRecipients(writer, reader, wake, options)

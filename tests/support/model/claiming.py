@@ -6,10 +6,10 @@ from datetime import timedelta
 from enum import Enum, auto
 
 from carteiro.model import ZERO, ClaimId, KindName, TenantId
-from carteiro.policy.fairness import READIED_PER_TURN, SUSPECT_CLAIMS, SUSPECT_TURNS, returning
+from carteiro.policy.fairness import READIED_PER_TURN, SUSPECT_CLAIMS, SUSPECT_TURNS
 from carteiro.policy.lifecycle import MILLISECOND
 from carteiro.policy.pacing import stepped_back
-from carteiro.stores.memory.tables import FAR, Job, KindClock, Seat, Tables
+from support.model.tables import FAR, Job, KindClock, Seat, Tables
 
 _STEP_BACK_MS = 1000  # a smaller step is the clocks of several processes that disagree
 _UNLIMITED = 1 << 62
@@ -65,7 +65,7 @@ class Claiming:
                 seat.wakes_at = FAR
             else:
                 seat.wakes_at = None
-                seat.vt = returning(seat.vt, self._clock(seat.kind).v)
+                seat.vt = max(seat.vt, self._clock(seat.kind).v)
                 seat.since_turn = self._turn
 
     def walk(self) -> None:

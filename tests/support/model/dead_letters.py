@@ -1,4 +1,4 @@
-"""What could not be delivered, in memory."""
+"""What could not be delivered."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -22,8 +22,8 @@ from carteiro.policy.crowding import Share, giving_way
 from carteiro.policy.lifecycle import MILLISECOND
 from carteiro.ports.dead_letters import GroupBy
 from carteiro.stores.cursors import cursor_at, key_of
-from carteiro.stores.memory.recipients import meet
-from carteiro.stores.memory.tables import Row, Tables, to_datetime, to_ms
+from support.model.recipients import meet
+from support.model.tables import Row, Tables, to_datetime, to_ms
 
 _ANY = DeadFilter()
 _KEYS: Mapping[GroupBy, Callable[[DeadLetter], str]] = {
@@ -34,7 +34,7 @@ _KEYS: Mapping[GroupBy, Callable[[DeadLetter], str]] = {
 }
 
 
-class MemoryDeadLetters:
+class ModelDeadLetters:
     """The `DeadLetters` port on plain dicts."""
 
     def __init__(self, tables: Tables) -> None:
@@ -71,15 +71,6 @@ class MemoryDeadLetters:
         counts = Counter(letter.tenant for letter in self._letters())
         most = sorted(counts.items(), key=lambda each: (-each[1], each[0]))
         return counts.total(), most[:top]
-
-    async def oldest(self) -> datetime | None:
-        """When the oldest entry was moved here; None without any."""
-        return min((letter.moved_at for letter in self._letters()), default=None)
-
-    async def moved(self, ids: Sequence[MessageId]) -> dict[MessageId, datetime]:
-        """When those of the messages that have an entry were moved here."""
-        letters = self._tables.dead_letters
-        return {each: letters[each].moved_at for each in ids if each in letters}
 
     def _letters(self) -> Iterable[DeadLetter]:
         return self._tables.dead_letters.values()

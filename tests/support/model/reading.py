@@ -1,4 +1,4 @@
-"""What people and the API may ask of the memory store."""
+"""What people and the API may ask of messages and the queue."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ from carteiro.model import (
 )
 from carteiro.policy.lifecycle import MILLISECOND
 from carteiro.stores.cursors import FAR, cursor_at, key_of
-from carteiro.stores.memory.tables import (
+from support.model.tables import (
     Job,
     Row,
     Seat,
@@ -35,7 +35,7 @@ from carteiro.stores.memory.tables import (
 )
 
 
-class MemoryReading:
+class ModelReading:
     """The `Reading` port on plain dicts."""
 
     def __init__(self, tables: Tables) -> None:

@@ -1,19 +1,16 @@
-"""What must be done now and then, in memory."""
+"""What must be done now and then."""
 
-from collections.abc import Callable
-from datetime import datetime, timedelta
-from pathlib import Path
+from datetime import timedelta
 
-from carteiro.errors import CannotBackUp
 from carteiro.model import MessageId
 from carteiro.policy import lifecycle
 from carteiro.policy.lifecycle import MILLISECOND
 from carteiro.policy.quota import KEY_LIFE_MS
 from carteiro.ports.upkeep import Pruned
-from carteiro.stores.memory.tables import Job, Lead, Tables, to_datetime_or_none
+from support.model.tables import Job, Lead, Tables
 
 
-class MemoryUpkeep:
+class ModelUpkeep:
     """The `Upkeep` port on plain dicts."""
 
     def __init__(self, tables: Tables) -> None:
@@ -59,32 +56,18 @@ class MemoryUpkeep:
         old_bodies = [each for each in kept if self._is_past(each, bodies, now)]
         for each in old_bodies:
             del self._tables.contents[each]
-        gone = {*old_histories, *old_bodies}
-        self._tables.mails[:] = [mail for mail in self._tables.mails if mail.message not in gone]
         last = page[-1] if len(page) == limit and page else None
         return Pruned(len(old_bodies), len(old_histories), last, keys, has_more=keys == limit)
 
     def _prune_keys(self, limit: int, now: int) -> int:
-        """Drop idempotency keys that stand for nothing any more, counts of windows and suppressions that are over."""
+        """Drop idempotency keys that stand for nothing any more, and counts of windows that are over."""
         tables = self._tables
         old = [key for key, each in tables.requests.items() if each.created_at + KEY_LIFE_MS <= now]
         for key in sorted(old, key=lambda key: tables.requests[key].created_at)[:limit]:
             del tables.requests[key]
         for tenant, windows in list(tables.api_counts.items()):
             tables.api_counts[tenant] = [each for each in windows if each[1] + each[0] > now]
-        for tenant, records in list(tables.suppressions.items()):
-            tables.suppressions[tenant] = {
-                place: each for place, each in records.items() if not each.is_over(now)
-            }
         return min(len(old), limit)
-
-    async def backup(self, target: Path, progress: Callable[[float], None]) -> None:  # noqa: ARG002 - the port's
-        """There is nothing to copy."""
-        raise CannotBackUp("A store in memory ends with its process: it has no file to copy")
-
-    async def compact(self) -> int:
-        """There is no disk to give room back to."""
-        return 0
 
     def _is_past(self, message: MessageId, retention: timedelta | None, now: int) -> bool:
         """Whether the message is finished, for longer than that, and nobody's dead letter."""
@@ -101,11 +84,5 @@ class MemoryUpkeep:
         # A lead that ends later than a whole term from now was taken before the clock stepped back.
         if lead is not None and lead.holder != holder and now < lead.until <= until:
             return False
-        self._tables.leads[name] = Lead(holder, until, now)
+        self._tables.leads[name] = Lead(holder, until)
         return True
-
-    async def last_seen(self) -> datetime | None:
-        """When a worker or a run from cron last led a task of upkeep; None: never."""
-        return to_datetime_or_none(
-            max((each.seen_at for each in self._tables.leads.values()), default=None)
-        )

@@ -1,4 +1,4 @@
-"""What the memory store knows, as plain dicts, and the few moves that several operations share."""
+"""What the model knows, as plain dicts, and the few moves that several operations share."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -10,8 +10,6 @@ from carteiro.model import (
     DeadLetter,
     Fairness,
     IdempotencyKey,
-    InboxMail,
-    Key,
     KindName,
     MessageId,
     NewMessage,
@@ -19,7 +17,6 @@ from carteiro.model import (
     RecipientId,
     Replayed,
     SendLimit,
-    Template,
     Tenant,
     TenantId,
 )
@@ -35,9 +32,6 @@ from carteiro.policy.lifecycle import (
 )
 from carteiro.policy.pacing import Draw, Pace, Window, undrawn
 from carteiro.policy.quota import KEY_LIFE_MS
-from carteiro.policy.rates import Rate
-from carteiro.policy.suppression import Record, key_of
-from carteiro.stores.bell import Bell
 
 FAR = 1 << 62  # an alarm that never rings
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -150,11 +144,10 @@ class KindClock:
 
 @dataclass(slots=True)
 class Lead:
-    """Who leads a task of the upkeep, until when, and when that was last said."""
+    """Who leads a task of the upkeep, and until when."""
 
     holder: str
     until: int
-    seen_at: int
 
 
 @dataclass(slots=True)
@@ -174,7 +167,7 @@ class Request:
 
 
 class Tables:
-    """Everything one memory store holds."""
+    """Everything that a model holds."""
 
     def __init__(
         self, *, clock: Callable[[], int], fairness: Fairness, dead_letter_ttl: timedelta
@@ -183,18 +176,11 @@ class Tables:
         self.fairness = fairness
         self.tuned: Fairness | None = None
         self.dead_letter_ttl = dead_letter_ttl
-        self.bell = Bell()
 
         self.rows: dict[MessageId, Row] = {}
         self.contents: dict[MessageId, str] = {}
         self.dead_letters: dict[MessageId, DeadLetter] = {}  # without their contents
-        self.templates: dict[
-            tuple[TenantId, str], list[Template]
-        ] = {}  # the versions that are kept, oldest first
         self.recipients: dict[RecipientId, Recipient] = {}
-        self.mails: list[InboxMail] = []
-        self.marks: dict[str, str] = {}
-        self.suppressions: dict[TenantId, dict[tuple[str, str], Record]] = {}  # by key and reason
         self.leads: dict[str, Lead] = {}
 
         self.jobs: dict[MessageId, Job] = {}
@@ -203,13 +189,11 @@ class Tables:
 
         self.tenants: dict[TenantId, Tenant] = {}
         self.tiers: dict[str, float] = {}
-        self.keys: dict[str, Key] = {}  # by their hash
         self.requests: dict[tuple[TenantId, str], Request] = {}  # by their idempotency key
         self.api_counts: dict[TenantId, list[tuple[int, int, int]]] = {}
         self.limits: dict[KindName, SendLimit] = {}
         self.next_token_us: dict[TenantId, int] = {}
         self.draws: dict[KindName, list[Draw]] = {}  # from the send limits
-        self.rates: dict[str, Rate] = {}  # by provider
 
     # --- requests -----------------------------------------------------------------------------
 
@@ -297,7 +281,6 @@ class Tables:
         seat = seats.setdefault(tenant, Seat(kind, tenant, at))
         if seat.wakes_at is not None:
             seat.wakes_at = min(seat.wakes_at, at)
-        self.bell.ring()
 
     def free(self, tenant: TenantId, now: int) -> None:
         """A slot of the tenant became free: whoever waits at the cap may look again."""
@@ -307,12 +290,6 @@ class Tables:
             self.touch(seat.kind, tenant, now)
 
     # --- ledger -------------------------------------------------------------------------------
-
-    def suppressed(self, tenant: TenantId, addresses: Iterable[str], now: int) -> list[str]:
-        """Those of the addresses that the tenant must not write to now."""
-        records = self.suppressions.get(tenant, {}).values()
-        keys = {each.key for each in records if each.is_active and not each.is_over(now)}
-        return [each for each in addresses if key_of(tenant, each) in keys] if keys else []
 
     def apply(self, row: Row, change: Change, now: int) -> None:
         """Write what a rule left to be written beside the entry."""

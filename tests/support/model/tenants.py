@@ -1,31 +1,26 @@
-"""Who sends, and how they share the machine, in memory."""
+"""Who sends, and how they share the machine."""
 
 import builtins
 from collections.abc import Sequence
 from dataclasses import replace
 
 from carteiro.model import (
-    ApiLimits,
-    Charged,
-    Cursor,
     Erased,
     Fairness,
     KindName,
-    Page,
     SendLimit,
     Standing,
     Tenant,
     TenantId,
 )
 from carteiro.policy.fairness import priority, rescaled, rounds_without
-from carteiro.policy.quota import Tally
 from carteiro.policy.tenancy import domains_of
-from carteiro.stores.memory.erasing import erase_tenant
-from carteiro.stores.memory.tables import FAR, KindClock, Seat, Tables, to_datetime_or_none
 from carteiro.stores.tenant_checks import claims_of, refuse_claimed, refuse_unknown, tiers_of
+from support.model.erasing import erase_tenant
+from support.model.tables import FAR, KindClock, Seat, Tables, to_datetime_or_none
 
 
-class MemoryTenants:
+class ModelTenants:
     """The `Tenants` port on plain dicts."""
 
     def __init__(self, tables: Tables) -> None:
@@ -40,15 +35,6 @@ class MemoryTenants:
         now = self._tables.now()
         for tenant in tenants:
             self._define_one(tenant, now)
-
-    async def charge(self, tenant: TenantId, refused: int, *, limits: ApiLimits) -> Charged:
-        """Count messages that were refused, as far as they fit."""
-        if tenant not in self._tables.tenants or not limits.has_any:
-            return Charged(0)
-        tally = Tally(self._tables.now(), self._tables.api_counts.get(tenant, ()))
-        charged = tally.charge(refused, limits)
-        self._tables.api_counts[tenant] = tally.rows()
-        return charged
 
     def _refuse_claimed(self, tenants: Sequence[Tenant]) -> None:
         claims, named = claims_of(tenants), {tenant.id for tenant in tenants}
@@ -74,20 +60,10 @@ class MemoryTenants:
                 seat.wakes_at = FAR
             elif seat.wakes_at is not None:
                 seat.wakes_at = now
-        self._tables.bell.ring()
 
     async def ensure(self, ids: Sequence[TenantId]) -> None:
         """Create the tenants that are missing; known ones stay as they are."""
         await self.define([Tenant(each) for each in ids if each not in self._tables.tenants])
-
-    async def find(self, ids: Sequence[TenantId]) -> builtins.list[Tenant | None]:
-        """The tenants with these ids, None for an unknown one."""
-        return [self._tables.tenants.get(each) for each in ids]
-
-    async def claimants(self, domains: Sequence[str]) -> builtins.list[TenantId | None]:
-        """The tenant that has claimed each domain, None for one that nobody has."""
-        owned = self._owners()
-        return [owned.get(domain) for domain in domains]
 
     def _owners(self) -> dict[str, TenantId]:
         return {
@@ -114,11 +90,6 @@ class MemoryTenants:
         if fairness is not None:
             fairness.check()
         self._tables.tuned = fairness
-        self._tables.bell.ring()
-
-    async def fairness(self) -> tuple[Fairness, bool]:
-        """The fairness settings in force here, and whether `tune` gave them."""
-        return self._tables.current_fairness(), self._tables.tuned is not None
 
     async def limit(self, kind: KindName, limit: SendLimit | None) -> None:
         """Set or lift the limit that all claims of a kind share; the same one again changes nothing."""
@@ -129,7 +100,6 @@ class MemoryTenants:
             self._tables.draws.pop(kind, None)
         else:
             self._tables.limits[kind] = limit
-        self._tables.bell.ring()
 
     async def standings(self, kind: KindName) -> builtins.list[Standing]:
         """How each tenant with work or history of this kind fares, least served first."""
@@ -162,12 +132,6 @@ class MemoryTenants:
             return None
         self._define_one(replace(found, disabled=True), self._tables.now())
         return erase_tenant(self._tables, tenant, limit)
-
-    async def list(self, *, cursor: Cursor | None = None, limit: int = 100) -> Page[Tenant]:
-        """The tenants, by id."""
-        ids = sorted(each for each in self._tables.tenants if cursor is None or each > cursor)
-        rows = [self._tables.tenants[each] for each in ids[:limit]]
-        return Page(rows, Cursor(rows[-1].id) if len(ids) > limit else None)
 
     def _clock(self, kind: KindName) -> KindClock:
         return self._tables.clocks.get(kind, KindClock())

@@ -1,76 +1,14 @@
 """Who the tenants write to."""
 
-from dataclasses import replace
-
 from uuid_utils import uuid7
 
 from carteiro.model import (
-    Cursor,
-    Erased,
     NewRecipient,
-    Page,
     Recipient,
     RecipientId,
     TenantId,
 )
-from carteiro.stores.cursors import FAR, cursor_at, key_of
-from carteiro.stores.memory.erasing import erase_recipient
-from carteiro.stores.memory.tables import Tables, to_datetime, to_ms
-
-
-class MemoryRecipients:
-    """The `Recipients` port on a plain dict."""
-
-    def __init__(self, tables: Tables) -> None:
-        self._tables = tables
-
-    async def show(self, recipient: RecipientId, *, tenant: TenantId) -> Recipient | None:
-        """One recipient of a tenant, deleted or not."""
-        found = self._tables.recipients.get(recipient)
-        return found if found is not None and found.tenant == tenant else None
-
-    async def list(
-        self,
-        tenant: TenantId,
-        *,
-        external_id: str | None = None,
-        email: str | None = None,
-        cursor: Cursor | None = None,
-        limit: int = 100,
-    ) -> Page[Recipient]:
-        """Recipients that match, newest first; deleted ones included."""
-        after = key_of(cursor, (FAR, ""))
-        own = (each for each in self._tables.recipients.values() if each.tenant == tenant)
-        found = [
-            each
-            for each in sorted(own, key=_age, reverse=True)
-            if _age(each) < after
-            and external_id in {None, each.external_id}
-            and email in {None, each.email}
-        ]
-        more = cursor_at(*_age(found[limit - 1])) if len(found) > limit else None
-        return Page(found[:limit], more)
-
-    async def delete(self, recipient: RecipientId, *, tenant: TenantId) -> bool:
-        """Mark as deleted; False if there is none, or it is deleted already."""
-        found = await self.show(recipient, tenant=tenant)
-        if found is None or found.deleted_at is not None:
-            return False
-        now = to_datetime(self._tables.now())
-        self._tables.recipients[recipient] = replace(found, deleted_at=now)
-        return True
-
-    async def erase(
-        self, recipient: RecipientId, *, tenant: TenantId, limit: int = 1000
-    ) -> Erased | None:
-        """Take everything personal away, in pages of messages; None if there is no such recipient."""
-        found = await self.show(recipient, tenant=tenant)
-        return None if found is None else erase_recipient(self._tables, found, limit)
-
-
-def _age(recipient: Recipient) -> tuple[int, str]:
-    """The order of every list of recipients."""
-    return to_ms(recipient.created_at), recipient.id
+from support.model.tables import Tables, to_datetime
 
 
 def meet(tables: Tables, tenant: TenantId, told: NewRecipient, now: int) -> RecipientId:

@@ -1,10 +1,9 @@
-"""The path of a message in memory: accept, claim, declare, settle, and what keeps them honest."""
+"""The path of a message: accept, claim, declare, settle, and what keeps them honest."""
 
 from collections.abc import Collection, Sequence
 from datetime import timedelta
 
 from carteiro.model import (
-    EMAIL,
     ZERO,
     AcceptAnswer,
     Accepted,
@@ -35,10 +34,9 @@ from carteiro.model import (
 from carteiro.policy import lifecycle
 from carteiro.policy.lifecycle import MILLISECOND, Entry, Stamped
 from carteiro.policy.quota import Tally
-from carteiro.policy.suppression import addresses_of
-from carteiro.stores.memory.claiming import Claiming
-from carteiro.stores.memory.recipients import meet
-from carteiro.stores.memory.tables import (
+from support.model.claiming import Claiming
+from support.model.recipients import meet
+from support.model.tables import (
     Job,
     Request,
     Row,
@@ -49,10 +47,8 @@ from carteiro.stores.memory.tables import (
 )
 
 
-class MemoryStore:
+class ModelStore:
     """The `Store` port on plain dicts: slow, and obviously right. Every other store is compared with it."""
-
-    durable = False
 
     def __init__(self, tables: Tables) -> None:
         self._tables = tables
@@ -166,24 +162,9 @@ class MemoryStore:
             cancel_requested=entry.cancel_requested_at is not None,
             recipient_id=recipient,
             recipient=self._tables.recipients.get(recipient) if recipient else None,
-            retry_preset=self._preset_of_type(message)
-            or self._tables.tenants[job.tenant].retry_preset,
+            retry_preset=self._tables.tenants[job.tenant].retry_preset,
             provider=entry.provider,
-            suppressed=self._suppressed(job, now),
         )
-
-    def _suppressed(self, job: Job, now: int) -> frozenset[str]:
-        if job.kind != EMAIL:
-            return frozenset()
-        addresses = addresses_of(self._tables.contents[job.id])
-        return frozenset(self._tables.suppressed(job.tenant, addresses, now))
-
-    def _preset_of_type(self, message: NewMessage) -> str | None:
-        """The retry preset of its template type, if that is in use."""
-        place = (message.tenant, message.template_type or "")
-        versions = self._tables.templates.get(place, [])
-        is_in_use = versions and versions[-1].deleted_at is None
-        return versions[-1].retry_preset if is_in_use else None
 
     # --- declare and settle -------------------------------------------------------------------
 
