@@ -6,14 +6,18 @@ is deleted is overwritten once the server's vacuum has given its space to others
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
-from carteiro.model import Erased, MessageId, Recipient, TenantId
+from carteiro.model import Erased, MessageId, Recipient, RecipientId, TenantId
 from carteiro.policy.lifecycle import LONGEST_HOLD_MS
 from carteiro.policy.suppression import key_of
-from carteiro.stores.columns import FAR
+from carteiro.stores.columns import FAR, recipient_of
 from carteiro.stores.postgres import ledger
 from carteiro.stores.postgres.database import Database, Session
+from carteiro.stores.postgres.wake import PostgresWake
+from carteiro.stores.sql.tenants import define
+from carteiro.stores.tenant_columns import tenant_of
 
 
 class Messages(NamedTuple):
@@ -21,6 +25,51 @@ class Messages(NamedTuple):
 
     numbers: Sequence[int]
     ids: Sequence[MessageId]
+
+
+class PostgresErasing:
+    """See `carteiro.stores.sql.session.Erasing`."""
+
+    def __init__(self, db: Database, wake: PostgresWake) -> None:
+        self._db = db
+        self._wake = wake
+
+    async def recipient(
+        self, recipient: RecipientId, *, tenant: TenantId, limit: int
+    ) -> Erased | None:
+        """Take everything personal away, in pages of messages; None if there is no such recipient."""
+        now = await self._db.now()
+        row = await self._db.first("recipient_take", id=recipient, tenant=tenant, now=now)
+        if row is None:
+            return None
+        erased, has_work = await _erase_recipient(self._db, recipient_of(row), now=now, limit=limit)
+        if has_work:
+            await self._wake.tell()
+        return erased
+
+    async def tenant(
+        self, tenant: TenantId, *, busy: Sequence[MessageId] | None, limit: int
+    ) -> tuple[Erased | None, list[MessageId]]:
+        """Take a tenant and everything of it away, in pages of messages; None if there is none."""
+        now = await self._db.now()
+        async with self._db.transaction() as session:
+            await session.fetch("by_index")
+            await session.fetch("lock_ring")
+            found = await session.first("tenants_find", ids=[tenant])
+            if found is None:
+                return None, []
+            await define(session, [replace(tenant_of(found), disabled=True)], now)
+            messages = await _take_jobs(session, tenant, now=now, limit=limit, busy=busy)
+        async with self._db.transaction() as session:
+            await session.fetch("by_index")
+            erased = await _erase_rows(session, tenant, messages, limit=limit)
+        if erased.has_more:
+            return erased, list(messages.ids)
+        async with self._db.transaction() as session:
+            await session.fetch("by_index")
+            await session.fetch("lock_ring")
+            is_gone = await _erase_tenant(session, tenant)
+        return replace(erased, has_more=not is_gone), list(messages.ids)
 
 
 async def forget_messages(
@@ -36,7 +85,7 @@ async def forget_messages(
 # --- a recipient
 
 
-async def erase_recipient(
+async def _erase_recipient(
     db: Database, recipient: Recipient, *, now: int, limit: int
 ) -> tuple[Erased, bool]:
     """Cancel what waits, blank what ended; the recipient goes with its last message. True if there may be work now.
@@ -56,8 +105,8 @@ async def erase_recipient(
         if await session.value("erase_left", *whose):
             return Erased(len(rows), has_more=True), has_work
         key = key_of(recipient.tenant, recipient.email)
-        await session.fetch("suppressions_blank", recipient.tenant, key)
-        await session.fetch("recipient_drop", recipient.id)
+        await session.run("suppressions_blank", tenant=recipient.tenant, key=key)
+        await session.run("recipient_drop", id=recipient.id)
     return Erased(len(rows), recipients=1), has_work
 
 
@@ -71,7 +120,7 @@ async def _blank(session: Session, messages: Messages) -> None:
 # --- a tenant
 
 
-async def take_jobs(
+async def _take_jobs(
     session: Session,
     tenant: TenantId,
     *,
@@ -100,7 +149,7 @@ async def take_jobs(
     return Messages(numbers, [row[1] for row in page])
 
 
-async def erase_rows(
+async def _erase_rows(
     session: Session, tenant: TenantId, messages: Messages, *, limit: int
 ) -> Erased:
     """Drop the rows of messages without jobs; when no message is left recipients, idempotency keys and mails."""
@@ -115,7 +164,7 @@ async def erase_rows(
     return Erased(gone, people, has_more=has_others)
 
 
-async def erase_tenant(session: Session, tenant: TenantId) -> bool:
+async def _erase_tenant(session: Session, tenant: TenantId) -> bool:
     """Drop a tenant without messages, and the last that is its own; False if somebody adds to it right now.
 
     The caller holds the lock of the ring.

@@ -43,8 +43,7 @@ from carteiro.stores.postgres.claim import with_suppressed
 from carteiro.stores.postgres.database import Database
 from carteiro.stores.postgres.ledger import TO_BE_APPLIED, Asked, Judged, Ledger, without_jobs
 from carteiro.stores.postgres.options import PostgresOptions
-from carteiro.stores.postgres.recipients import PostgresRecipients
-from carteiro.stores.postgres.tenants import PostgresTenants
+from carteiro.stores.sql.session import Erasing
 from carteiro.stores.tickets import Beside, opened
 
 _ENTRY = slice(2, 24)  # the columns of an entry among those of `open`
@@ -201,12 +200,9 @@ class PostgresLedger:
 class PostgresLedgerDesk:
     """See `carteiro.ports.ledger.LedgerDesk` for what it promises."""
 
-    def __init__(
-        self, db: Database, tenants: PostgresTenants, recipients: PostgresRecipients
-    ) -> None:
+    def __init__(self, db: Database, erasing: Erasing) -> None:
         self._db = db
-        self._tenants = tenants
-        self._recipients = recipients
+        self._erasing = erasing
 
     async def entries(self, ids: Sequence[MessageId]) -> list[QueueEntry]:
         """The jobs of those of the messages that must have one."""
@@ -235,9 +231,10 @@ class PostgresLedgerDesk:
         self, recipient: RecipientId, *, tenant: TenantId, limit: int
     ) -> list[MessageId]:
         """Unfinished messages to a recipient that nobody asked to cancel."""
-        found = await self._recipients.show(recipient, tenant=tenant)
-        if found is None:
+        row = await self._db.first("recipient", id=recipient, tenant=tenant)
+        if row is None:
             return []
+        found = recipient_of(row)
         whose = (found.id, found.tenant, found.email)
         async with self._db.transaction() as session:
             await session.fetch("by_index")
@@ -247,7 +244,7 @@ class PostgresLedgerDesk:
         self, tenant: TenantId, *, busy: Sequence[MessageId], limit: int
     ) -> tuple[Erased | None, list[MessageId]]:
         """As `Tenants.erase`, past what is ``busy``; with the messages that went."""
-        return await self._tenants.erase_past(busy, tenant, limit=limit)
+        return await self._erasing.tenant(tenant, busy=busy, limit=limit)
 
 
 def _pairs(leases: Sequence[Lease]) -> tuple[list[str], list[str]]:

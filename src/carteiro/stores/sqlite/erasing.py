@@ -7,13 +7,22 @@ goes on where the last one committed.
 import sqlite3
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
-from carteiro.model import Erased, MessageId, Recipient, TenantId
+from carteiro.model import Erased, MessageId, Recipient, RecipientId, TenantId
 from carteiro.policy.lifecycle import LONGEST_HOLD_MS
 from carteiro.policy.suppression import key_of
-from carteiro.stores.columns import FAR
+from carteiro.stores.columns import FAR, recipient_of
+from carteiro.stores.sql.tenants import define
 from carteiro.stores.sqlite import ledger
+from carteiro.stores.sqlite.database import SqliteSession, finished
+from carteiro.stores.sqlite.opening import empty_log
+from carteiro.stores.sqlite.options import SqliteOptions
+from carteiro.stores.sqlite.reader import Reader
 from carteiro.stores.sqlite.rows import as_json, run
+from carteiro.stores.sqlite.wake import SqliteWake
+from carteiro.stores.sqlite.writer import Writer
+from carteiro.stores.tenant_columns import tenant_of
 
 _WITH_THE_TENANT = (
     "erase_dead_letters",
@@ -30,6 +39,69 @@ _WITH_THE_TENANT = (
 )
 
 
+class SqliteErasing:
+    """See `carteiro.stores.sql.session.Erasing`."""
+
+    def __init__(
+        self, writer: Writer, reader: Reader, wake: SqliteWake, options: SqliteOptions
+    ) -> None:
+        self._writer = writer
+        self._reader = reader
+        self._wake = wake
+        self._clock = options.clock
+        self._has_queue = options.has_queue
+
+    async def recipient(
+        self, recipient: RecipientId, *, tenant: TenantId, limit: int
+    ) -> Erased | None:
+        """Take everything personal away, in pages of messages; None if there is no such recipient."""
+        row = await self._reader.ask(
+            lambda db: run(db, "recipient", id=recipient, tenant=tenant).fetchone()
+        )
+        if row is None:
+            return None
+        found = recipient_of(row)
+        # Where jobs are kept elsewhere, whoever keeps them has cancelled what waits before.
+        waiting = (
+            await self._reader.ask(lambda db: waiting_for(db, found, limit))
+            if self._has_queue
+            else []
+        )
+        erased, has_work = await self._writer.do(
+            lambda db: _erase_recipient(db, found, waiting, now=self._clock(), limit=limit)
+        )
+        if has_work:
+            self._wake.ring()
+        if not erased.has_more:
+            await self._reader.ask(empty_log)
+        return erased
+
+    async def tenant(
+        self, tenant: TenantId, *, busy: Sequence[MessageId] | None, limit: int
+    ) -> tuple[Erased | None, list[MessageId]]:
+        """Take a tenant and everything of it away, in pages of messages; None if there is none."""
+
+        def take(db: sqlite3.Connection) -> tuple[Erased | None, list[MessageId]]:
+            found = run(db, "tenants_find", ids=as_json([tenant])).fetchone()
+            if found is None:
+                return None, []
+            now = self._clock()
+            disabled = replace(tenant_of(found), disabled=True)
+            finished(define(SqliteSession(db), [disabled], now))
+            return _erase_tenant(db, tenant, now=now, limit=limit, busy=busy)
+
+        erased, gone = await self._writer.do(take)
+        if erased is not None and not erased.has_more:
+            await self._reader.ask(empty_log)
+        return erased, gone
+
+
+def waiting_for(db: sqlite3.Connection, recipient: Recipient, limit: int) -> Sequence[MessageId]:
+    """What is to be cancelled. Looked for beside the writer: a recipient may have many finished messages."""
+    mine = {"recipient": recipient.id, "tenant": recipient.tenant, "email": recipient.email}
+    return [row[0] for row in run(db, "erase_waiting", limit=limit, **mine)]
+
+
 def forget_messages(db: sqlite3.Connection, ids: Sequence[MessageId]) -> None:
     """Drop finished messages and all that is kept beside them, but idempotency keys."""
     listed = as_json(ids)
@@ -40,7 +112,7 @@ def forget_messages(db: sqlite3.Connection, ids: Sequence[MessageId]) -> None:
     run(db, "prune_messages", ids=listed)
 
 
-def erase_recipient(
+def _erase_recipient(
     db: sqlite3.Connection,
     recipient: Recipient,
     waiting: Sequence[MessageId],
@@ -74,7 +146,7 @@ def _blank(db: sqlite3.Connection, ids: Sequence[MessageId]) -> None:
     run(db, "erase_messages", ids=listed)
 
 
-def erase_tenant(
+def _erase_tenant(
     db: sqlite3.Connection,
     tenant: TenantId,
     *,

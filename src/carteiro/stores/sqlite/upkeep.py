@@ -16,7 +16,7 @@ from carteiro.stores.sqlite import copying, ledger
 from carteiro.stores.sqlite.erasing import forget_messages
 from carteiro.stores.sqlite.opening import INCREMENTAL
 from carteiro.stores.sqlite.options import SqliteOptions
-from carteiro.stores.sqlite.reading import Reader
+from carteiro.stores.sqlite.reader import Reader
 from carteiro.stores.sqlite.rows import as_json, run
 from carteiro.stores.sqlite.wake import SqliteWake
 from carteiro.stores.sqlite.writer import Writer

@@ -265,14 +265,3 @@ timelines AS (
 gone AS (DELETE FROM carteiro.entries WHERE message_no = ANY ($1::bigint[]))
 DELETE FROM carteiro.messages
 WHERE no = ANY ($1::bigint[]);
-
--- name: recipient_drop
--- Takes a recipient away. $1 id
-DELETE FROM carteiro.recipient_records
-WHERE id = $1::text;
-
--- name: suppressions_blank
--- Leaves of an address that is suppressed its hash alone. $1 tenant; $2 key
-UPDATE carteiro.suppressions
-SET address = NULL
-WHERE tenant = $1::text AND key = $2::text;

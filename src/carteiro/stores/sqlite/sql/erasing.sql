@@ -180,14 +180,3 @@ WHERE (tenant, tag, created_at, message_no) IN (
     SELECT m.tenant, t.value, m.created_at, m.no
     FROM json_each(:ids) AS i CROSS JOIN messages AS m ON m.id = i.value CROSS JOIN json_each(m.tags) AS t
 );
-
--- name: recipient_drop
--- Takes a recipient away. :id
-DELETE FROM recipient_records
-WHERE id = :id;
-
--- name: suppressions_blank
--- Leaves of an address that is suppressed its hash alone. :tenant; :key
-UPDATE suppressions
-SET address = NULL
-WHERE tenant = :tenant AND key = :key;

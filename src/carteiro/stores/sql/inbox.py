@@ -1,13 +1,13 @@
-"""The sandbox's inbox on Postgres."""
+"""The sandbox's inbox."""
 
 from collections.abc import Sequence
 
 from carteiro.model import InboxMail, MessageId, TenantId
-from carteiro.stores.postgres.database import Database
+from carteiro.stores.sql.session import Database
 from carteiro.stores.tenant_columns import mail_of
 
 
-class PostgresInbox:
+class SqlInbox:
     """See `carteiro.ports.inbox.Inbox` for what it promises."""
 
     def __init__(self, db: Database) -> None:
@@ -15,26 +15,16 @@ class PostgresInbox:
 
     async def keep(self, mails: Sequence[InboxMail]) -> None:
         """Take the mails over: this is the sandbox's hand-over."""
-        await self._db.fetch(
-            "inbox_keep",
-            [mail.message for mail in mails],
-            [mail.tenant for mail in mails],
-            [mail.to for mail in mails],
-            [mail.subject for mail in mails],
-            [mail.content for mail in mails],
-            [mail.provider_id for mail in mails],
-            self._db.fixed_now,
-        )
+        rows = [(m.message, m.tenant, m.to, m.subject, m.content, m.provider_id) for m in mails]
+        await self._db.run("inbox_keep", rows=rows, now=self._db.fixed_now)
 
     async def list(
         self, *, message: MessageId | None = None, tenant: TenantId | None = None, limit: int = 100
     ) -> list[InboxMail]:
         """The newest mails, of everybody, one message or one tenant."""
+        operation = "inbox_list" if tenant is None else "inbox_list_of_tenant"
         if message is not None:
-            rows = await self._db.fetch("inbox_list_of_message", message, limit)
-        elif tenant is not None:
-            rows = await self._db.fetch("inbox_list_of_tenant", tenant, limit)
-        else:
-            rows = await self._db.fetch("inbox_list", limit)
+            operation = "inbox_list_of_message"
+        rows = await self._db.fetch(operation, message=message, tenant=tenant, limit=limit)
         mails = [mail_of(row) for row in rows]
         return [mail for mail in mails if tenant in {None, mail.tenant}]

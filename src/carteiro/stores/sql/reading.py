@@ -1,4 +1,4 @@
-"""Queries on Postgres."""
+"""Queries for people and for those who watch."""
 
 from collections.abc import Mapping, Sequence
 
@@ -21,25 +21,24 @@ from carteiro.model import (
 )
 from carteiro.policy.lifecycle import LONGEST_HOLD_MS
 from carteiro.stores.columns import FAR, message_of, moment
-from carteiro.stores.postgres.accept import firsts_under
-from carteiro.stores.postgres.database import Database
-from carteiro.stores.postgres.lists import find_messages
-from carteiro.stores.postgres.options import PostgresOptions
 from carteiro.stores.queue_columns import depth_of, place_of
+from carteiro.stores.sql.door import firsts_under
+from carteiro.stores.sql.lists import find_messages
+from carteiro.stores.sql.session import Database
 
 
-class PostgresReading:
+class SqlReading:
     """See `carteiro.ports.reading.Reading` for what it promises."""
 
-    def __init__(self, db: Database, options: PostgresOptions) -> None:
+    def __init__(self, db: Database, *, has_queue: bool) -> None:
         self._db = db
-        self._has_queue = options.has_queue
+        self._has_queue = has_queue
 
     async def message(
         self, message: MessageId, *, tenant: TenantId | None = None
     ) -> StoredMessage | None:
         """One message with its content; ``tenant`` restricts it to that tenant's."""
-        row = await self._db.first("message", message, tenant)
+        row = await self._db.first("message", id=message, tenant=tenant)
         return None if row is None else message_of(row)
 
     async def first(self, key: IdempotencyKey, *, tenant: TenantId) -> Replayed | None:
@@ -52,14 +51,15 @@ class PostgresReading:
         self, wanted: MessageFilter, *, cursor: Cursor | None = None, limit: int = 100
     ) -> Page[StoredMessage]:
         """The messages that match, newest first, without their contents."""
-        async with self._db.transaction() as session:
-            return await find_messages(
+        return await self._db.read(
+            lambda session: find_messages(
                 session, wanted, cursor=cursor, limit=limit, has_queue=self._has_queue
             )
+        )
 
     async def events(self, message: MessageId) -> list[TimelineEvent]:
         """The timeline of a message, oldest first."""
-        rows = await self._db.fetch("events", message)
+        rows = await self._db.fetch("events", id=message)
         return [
             TimelineEvent(EventType(name), orjson.loads(metadata), moment(at))
             for name, metadata, at in rows
@@ -68,26 +68,23 @@ class PostgresReading:
     async def place(self, message: MessageId) -> QueuePlace | None:
         """Where the job of a message is; None when it has none."""
         now = await self._db.now()
-        row = await self._db.first("place", message, now, LONGEST_HOLD_MS, FAR)
+        row = await self._db.first("place", id=message, now=now, longest=LONGEST_HOLD_MS, never=FAR)
         return None if row is None else place_of(row, now)
 
     async def depths(self) -> list[Depth]:
         """How much is in the queue, by kind; costs the same however much that is."""
         now = await self._db.now()
-        async with self._db.transaction() as session:
-            await session.fetch("by_index")
-            rows = await session.fetch("depths", now, LONGEST_HOLD_MS)
+        rows = await self._db.read(
+            lambda session: session.fetch("depths", now=now, longest=LONGEST_HOLD_MS)
+        )
         return [depth_of(row, now) for row in rows]
 
     async def unsettled(self, ids: Sequence[MessageId]) -> list[MessageId]:
         """Those of the ids whose message is not finished."""
-        return [row[0] for row in await self._db.fetch("unsettled", ids)]
+        return [row[0] for row in await self._db.fetch("unsettled", ids=ids)]
 
     async def states(self, *, tenant: TenantId | None = None) -> Mapping[State, int]:
         """How many messages rest in each state."""
-        rows = await (
-            self._db.fetch("states")
-            if tenant is None
-            else self._db.fetch("states_of_tenant", tenant)
-        )
+        operation = "states" if tenant is None else "states_of_tenant"
+        rows = await self._db.fetch(operation, tenant=tenant)
         return {State(state): count for state, count in rows}

@@ -1,4 +1,4 @@
-"""Dead letters on Postgres."""
+"""Dead letters."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -20,21 +20,20 @@ from carteiro.ports.dead_letters import GroupBy
 from carteiro.stores.columns import failure_text, in_ms, maybe_moment, moment
 from carteiro.stores.cursors import cursor_at
 from carteiro.stores.dead_letter_columns import dead_letter_of, finding, parameters_of
-from carteiro.stores.postgres.database import Database
-from carteiro.stores.postgres.options import PostgresOptions
-from carteiro.stores.postgres.redrive import redrive
-from carteiro.stores.postgres.wake import PostgresWake
+from carteiro.stores.sql.redrive import LedgerPart, redrive
+from carteiro.stores.sql.session import Database, Wake
 
 _ANY = DeadFilter()
 
 
-class PostgresDeadLetters:
+class SqlDeadLetters:
     """See `carteiro.ports.dead_letters.DeadLetters` for what it promises."""
 
-    def __init__(self, db: Database, wake: PostgresWake, options: PostgresOptions) -> None:
+    def __init__(self, db: Database, wake: Wake, ledger: LedgerPart, *, has_queue: bool) -> None:
         self._db = db
         self._wake = wake
-        self._has_queue = options.has_queue
+        self._ledger = ledger
+        self._has_queue = has_queue
 
     # --- finding ------------------------------------------------------------------------------
 
@@ -43,7 +42,7 @@ class PostgresDeadLetters:
     ) -> Page[DeadLetter]:
         """The entries that match, newest first."""
         asked = parameters_of(wanted, cursor)
-        found = await self._db.fetch(finding(wanted), *asked.values(), limit + 1)
+        found = await self._db.fetch(finding(wanted), **asked, limit=limit + 1)
         letters = await self._loaded([row[0] for row in found[:limit]])
         has_more = bool(letters) and len(found) > limit
         return Page(
@@ -53,7 +52,7 @@ class PostgresDeadLetters:
     async def group(self, by: GroupBy, wanted: DeadFilter = _ANY) -> list[DeadGroup]:
         """How many match, by what they have in common; the largest group first."""
         asked = parameters_of(wanted, None)
-        rows = await self._db.fetch("dead_letters_group", *asked.values(), by)
+        rows = await self._db.fetch("dead_letters_group", **asked, by=by)
         return [
             DeadGroup(key, count, moment(oldest), moment(newest))
             for key, count, oldest, newest in rows
@@ -76,11 +75,12 @@ class PostgresDeadLetters:
     async def moved(self, ids: Sequence[MessageId]) -> dict[MessageId, datetime]:
         """When those of the messages that have an entry were moved here."""
         return {
-            identity: moment(at) for identity, at in await self._db.fetch("dead_letters_moved", ids)
+            identity: moment(at)
+            for identity, at in await self._db.fetch("dead_letters_moved", ids=ids)
         }
 
     async def _loaded(self, ids: Sequence[MessageId]) -> list[DeadLetter]:
-        rows = await self._db.fetch("dead_letters_load", ids) if ids else []
+        rows = await self._db.fetch("dead_letters_load", ids=ids) if ids else []
         return [dead_letter_of(row) for row in rows]
 
     # --- redriving ----------------------------------------------------------------------------
@@ -92,10 +92,17 @@ class PostgresDeadLetters:
         if revision is not None and len(ids) != 1:
             raise ValueError("a revision is for one message")
         now = await self._db.now()
-        async with self._db.transaction() as session:
-            answers = await redrive(
-                session, ids, by=by, revision=revision, now=now, has_queue=self._has_queue
+        answers = await self._db.write(
+            lambda session: redrive(
+                session,
+                self._ledger,
+                ids,
+                by=by,
+                revision=revision,
+                now=now,
+                has_queue=self._has_queue,
             )
+        )
         if RedriveAnswer.REDRIVEN in answers:
             await self._wake.tell()
         return answers
@@ -104,13 +111,13 @@ class PostgresDeadLetters:
 
     async def drop(self, ids: Sequence[MessageId]) -> int:
         """Take entries out of the index; the messages stay, and can be redriven. Return how many went."""
-        dropped: int = await self._db.value("dead_letters_drop", ids)
-        return dropped
+        return await self._db.run("dead_letters_drop", ids=ids)
 
     async def outlived(self, *, limit: int = 1000) -> list[MessageId]:
         """Entries older than their time to live, the longest outlived first; none that is on its way."""
         now = await self._db.now()
-        return [row[0] for row in await self._db.fetch("dead_letters_outlived", now, limit)]
+        rows = await self._db.fetch("dead_letters_outlived", now=now, limit=limit)
+        return [row[0] for row in rows]
 
     async def overfull(self, *, most: int, limit: int = 1000) -> list[DeadLetter]:
         """What must go so that ``most`` stay: again and again the oldest of the tenant with most entries."""
@@ -121,7 +128,7 @@ class PostgresDeadLetters:
             return []
         going: list[tuple[int, MessageId]] = []
         for tenant, count in giving_way(shares, excess=min(limit, excess)).items():
-            found = await self._db.fetch("dead_letters_oldest", tenant, count)
+            found = await self._db.fetch("dead_letters_oldest", tenant=tenant, limit=count)
             going += [(moved_at, identity) for identity, moved_at in found]
         return await self._loaded([identity for _, identity in sorted(going)])
 
@@ -130,9 +137,8 @@ class PostgresDeadLetters:
         if not letters:
             return 0
         now = await self._db.now()
-        columns = zip(*(_restored_row(letter, now) for letter in letters), strict=True)
-        restored: int = await self._db.value("dead_letters_restore", *map(list, columns))
-        return restored
+        rows = [_restored_row(letter, now) for letter in letters]
+        return await self._db.run("dead_letters_restore", rows=rows)
 
 
 def _restored_row(letter: DeadLetter, now: int) -> list[object]:

@@ -1,9 +1,9 @@
-"""Marks of the installation on Postgres."""
+"""Marks of the installation."""
 
-from carteiro.stores.postgres.database import Database
+from carteiro.stores.sql.session import Database
 
 
-class PostgresMarks:
+class SqlMarks:
     """See `carteiro.ports.marks.Marks` for what it promises."""
 
     def __init__(self, db: Database) -> None:
@@ -11,9 +11,9 @@ class PostgresMarks:
 
     async def find(self, name: str) -> str | None:
         """The text of a mark; None if there is none."""
-        text = await self._db.value("override_get", name)
-        return None if text is None else str(text)
+        text: str | None = await self._db.value("override_get", name=name)
+        return text
 
     async def put(self, name: str, text: str) -> None:
         """Set a mark, durably."""
-        await self._db.fetch("override_set", name, text)
+        await self._db.run("override_set", name=name, setting=text)

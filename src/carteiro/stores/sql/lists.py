@@ -1,16 +1,16 @@
-"""Pages of messages, the same on every SQL store: walk the index that leaves least to look at, newest first.
+"""Pages of messages: walk the index that leaves least to look at, newest first.
 
 A walk ends with the page, or after so many messages that did not match: then the page is short and says where
 to go on. So a page costs the same however many messages there are, and whatever is asked for.
 
 A tenant's list walks rows of that tenant alone: neither a page, its cursor nor its cost depends on other tenants. A
 cursor holds the time and the id of the last row. Row numbers, which count all tenants' messages, stay in the store.
-
-Nothing here runs a statement: a page is a generator that asks, and is sent the rows of each answer.
 """
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple, TypeAlias
+
+import orjson
 
 from carteiro.model import (
     EMAIL,
@@ -25,12 +25,12 @@ from carteiro.model import (
 )
 from carteiro.stores.columns import in_ms, message_of
 from carteiro.stores.cursors import FAR, cursor_at, key_of
+from carteiro.stores.sql.session import Session
 
 _WIDER = 4  # each step of a walk is so many times as long as the one before
 _UNLUCKY = FINISHED - {State.SENT} | {State.RETRY_SCHEDULED}
 
 _Place: TypeAlias = tuple[int, int]  # created_at and number: the order of every list
-_Rows: TypeAlias = Sequence[Sequence[Any]]
 
 
 @value
@@ -46,117 +46,97 @@ _NAMES = ("provider_id", "external_id", "to")
 _LAST_ID = chr(0x7F)  # sorts behind every id
 
 
-class Question(NamedTuple):
-    """A statement with its parameters in their order.
-
-    One that walks may have a list among them: it is asked of each of its items, and answered together.
-    """
-
-    operation: str
-    parameters: Mapping[str, object]
-
-    @property
-    def is_walk(self) -> bool:
-        """Whether its answer is a list of places."""
-        return self.operation.startswith("walk_")
-
-
-Pages: TypeAlias = Generator[Question, _Rows, Page[StoredMessage]]
-
-
 class _Way(NamedTuple):
     """A statement that walks, what it starts from, and how far its first step must go to be worth it."""
 
     operation: str
-    key: Mapping[str, object]
+    key: Mapping[str, Any]
     least: int = 0
 
 
-def walk(
+async def find_messages(  # noqa: PLR0913 - what is wanted, and how to look for it
+    session: Session,
     wanted: MessageFilter,
     *,
     cursor: Cursor | None,
     limit: int,
-    reach: Reach,
-    has_queue: bool,
-) -> Pages:
+    reach: Reach = Reach(),  # noqa: B008 - a value, never changed
+    has_queue: bool = True,
+) -> Page[StoredMessage]:
     """The messages that match, newest first, without their contents."""
-    after = yield from _place_of(cursor, wanted.tenant)
-    ways = yield from _ways(wanted, reach, has_queue=has_queue)
+    after = await _place_of(session, cursor, wanted.tenant)
+    ways = await _ways(session, wanted, reach, has_queue=has_queue)
     step = max([limit + 1, *(way.least for way in ways)])
     found: list[Any] = []
     walked = 0
     while True:
-        places = yield from _next_places(ways, wanted, after, step)
+        places = await _next_places(session, ways, wanted, after, step)
         if places:
-            found += yield _matching(wanted, places, limit + 1 - len(found))
+            found += await _matching(session, wanted, places, limit + 1 - len(found))
         walked += step
         if len(found) > limit:
             return Page(_messages(found[:limit]), _cursor_of(found[limit - 1]))
         if len(places) < step:
             return Page(_messages(found), None)
         if walked >= reach.walk:
-            cursor = yield from _cursor_at_place(places[-1])
-            return Page(_messages(found), cursor)
+            return Page(_messages(found), await _cursor_at_place(session, places[-1]))
         after, step = places[-1], min(step * _WIDER, reach.walk - walked)
 
 
-def _place_of(cursor: Cursor | None, tenant: TenantId | None) -> Generator[Question, _Rows, _Place]:
+async def _place_of(session: Session, cursor: Cursor | None, tenant: TenantId | None) -> _Place:
     """Where a page starts: behind the cursor's message; if it was deleted, at the next id of its time."""
     if cursor is None:
         return FAR, 0
     at, message = key_of(cursor, (FAR, ""))
-    [[number]] = yield Question("cursor_place", {"at": at, "id": message, "tenant": tenant})
-    return at, number
+    return at, await session.value("cursor_place", at=at, id=message, tenant=tenant)
 
 
-def _cursor_at_place(place: _Place) -> Generator[Question, _Rows, Cursor]:
+async def _cursor_at_place(session: Session, place: _Place) -> Cursor:
     """The cursor of a page that ends short, behind a message that did not match."""
     at, number = place
-    ids = yield Question("cursor_id", {"no": number})
-    return cursor_at(at, ids[0][0] if ids else _LAST_ID)
+    return cursor_at(at, await session.value("cursor_id", no=number) or _LAST_ID)
 
 
-def _ways(
-    wanted: MessageFilter, reach: Reach, *, has_queue: bool
-) -> Generator[Question, _Rows, list[_Way]]:
+async def _ways(
+    session: Session, wanted: MessageFilter, reach: Reach, *, has_queue: bool
+) -> list[_Way]:
     """What to walk, the first that fits being the shortest: several ways where several kinds are meant."""
     for name in _NAMES:
         if (text := getattr(wanted, name)) is not None:
-            return [(yield from _way_by(name, text, wanted.tenant))]
+            return [await _way_by(session, name, text, wanted.tenant)]
     if wanted.recipient_external_id is not None:
-        asked = {"external_id": wanted.recipient_external_id, "tenant": wanted.tenant}
-        recipients = yield Question("recipients_named", asked)
-        return [_Way("walk_recipient", {"recipient": [row[0] for row in recipients]})]
+        recipients = await session.fetch(
+            "recipients_named", external_id=wanted.recipient_external_id, tenant=wanted.tenant
+        )
+        return [_Way("walk_recipient", {"recipients": [row[0] for row in recipients]})]
     if wanted.tag is not None:
-        return [(yield from _way_by("tag", wanted.tag, wanted.tenant))]
+        return [await _way_by(session, "tag", wanted.tag, wanted.tenant)]
     if wanted.state is not None and wanted.state not in FINISHED:
-        ways = yield from _ways_of_unfinished(wanted, reach, has_queue=has_queue)
+        ways = await _ways_of_unfinished(session, wanted, reach, has_queue=has_queue)
         if ways:
             return ways
     return [_Way("walk_all", {})] if wanted.tenant is None else _ways_of_tenant(wanted)
 
 
-def _way_by(name: str, text: str, tenant: TenantId | None) -> Generator[Question, _Rows, _Way]:
+async def _way_by(session: Session, name: str, text: str, tenant: TenantId | None) -> _Way:
     """The walk along one tenant's messages with this name, or along each tenant's that has such messages."""
     tenants: list[TenantId] = [] if tenant is None else [tenant]
     if tenant is None:
-        rows = yield Question(f"{name}_tenants", {name: text})
-        tenants = [row[0] for row in rows]
-    return _Way(f"walk_{name}", {"tenant": tenants, name: text})
+        tenants = [row[0] for row in await session.fetch(f"{name}_tenants", **{name: text})]
+    return _Way(f"walk_{name}", {"tenants": tenants, name: text})
 
 
-def _ways_of_unfinished(
-    wanted: MessageFilter, reach: Reach, *, has_queue: bool
-) -> Generator[Question, _Rows, list[_Way]]:
+async def _ways_of_unfinished(
+    session: Session, wanted: MessageFilter, reach: Reach, *, has_queue: bool
+) -> list[_Way]:
     """Through the queue while it is short. In a queue elsewhere nobody looks: a tenant's list walks its messages."""
     tenant, least = {"tenant": wanted.tenant}, reach.queue + 1
     if not has_queue:
         if wanted.tenant is not None:
             return []
-        [[unfinished]] = yield Question("unfinished_messages", {"most": least})
+        unfinished: int = await session.value("unfinished_messages", most=least)
         return [_Way("walk_unfinished_messages", {}, least)] if unfinished < least else []
-    [[unfinished]] = yield Question("unfinished", tenant)
+    unfinished = await session.value("unfinished", **tenant)
     if unfinished < least:
         return [_Way("walk_unfinished", tenant, least)]
     return [_Way("walk_attempts", tenant, least)] if wanted.state is State.SENT_ATTEMPT else []
@@ -172,9 +152,9 @@ def _ways_of_tenant(wanted: MessageFilter) -> list[_Way]:
     return [emails, tasks] if wanted.kind is None else [emails if wanted.kind == EMAIL else tasks]
 
 
-def _next_places(
-    ways: list[_Way], wanted: MessageFilter, after: _Place, step: int
-) -> Generator[Question, _Rows, list[_Place]]:
+async def _next_places(
+    session: Session, ways: list[_Way], wanted: MessageFilter, after: _Place, step: int
+) -> list[_Place]:
     """The next places on all ways together."""
     since = -FAR if wanted.created_after is None else in_ms(wanted.created_after)
     if wanted.created_before is not None:
@@ -182,27 +162,35 @@ def _next_places(
     at, no = after
     places: list[_Place] = []
     for way in ways:
-        span = {"since": since, "at": at, "no": no, "limit": step}
-        listed = yield Question(way.operation, {**way.key, **span})
-        places += [(created_at, number) for created_at, number in listed]
+        rows = await session.fetch(way.operation, **way.key, since=since, at=at, no=no, limit=step)
+        places += _places(rows)
     return sorted(places, reverse=True)[:step]
 
 
-def _matching(wanted: MessageFilter, places: list[_Place], limit: int) -> Question:
-    return Question(
+def _places(rows: list[Any]) -> list[_Place]:
+    """A row is a place; on SQLite a JSON list of them, which is read in one step."""
+    return [
+        (at, number)
+        for row in rows
+        for at, number in (orjson.loads(row[0]) if isinstance(row[0], str) else [row])
+    ]
+
+
+async def _matching(
+    session: Session, wanted: MessageFilter, places: list[_Place], limit: int
+) -> list[Any]:
+    return await session.fetch(
         "messages",
-        {
-            "numbers": [number for _, number in places],
-            "tenant": wanted.tenant,
-            "kind": wanted.kind,
-            "state": wanted.state,
-            "to": wanted.to,
-            "external_id": wanted.external_id,
-            "provider_id": wanted.provider_id,
-            "recipient_external_id": wanted.recipient_external_id,
-            "tag": wanted.tag,
-            "limit": limit,
-        },
+        numbers=[number for _, number in places],
+        tenant=wanted.tenant,
+        kind=wanted.kind,
+        state=wanted.state,
+        to=wanted.to,
+        external_id=wanted.external_id,
+        provider_id=wanted.provider_id,
+        recipient_external_id=wanted.recipient_external_id,
+        tag=wanted.tag,
+        limit=limit,
     )
 
 
