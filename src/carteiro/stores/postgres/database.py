@@ -202,6 +202,9 @@ class Database:
         async with self.transaction() as session:
             return await operation(session)
 
+    async def empty_log(self) -> None:
+        """Nothing: the server's log is its own, and its vacuum gives what was deleted to others."""
+
     async def _alone(self, statement: Callable[[Session], Awaitable[Result]]) -> Result:
         """Run a statement by itself; again if it waited in a circle with others: the server has undone all of it."""
         for _ in range(_MOST_CIRCLES):

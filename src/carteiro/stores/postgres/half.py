@@ -43,7 +43,7 @@ from carteiro.stores.postgres.claim import with_suppressed
 from carteiro.stores.postgres.database import Database
 from carteiro.stores.postgres.ledger import TO_BE_APPLIED, Asked, Judged, Ledger, without_jobs
 from carteiro.stores.postgres.options import PostgresOptions
-from carteiro.stores.sql.session import Erasing
+from carteiro.stores.sql.erasing import SqlErasing
 from carteiro.stores.tickets import Beside, opened
 
 _ENTRY = slice(2, 24)  # the columns of an entry among those of `open`
@@ -200,7 +200,7 @@ class PostgresLedger:
 class PostgresLedgerDesk:
     """See `carteiro.ports.ledger.LedgerDesk` for what it promises."""
 
-    def __init__(self, db: Database, erasing: Erasing) -> None:
+    def __init__(self, db: Database, erasing: SqlErasing) -> None:
         self._db = db
         self._erasing = erasing
 
@@ -231,14 +231,7 @@ class PostgresLedgerDesk:
         self, recipient: RecipientId, *, tenant: TenantId, limit: int
     ) -> list[MessageId]:
         """Unfinished messages to a recipient that nobody asked to cancel."""
-        row = await self._db.first("recipient", id=recipient, tenant=tenant)
-        if row is None:
-            return []
-        found = recipient_of(row)
-        whose = (found.id, found.tenant, found.email)
-        async with self._db.transaction() as session:
-            await session.fetch("by_index")
-            return [row[0] for row in await session.fetch("erase_waiting", *whose, limit)]
+        return await self._erasing.addressed(recipient, tenant=tenant, limit=limit)
 
     async def erase(
         self, tenant: TenantId, *, busy: Sequence[MessageId], limit: int

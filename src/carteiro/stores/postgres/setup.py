@@ -7,7 +7,6 @@ from dataclasses import replace
 from carteiro.ports import Backend
 from carteiro.ports.ledger import LedgerHalf
 from carteiro.stores.postgres.database import Database
-from carteiro.stores.postgres.erasing import PostgresErasing
 from carteiro.stores.postgres.half import PostgresLedger, PostgresLedgerDesk
 from carteiro.stores.postgres.joining import PostgresJoining
 from carteiro.stores.postgres.keeping import keep_jobs
@@ -20,6 +19,7 @@ from carteiro.stores.postgres.tracking import PostgresTracking
 from carteiro.stores.postgres.upkeep import PostgresUpkeep
 from carteiro.stores.postgres.wake import PostgresWake
 from carteiro.stores.sql.dead_letters import SqlDeadLetters
+from carteiro.stores.sql.erasing import SqlErasing
 from carteiro.stores.sql.inbox import SqlInbox
 from carteiro.stores.sql.keys import SqlKeys
 from carteiro.stores.sql.marks import SqlMarks
@@ -57,11 +57,12 @@ async def _opened(url: str, options: PostgresOptions) -> AsyncIterator[LedgerHal
     db = Database(url, options)
     await db.open()
     wake = PostgresWake(url, db)
-    erasing = PostgresErasing(db, wake)
+    store = PostgresStore(db, wake, options)
+    erasing = SqlErasing(db, store, has_queue=options.has_queue)
     try:
         await keep_jobs(db, here=options.has_queue)
         backend = Backend(
-            store=PostgresStore(db, wake, options),
+            store=store,
             tenants=SqlTenants(db, wake, erasing, options.fairness),
             keys=SqlKeys(db),
             templates=SqlTemplates(db),

@@ -3,13 +3,14 @@
 from carteiro.model import Cursor, Erased, Page, Recipient, RecipientId, TenantId
 from carteiro.stores.columns import in_ms, recipient_of
 from carteiro.stores.cursors import FAR, cursor_at, key_of
-from carteiro.stores.sql.session import Database, Erasing
+from carteiro.stores.sql.erasing import SqlErasing
+from carteiro.stores.sql.session import Database
 
 
 class SqlRecipients:
     """See `carteiro.ports.recipients.Recipients` for what it promises."""
 
-    def __init__(self, db: Database, erasing: Erasing) -> None:
+    def __init__(self, db: Database, erasing: SqlErasing) -> None:
         self._db = db
         self._erasing = erasing
 

@@ -30,3 +30,10 @@ SET
     cpf_cnpj_hash = coalesce(:cpf_cnpj_hash, cpf_cnpj_hash),
     razao_social = coalesce(:razao_social, razao_social), nome = coalesce(:nome, nome)
 WHERE id = :id;
+
+-- name: recipient_take
+-- Marks a recipient as deleted if it is not, once whoever sends to it right now has done so. :id; :tenant; :now
+UPDATE carteiro.recipient_records
+SET deleted_at = coalesce(deleted_at, :now)
+WHERE id = :id AND tenant = :tenant
+RETURNING id, tenant, email, external_id, cpf_cnpj_hash, razao_social, nome, created_at, deleted_at;

@@ -6,10 +6,8 @@ takes a column at a time: ``:rows_0`` is the array of the first one.
 On SQLite nothing here ever suspends: the writer drives an operation to its end inside its transaction.
 """
 
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine
 from typing import Any, Protocol, TypeAlias, TypeVar
-
-from carteiro.model import Erased, MessageId, RecipientId, TenantId
 
 Result = TypeVar("Result")
 
@@ -65,21 +63,6 @@ class Database(Session, Protocol):
         """Run statements in one transaction: all or nothing. Not ``durable``: a crash may undo it after the answer."""
         ...
 
-
-class Erasing(Protocol):
-    """Takes people and tenants out of the database: what is in which table differs too much to be shared."""
-
-    async def recipient(
-        self, recipient: RecipientId, *, tenant: TenantId, limit: int
-    ) -> Erased | None:
-        """See `carteiro.ports.recipients.Recipients.erase`."""
-        ...
-
-    async def tenant(
-        self, tenant: TenantId, *, busy: Sequence[MessageId] | None, limit: int
-    ) -> tuple[Erased | None, list[MessageId]]:
-        """See `carteiro.ports.tenants.Tenants.erase`; past what is ``busy`` where jobs are kept elsewhere.
-
-        Returns also the messages that went.
-        """
+    async def empty_log(self) -> None:
+        """Leave nothing of what was just deleted in a log beside the tables."""
         ...

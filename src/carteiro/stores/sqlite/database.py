@@ -5,6 +5,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from carteiro.stores.sql.session import Operation, Result
+from carteiro.stores.sqlite.opening import empty_log
 from carteiro.stores.sqlite.reader import Reader
 from carteiro.stores.sqlite.rows import as_json, run
 from carteiro.stores.sqlite.writer import Writer
@@ -66,6 +67,10 @@ class SqliteDatabase:
         return await self._writer.do(
             lambda db: finished(operation(SqliteSession(db))), durable=durable
         )
+
+    async def empty_log(self) -> None:
+        """Leave nothing of what was just deleted in the write-ahead log."""
+        await self._reader.ask(empty_log)
 
     async def fetch(self, statement: str, /, **parameters: object) -> list[Any]:
         """Return the rows."""

@@ -30,12 +30,11 @@ from carteiro.model import (
 from carteiro.policy.lifecycle import LONGEST_HOLD_MS, MILLISECOND
 from carteiro.ports.ledger import Closed
 from carteiro.ports.queue import Delay, QueueEntry, Share, Ticket
-from carteiro.stores.columns import FAR, entry_of, recipient_of
+from carteiro.stores.columns import FAR, entry_of
 from carteiro.stores.cursors import cursor_at, key_of
-from carteiro.stores.sql.session import Erasing
+from carteiro.stores.sql.erasing import SqlErasing
 from carteiro.stores.sqlite import ledger
 from carteiro.stores.sqlite.claim import presets_of, recipients_of, with_suppressed
-from carteiro.stores.sqlite.erasing import waiting_for
 from carteiro.stores.sqlite.options import SqliteOptions
 from carteiro.stores.sqlite.reader import Reader
 from carteiro.stores.sqlite.rows import as_json, run
@@ -181,7 +180,7 @@ class SqliteLedgerDesk:
     def __init__(
         self,
         reader: Reader,
-        erasing: Erasing,
+        erasing: SqlErasing,
         options: SqliteOptions,
     ) -> None:
         self._reader = reader
@@ -220,12 +219,7 @@ class SqliteLedgerDesk:
         self, recipient: RecipientId, *, tenant: TenantId, limit: int
     ) -> list[MessageId]:
         """Unfinished messages to a recipient that nobody asked to cancel."""
-
-        def look(db: sqlite3.Connection) -> list[MessageId]:
-            row = run(db, "recipient", id=recipient, tenant=tenant).fetchone()
-            return [] if row is None else list(waiting_for(db, recipient_of(row), limit))
-
-        return await self._reader.ask(look)
+        return await self._erasing.addressed(recipient, tenant=tenant, limit=limit)
 
     async def erase(
         self, tenant: TenantId, *, busy: Sequence[MessageId], limit: int

@@ -10,6 +10,7 @@ from carteiro.model import Fairness
 from carteiro.ports import Backend
 from carteiro.ports.ledger import LedgerHalf
 from carteiro.stores.sql.dead_letters import SqlDeadLetters
+from carteiro.stores.sql.erasing import SqlErasing
 from carteiro.stores.sql.inbox import SqlInbox
 from carteiro.stores.sql.keys import SqlKeys
 from carteiro.stores.sql.marks import SqlMarks
@@ -20,7 +21,6 @@ from carteiro.stores.sql.suppressions import SqlSuppressions
 from carteiro.stores.sql.templates import SqlTemplates
 from carteiro.stores.sql.tenants import SqlTenants
 from carteiro.stores.sqlite.database import SqliteDatabase
-from carteiro.stores.sqlite.erasing import SqliteErasing
 from carteiro.stores.sqlite.half import SqliteLedger, SqliteLedgerDesk
 from carteiro.stores.sqlite.keeping import changes_hands, keep_jobs
 from carteiro.stores.sqlite.options import SqliteOptions, wall_clock_ms
@@ -74,7 +74,7 @@ async def _opened(place: Path, options: SqliteOptions) -> AsyncIterator[LedgerHa
     reader = Reader(place, busy_timeout_ms=busy_timeout_ms)
     db = SqliteDatabase(writer, reader, clock)
     store = SqliteStore(writer, wake, place, options)
-    erasing = SqliteErasing(writer, reader, wake, options)
+    erasing = SqlErasing(db, store, has_queue=has_queue)
     try:
         await _keep_jobs(writer, reader, options)
         backend = Backend(
@@ -90,7 +90,7 @@ async def _opened(place: Path, options: SqliteOptions) -> AsyncIterator[LedgerHa
                 db, wake, SqliteLedgerPart(has_queue=options.has_queue), has_queue=options.has_queue
             ),
             reading=SqlReading(db, has_queue=has_queue),
-            upkeep=SqliteUpkeep(writer, reader, wake, place, options),
+            upkeep=SqliteUpkeep(db, writer, wake, place, options),
             inbox=SqlInbox(db),
             marks=SqlMarks(db),
             wake=wake,

@@ -1,10 +1,3 @@
--- name: recipient_take
--- Marks a recipient as deleted if it is not, once whoever sends to it right now has done so. :id; :tenant; :now
-UPDATE carteiro.recipient_records
-SET deleted_at = coalesce(deleted_at, :now)
-WHERE id = :id AND tenant = :tenant
-RETURNING id, tenant, email, external_id, cpf_cnpj_hash, razao_social, nome, created_at, deleted_at;
-
 -- name: recipients_list
 -- Recipients of a tenant, newest first, after a given one. :tenant; :at, :id; :limit
 SELECT id, tenant, email, external_id, cpf_cnpj_hash, razao_social, nome, created_at, deleted_at

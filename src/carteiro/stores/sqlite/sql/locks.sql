@@ -14,3 +14,7 @@ WHERE id = :tenant;
 -- name: redrive_lock
 -- Nothing: no other transaction writes. :ids
 SELECT 1;
+
+-- name: by_index
+-- Nothing: indexes lead whatever the statistics say, for there are none.
+SELECT 1;
