@@ -1,11 +1,13 @@
 """The session that the shared ports are written on: named parameters, and operations that never wait on SQLite."""
 
+import ast
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 
+from carteiro.stores import sql
 from carteiro.stores.postgres import PostgresOptions, migrate
 from carteiro.stores.postgres.database import Database as PostgresDatabase
 from carteiro.stores.sql.session import Database, Session
@@ -142,3 +144,24 @@ def test_shared_statements_lose_schema_and_casts_on_sqlite() -> None:
 
     assert "FROM overrides" in shared
     assert "FROM carteiro.overrides" in statements_of("carteiro.stores.postgres")["override_get"]
+
+
+def _named() -> Iterator[str]:
+    """The statements that the shared ports name."""
+    for file in Path(sql.__file__).parent.glob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+            match node:
+                case ast.Call(
+                    func=ast.Attribute(attr="fetch" | "first" | "value" | "run"),
+                    args=[ast.Constant(value=str(name))],
+                ):
+                    yield name
+
+
+@pytest.mark.parametrize("store", ["sqlite", "postgres"])
+def test_every_dialect_has_the_statements_of_the_shared_ports(store: str) -> None:
+    """What one of them need not do is a statement that does nothing."""
+    named = set(_named())
+
+    assert len(named) > 80
+    assert named <= statements_of(f"carteiro.stores.{store}").keys()

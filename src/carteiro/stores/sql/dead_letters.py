@@ -19,7 +19,7 @@ from carteiro.policy.lifecycle import MILLISECOND, restored_ttl
 from carteiro.ports.dead_letters import GroupBy
 from carteiro.stores.columns import failure_text, in_ms, maybe_moment, moment
 from carteiro.stores.cursors import cursor_at
-from carteiro.stores.dead_letter_columns import dead_letter_of, finding, parameters_of
+from carteiro.stores.sql.dead_letter_columns import dead_letter_of, finding, parameters_of
 from carteiro.stores.sql.redrive import LedgerPart, redrive
 from carteiro.stores.sql.session import Database, Wake
 

@@ -1,4 +1,4 @@
-"""Between columns and values, the same in every SQL store: dead letters and what is asked of them."""
+"""Between columns and values: dead letters and what is asked of them."""
 
 from collections.abc import Sequence
 from typing import Any
