@@ -10,9 +10,9 @@ import pytest
 
 from carteiro.model import EMAIL, Cursor, MessageFilter, MessageId, State, TenantId
 from carteiro.ports import Backend
+from carteiro.stores.sql.lists import Reach, find_messages
 from carteiro.stores.sqlite import SqliteOptions, open_sqlite
-from carteiro.stores.sqlite.lists import find_messages
-from carteiro.stores.walks import Reach
+from carteiro.stores.sqlite.database import SqliteSession, finished
 from support.builders import ACME, BRASA, TASK, a_message, messages, retry, sent, tenants_named
 from support.clock import StoreClock
 from support.steps import HOLD, accepted, claimed, declare, settled
@@ -41,8 +41,14 @@ def _pages(folder: Path, *, limit: int = 2, **wanted: Any) -> list[list[MessageI
     cursor: Cursor | None = None
     with closing(sqlite3.connect(folder / FILE)) as db:
         while True:
-            page = find_messages(
-                db, MessageFilter(**wanted), cursor=cursor, limit=limit, reach=NEAR
+            page = finished(
+                find_messages(
+                    SqliteSession(db),
+                    MessageFilter(**wanted),
+                    cursor=cursor,
+                    limit=limit,
+                    reach=NEAR,
+                )
             )
             pages.append([row.id for row in page.rows])
             if page.next is None:

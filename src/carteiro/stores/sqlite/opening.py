@@ -117,7 +117,7 @@ def _apply(connection: sqlite3.Connection, path: Path) -> None:
         text = f"{path} is a database of another program: name another file"
         raise StoreError(text)
     for migration in migrations:
-        for statement in _statements(migration.script):
+        for statement in split(migration.script):
             connection.execute(statement)
         connection.execute(f"PRAGMA user_version = {migration.number}")
         connection.execute(f"PRAGMA application_id = {migration.digest}")
@@ -138,7 +138,8 @@ def version(connection: sqlite3.Connection) -> int:
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
-def _statements(script: str) -> Iterator[str]:
+def split(script: str) -> Iterator[str]:
+    """The statements of a script, one by one."""
     statement = ""
     for line in script.splitlines(keepends=True):
         statement += line
@@ -149,7 +150,7 @@ def _statements(script: str) -> Iterator[str]:
 
 def sql(operation: str) -> str:
     """Return the text of a statement."""
-    return statements_of(PACKAGE)[operation]
+    return statements_of(PACKAGE, has_schema=False)[operation]
 
 
 @contextmanager
