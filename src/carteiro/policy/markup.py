@@ -14,7 +14,7 @@ MOST_ATTRIBUTES = 256  # of one tag
 MOST_STEPS = 32_768  # tags and attributes, in all readings
 
 _SPACE = r"[\t\n\f\r ]"
-_NAME = re.compile(r"</?([A-Za-z][^\t\n\f\r />]*+)")
+_NAME = re.compile(r"</?([A-Za-z][^\t\n\f\r />]*+)(>)?+")  # most end tags have no more
 _ATTRIBUTE = re.compile(
     r"[\t\n\f\r /]*+(?:>|([^\t\n\f\r />][^\t\n\f\r />=]*+)"
     rf"(?:{_SPACE}*+={_SPACE}*+(?:\"([^\"]*+)\"|'([^']*+)'|([^\t\n\f\r >\"'][^\t\n\f\r >]*+))?+)?+)"
@@ -32,6 +32,14 @@ _END_OF_CDATA = re.compile(r"\]\]>")
 _END_OF_COMMENT = re.compile("-->")
 _RARE_END_OF_COMMENT = re.compile("--!>")  # not every client knows it
 _END_OF_CONDITION = re.compile(r"\]>")
+
+# Elements that a parser repeats where they were not closed.
+_FORMATTING = frozenset(
+    {
+        *("a", "b", "big", "code", "em", "font", "i", "nobr", "s", "small", "strike", "strong"),
+        *("tt", "u"),
+    }
+)
 
 # A tag left open at the end is not read yet; the client's own markup behind the mail ends it.
 WHAT_FOLLOWS = " \"'>"
@@ -70,7 +78,11 @@ class _Search:
 
 
 class Reader:
-    """Reads one source, once; ``tags`` and ``attributes`` count what was read so far."""
+    """Reads one source, once; ``tags`` and ``attributes`` count what was read so far.
+
+    ``repeated`` counts the elements and attributes that a parser adds if it repeats all formatting behind
+    each tag.
+    """
 
     def __init__(self, source: str) -> None:
         self._source = source = source + WHAT_FOLLOWS
@@ -86,6 +98,8 @@ class Reader:
         self._css_read = 0
         self.tags = 0
         self.attributes = 0
+        self.repeated = 0
+        self._formatting = 0  # elements and attributes
 
     @property
     def looked_at(self) -> int:
@@ -105,19 +119,26 @@ class Reader:
             if at == last:
                 continue
             last = at
-            self._count(tags=1)
+            self.tags += 1
+            if self.tags + self.attributes > MOST_STEPS:
+                text = f"has more than {MOST_STEPS} tags and attributes"
+                raise TooMuchMarkup(text)
             named = _NAME.match(self._source, at)
             if named is None:
                 self._pass_over(at)
                 continue
-            attributes, end = self._read_attributes(named.end())
+            name, is_all = named.groups()
+            attributes, end = ([], named.end()) if is_all else self._read_attributes(named.end())
             self._go_on(end)
+            self.repeated += self._formatting
             if self._source[at + 1] != "/":
-                yield self._opened(named[1].lower(), attributes, end)
+                yield self._opened(name.lower(), attributes, end)
 
     def _opened(self, name: str, attributes: list[tuple[str, str]], end: int) -> Tag:
+        if name in _FORMATTING:
+            self._formatting += 1 + len(attributes)
         if name not in self._end_of_text:
-            return Tag(name, attributes)
+            return Tag(name, attributes, "")
         text_ends, _ = self._end_of_text[name](end)
         self._go_on(text_ends)
         if name != "style" or text_ends <= self._css_read:
@@ -139,15 +160,8 @@ class Reader:
             if len(attributes) > MOST_ATTRIBUTES:
                 text = f"has a tag with more than {MOST_ATTRIBUTES} attributes"
                 raise TooMuchMarkup(text)
-        self._count(attributes=len(attributes))
+        self.attributes += len(attributes)
         return attributes, at
-
-    def _count(self, *, tags: int = 0, attributes: int = 0) -> None:
-        self.tags += tags
-        self.attributes += attributes
-        if self.tags + self.attributes > MOST_STEPS:
-            text = f"has more than {MOST_STEPS} tags and attributes"
-            raise TooMuchMarkup(text)
 
     def _pass_over(self, at: int) -> None:
         """Go on behind what starts like a tag and is none, wherever a client sees its end."""
