@@ -130,7 +130,7 @@ LOADED = [
     '<object classid="clsid:0"></object>',
     '<embed src="https://example.com/x.swf">',
     '<applet code="X.class">',
-    '<applet object="x.ser">',
+    '<applet object="x.bin">',
     '<embed movie="https://example.com/x.swf">',
     '<embed type="text/html" pluginspage="https://example.com">',
     '<object type="text/html"><param name="src" value="https://example.com/x"></object>',
@@ -176,6 +176,11 @@ IN_PIECES = [
     "<title><style>/*</title><style>x{width:expr/**/ession(1)}</style>",
     '<style>x{behavior :"}" url(x.htc)}</style>',
     "<style>x{behavior:';' url(x.htc)}</style>",
+    "<style>x{behavior:'>' url(x.htc)}</style>",
+    "<style>x{behavior:'/>' url(x.htc)}</style>",
+    "<style>x{behavior:url(#default#VML)'>' url(x.htc)}</style>",
+    '<style>x{behavior:"a=\'b" url(x.htc)}</style>',
+    "<style>x{beha\\76ior:'>' url(x.htc)}",
     "<style>x{behavior:/*;*/url(x.htc)}</style>",
     "<style>x{behavior: url(#default#VML) /*;*/ url(x.htc)}</style>",
     "<style>x{behavior: a /*;*/ url(x.htc)}</style>",
@@ -367,6 +372,9 @@ _MARKUP = st.lists(_PIECES | st.text(max_size=3), max_size=12).map("".join)
 @example("/* <p style='a:exp/**/ression(1)'>")
 @example("<style>&#xexpression(1)</style>")
 @example("<style>\\4A avascript:x</style>")
+@example(f"<style>{OUTLOOK_BUTTON}")
+@example("<style>x{behavior:<style>url(x.htc)}")
+@example("<style>x{behavior:a</stylex>url(x.htc)}")
 def test_what_spells_no_danger_has_none(html: str) -> None:
     """The quick look is only ever too careful: the parser finds nothing that it let pass."""
     if not spells_danger(html):
@@ -571,7 +579,7 @@ def test_formatting_that_may_be_repeated_too_often_is_not_parsed(parsed: Parsed,
 
 ARTICLE = """<tr><td style="padding:{0}px 20px;font-family:Arial,sans-serif;background:url(https://img.example.com/{0}.png)">
 <!--[if mso]><v:rect style="behavior:url(#default#VML);width:{0}px"><![endif]-->
-<a href="https://example.com/onboarding?utm_source=x&amp;utm_medium=email&amp;id={0}" target="_blank" title="Promo&ccedil;&atilde;o">
+<a href="https://example.com/onboarding?utm_source=x&amp;utm_medium=email&amp;id={0}" target="_blank">
 <img src="cid:image{0}" alt="Promo&ccedil;&atilde;o {0}: only today" width="280" height="140" border="0"></a>
 <p class="c{0}"><b>Ol&aacute;</b>, <i>veja</i> a promo&ccedil;&atilde;o &nbsp; n&ordm; {0}</p></td></tr>
 """

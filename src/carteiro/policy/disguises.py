@@ -6,7 +6,10 @@ from html.entities import html5
 
 IGNORED_IN_URLS = re.compile(r"[\x00-\x20\x7f-\xa0]+")
 _REFERENCE = re.compile(r"&(?:#(?:[0-9]+|[xX][0-9a-fA-F]+);?|[^\t\n\f <&#;]{1,32};?)")
-_LONGEST_WITHOUT_END = max(len(name) for name in html5 if not name.endswith(";"))
+_KNOWN_WITHOUT_END: dict[str, list[str]] = {}  # by their first two letters, the longest first
+for _name in sorted(html5, key=len, reverse=True):
+    if not _name.endswith(";"):
+        _KNOWN_WITHOUT_END.setdefault(_name[:2], []).append(_name)
 _CSS_ESCAPE = re.compile(r"\\(?:([0-9a-f]{1,6})(?:\r\n|[ \t\r\n\f])?|\n|.)", re.IGNORECASE)
 _CODE_POINTS = 0x110000
 _MOST_DIGITS = 7  # of a code point
@@ -59,9 +62,9 @@ def _named(name: str) -> str:
     """What the standard makes of ``&name``: the longest beginning that is known counts."""
     if name in html5:
         return html5[name]
-    for end in range(min(len(name), _LONGEST_WITHOUT_END), 1, -1):
-        if name[:end] in html5:
-            return html5[name[:end]] + name[end:]
+    for known in _KNOWN_WITHOUT_END.get(name[:2], ()):
+        if name.startswith(known):
+            return html5[known] + name[len(known) :]
     return f"&{name}"
 
 

@@ -57,6 +57,7 @@ _GIVEN_DATA = re.compile(rf"[=;][\"']?{WRAPPERS}{NO_PICTURE}")  # as an attribut
 _COMMENT_AFTER_LETTER = re.compile(r"/\*(?:(?<=[a-z(]/\*)|(?<=[^-]-/\*))", re.IGNORECASE)
 _COMMENT_BEFORE_LETTER = re.compile(r"\*/[a-z(:/-]", re.IGNORECASE)
 _END_OF_ATTRIBUTE = r"[\"'](?:/?>|[a-z:-]+=[\"'](?!url\()[a-z0-9#%])"
+_STYLE_BEHAVES = re.compile(rf"(?!{PLAIN_BEHAVIOR}[;}}])behavior:")
 _MAY_BEHAVE = re.compile(rf"(?!{PLAIN_BEHAVIOR}(?:[;}}]|{_END_OF_ATTRIBUTE}))behavior:")
 
 
@@ -91,7 +92,7 @@ def _spells_danger_as_is(text: str) -> bool:
             return True
     if "data:" in squeezed and _GIVEN_DATA.search(squeezed):
         return True
-    if BEHAVIOR in squeezed and _MAY_BEHAVE.search(squeezed):
+    if BEHAVIOR in squeezed and (_MAY_BEHAVE.search(squeezed) or _style_may_behave(squeezed)):
         return True
     if "<link" in text and _IMPORT.search(text):
         return True
@@ -102,6 +103,13 @@ def _spells_danger_as_is(text: str) -> bool:
     ):
         return True
     return "\\" in text and _spells_danger_as_is(decode_css(text).lower().replace("\\", ""))
+
+
+def _style_may_behave(squeezed: str) -> bool:
+    """Whether a style element attaches a script: there, a quote ends no attribute."""
+    _, *styles = squeezed.split("<style")
+    texts = [each.partition("</style")[0] + "<" for each in styles]
+    return any(BEHAVIOR in text and _STYLE_BEHAVES.search(text) for text in texts)
 
 
 # --- the closer look --------------------------------------------------------------------------
@@ -119,7 +127,7 @@ def find_active(html: str, reader: Reader, judge: Judge) -> str | None:
     """What runs in any reading of its tags, or in what Lexbor builds of them; raises `TooMuchMarkup`."""
     has_image = _IMAGE.search(html) is not None
     for tag in reader.read():
-        given = [
+        given = tag.attributes and [
             (name, unescape_html(value) if "&" in value else value)
             for name, value in tag.attributes
         ]

@@ -6,6 +6,7 @@ decide where they end up. So all readings are followed at once, and they merge w
 """
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator
 from heapq import heappop, heappush
 from typing import NamedTuple
@@ -87,8 +88,8 @@ class Reader:
     def __init__(self, source: str) -> None:
         self._source = source = source + WHAT_FOLLOWS
         self._pending: list[int] = []  # where a reading goes on: at a "<"
-        self._gone_on: set[int] = set()
-        self._markup = _Search(_MARKUP, source)
+        self._markup = [found.start() for found in _MARKUP.finditer(source)]
+        self._met: set[int] = set()  # those of them that a reading came to
         self._closing = _Search(_CLOSING, source)
         self._end_of_cdata = _Search(_END_OF_CDATA, source)
         self._end_of_comment = _Search(_END_OF_COMMENT, source)
@@ -105,7 +106,7 @@ class Reader:
     def looked_at(self) -> int:
         """How many characters were searched so far; one counts as often as it was looked at."""
         searches = (
-            *(self._markup, self._closing, self._end_of_cdata, self._end_of_comment),
+            *(self._closing, self._end_of_cdata, self._end_of_comment),
             *(self._rare_end_of_comment, self._end_of_condition, *self._end_of_text.values()),
         )
         return sum(search.looked_at for search in searches)
@@ -113,12 +114,8 @@ class Reader:
     def read(self) -> Iterator[Tag]:
         """Every start tag of every reading, in the order of the source."""
         self._go_on(0)
-        last = -1
         while self._pending:
             at = heappop(self._pending)
-            if at == last:
-                continue
-            last = at
             self.tags += 1
             if self.tags + self.attributes > MOST_STEPS:
                 text = f"has more than {MOST_STEPS} tags and attributes"
@@ -173,7 +170,8 @@ class Reader:
             self._go_on(self._end_of_cdata(at)[1])
 
     def _pass_comment(self, at: int) -> None:
-        for start in (at + 2, at + 4):  # "<!-->" is a whole comment for most
+        is_short = self._source.startswith((">", "->", "!>", "-!>"), at + 4)
+        for start in (at + 2, at + 4) if is_short else (at + 4,):  # "<!-->" is a whole one for most
             self._go_on(self._end_of_comment(start)[1])
             self._go_on(self._rare_end_of_comment(start)[1])
         end, _ = self._end_of_comment(at + 4)
@@ -185,8 +183,7 @@ class Reader:
                 self._go_on(inside)
 
     def _go_on(self, at: int) -> None:
-        if at not in self._gone_on:
-            self._gone_on.add(at)
-            start, _ = self._markup(at)
-            if start < len(self._source):
-                heappush(self._pending, start)
+        which = bisect_left(self._markup, at)
+        if which < len(self._markup) and which not in self._met:
+            self._met.add(which)
+            heappush(self._pending, self._markup[which])
