@@ -27,7 +27,7 @@ from carteiro.rendering import (
     sample_templates,
 )
 from carteiro.stores.memory import open_memory
-from carteiro.template_language import Program, program
+from carteiro.template_language import Program, outlines, program
 from carteiro.template_runtime import FILTERS, TESTS
 from carteiro.template_work import Allowance
 from support.builders import ACME, BRASA, tenants_named
@@ -848,3 +848,16 @@ def test_a_bad_template_is_all_that_is_told(template: object, field: str) -> Non
         make_email({"to": "ana@example.com", "template": template})
 
     assert list(faults(caught.value)) == [field]
+
+
+@pytest.mark.parametrize(
+    ("source", "judged"),
+    [
+        ("<p>{{ a }}</p>", ["<p>x</p>"]),
+        ("{% if a %}<b>{% endif %}x", ["<b>x", "x"]),
+        ("{% if a %}<b>{% else %}<b>{% endif %}", ["<b>"]),
+    ],
+)
+def test_equal_outlines_are_judged_once(source: str, judged: list[str]) -> None:
+    """A template without conditions that matter costs one judgement, not two."""
+    assert outlines(source) == judged
