@@ -16,11 +16,15 @@ from carteiro.observability.metrics.definitions import METRICS
 from carteiro.path.confirm import MAX_HTML_BYTES
 from carteiro.path.judge import MOST_CLAIMS
 from carteiro.policy import tags
+from carteiro.policy.active import MOST_COMMENTS, MOST_TIMES_JUDGED, SPARE_CHARACTERS
 from carteiro.policy.fairness import LEAST_WEIGHT, MOST_WEIGHT, SCALE, SUSPECT_CLAIMS
 from carteiro.policy.html import (
     LARGEST_PARSED,
+    MOST_BUILT,
+    MOST_BUILT_CHARACTERS,
     MOST_PARSED_ATTRIBUTES,
     MOST_PARSED_TAGS,
+    MOST_REPEATED,
     SCREENED_AT_ONCE,
     find_danger,
 )
@@ -44,6 +48,7 @@ from support.lane import RECOVER
 from support.pages import REPOSITORY, pages, text_of
 
 NUMBERS = {1: "one", 2: "two", 3: "three", 4: "four", 5: "five", 6: "six"}
+TIMES = {1: "once", 2: "twice"}
 ORDINALS = {2: "second", 3: "third", 4: "fourth", 5: "fifth"}
 _COMMAND = re.compile(r"^\| `make ([a-z-]+)", re.MULTILINE)
 _SERVER = re.compile(r"^\| `(\w+)` \|(?:[^|]*\|){3}$", re.MULTILINE)
@@ -140,7 +145,16 @@ def lasting(policy: RetryPolicy) -> timedelta:
                 f"{MOST_STEPS:,} tags and attributes",
                 f"{LARGEST_PARSED // 1024} Ki characters, {MOST_PARSED_TAGS} tags",
                 f"{MOST_PARSED_ATTRIBUTES:,} attributes",
+                f"{MOST_BUILT:,} elements and attributes",
+                f"{MOST_BUILT_CHARACTERS // 1024} Ki characters",
+                f"{MOST_COMMENTS} comments",
+                TIMES[MOST_TIMES_JUDGED] + " the",
+                f"{SPARE_CHARACTERS // 1024} Ki",
             )
+        ),
+        (
+            "docs/explanation/decisions/0026-every-reading-of-the-tags.md",
+            f"{MOST_REPEATED:,} elements and attributes",
         ),
         (HTML, f"At most {MAX_HTML_BYTES // 1024} KiB"),
         (

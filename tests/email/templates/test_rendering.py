@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from jinja2 import nodes
 
 from carteiro.email.message import make_email, restore_email, stored_content
-from carteiro.email.templates.language import Program, program
+from carteiro.email.templates.language import Program, outlines, program
 from carteiro.email.templates.rendering import (
     MAX_BODY_BYTES,
     Rendered,
@@ -848,3 +848,16 @@ def test_a_bad_template_is_all_that_is_told(template: object, field: str) -> Non
         make_email({"to": "ana@example.com", "template": template})
 
     assert list(faults(caught.value)) == [field]
+
+
+@pytest.mark.parametrize(
+    ("source", "judged"),
+    [
+        ("<p>{{ a }}</p>", ["<p>x</p>"]),
+        ("{% if a %}<b>{% endif %}x", ["<b>x", "x"]),
+        ("{% if a %}<b>{% else %}<b>{% endif %}", ["<b>"]),
+    ],
+)
+def test_equal_outlines_are_judged_once(source: str, judged: list[str]) -> None:
+    """A template without conditions that matter costs one judgement, not two."""
+    assert outlines(source) == judged
