@@ -9,8 +9,6 @@ from datetime import timedelta
 from typing import Any
 
 from carteiro.config import Settings, load
-from carteiro.email.message import Email
-from carteiro.email.submission import Posting
 from carteiro.engine.errand import Errand
 from carteiro.engine.tasks import Function, Task, TaskOptions
 from carteiro.engine.worker import Lengths, Worker
@@ -25,18 +23,15 @@ from carteiro.model import (
     EMAIL,
     ZERO,
     Accepted,
-    ApiLimits,
     Delivery,
-    IdempotencyKey,
     KeyConflict,
     NotStored,
     OverLimit,
     Replayed,
     State,
-    Tenant,
 )
 from carteiro.observability.metrics import MeasuredDeadLetters, MeasuredStore, Metrics, Tally
-from carteiro.path.accept import PostAnswer, SendAnswer, Sending
+from carteiro.path.accept import Accepting, SendAnswer
 from carteiro.policy.retry import RetryPolicy
 from carteiro.ports import Backend, Store
 from carteiro.providers import choice
@@ -61,12 +56,7 @@ class Carteiro:
         self._threads = threads
         self._tasks: dict[str, Task] = {}
         self._workers: set[Worker] = set()
-        self._sending = Sending(
-            self.backend,
-            default_ttl=settings.delivery.default_ttl,
-            relay_headers=settings.delivery.allowed_relay_headers,
-            default_from_only=settings.default_from_only,
-        )
+        self.accepting = Accepting(self.backend, settings.sending_rules)
 
     @classmethod
     @asynccontextmanager
@@ -133,28 +123,7 @@ class Carteiro:
 
         Raises `StoreError` only while nothing of the list is stored. With a ``connection`` as `send`.
         """
-        return await self._sending.many(items, connection=connection)
-
-    async def accept_email(
-        self,
-        email: Email,
-        *,
-        tenant: Tenant,
-        request_id: str,
-        key: IdempotencyKey | None = None,
-        limits: ApiLimits | None = None,
-    ) -> PostAnswer:
-        """Accept one judged e-mail of a known tenant, gathered with what others send at the same time.
-
-        Raises `InvalidMessage` on a template that cannot be rendered or a From that is not the
-        tenant's, `TenantMissing` if it may not send.
-        """
-        posting = Posting(email, tenant, request_id, key, limits)
-        return await self._sending.one_posting(posting)
-
-    async def accept_emails(self, postings: Sequence[Posting]) -> list[PostAnswer | NotAccepted]:
-        """Accept judged e-mails of known tenants in one commit; an answer for each, in order."""
-        return await self._sending.postings(postings)
+        return await self.accepting.items(items, connection=connection)
 
     # --- tasks
 
@@ -185,7 +154,7 @@ class Carteiro:
             if name in self._tasks or name == EMAIL:
                 text = f"a task named {name!r} is defined already"
                 raise ValueError(text)
-            self._tasks[name] = Task(name, function, options, self._sending.commit)
+            self._tasks[name] = Task(name, function, options, self.accepting.commit)
             return self._tasks[name]
 
         return define

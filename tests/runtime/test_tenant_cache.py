@@ -6,7 +6,8 @@ import pytest
 
 from carteiro.model import Tenant, TenantId
 from carteiro.ports import Backend
-from carteiro.runtime.tenant_cache import FRESH_FOR, TenantBook
+from carteiro.runtime.fresh import FRESH_FOR
+from carteiro.runtime.tenant_cache import TenantBook
 from carteiro.stores.memory import open_memory
 from support.builders import ACME, BRASA, a_tenant
 

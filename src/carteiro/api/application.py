@@ -131,12 +131,7 @@ def _add_for_administrators(api: "_Api", office: Office, ring: KeyRing) -> None:
             ports.suppressions, whose, prefix=_ADMIN_TENANT, most=storage.suppressions
         ).endpoints(),
         "messages": MessageDesk(ports, ring).endpoints(),
-        "dead letters": DeadLetterDesk(
-            ports,
-            ring,
-            relay_headers=office.settings.delivery.allowed_relay_headers,
-            default_from_only=office.settings.default_from_only,
-        ).endpoints(),
+        "dead letters": DeadLetterDesk(ports, ring, office.settings.sending_rules).endpoints(),
         "fairness": FairnessDesk(ports.tenants, ring).endpoints(),
         "metrics": MetricsDesk(office.metrics, ring).endpoints(),
         "stats": StatsDesk(ports, ring).endpoints(),

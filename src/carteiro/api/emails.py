@@ -21,11 +21,12 @@ from carteiro.api.email_documents import (
 )
 from carteiro.api.endpoint import Endpoint
 from carteiro.api.idempotency import IDEMPOTENCY_KEY, REPLAYED, key_in
-from carteiro.api.intake import Intake, Item, refused
+from carteiro.api.intake import Intake, refused
 from carteiro.api.key_ring import KeyRing
 from carteiro.api.reading import PageQuestion, Time, read_query
 from carteiro.api.refusal import not_found
 from carteiro.email.message import Email, read_email
+from carteiro.email.submission import Submission
 from carteiro.errors import InvalidMessage
 from carteiro.model import (
     EMAIL,
@@ -130,14 +131,15 @@ class Emails:
         body = await read_json(request)
         request_id: str = request.state.request_id
         try:
-            item = Item(read_email(body, relay_headers=self._intake.relay_headers), key)
-            answer = await self._intake.one(item, tenant=tenant, request_id=request_id)
+            email = read_email(body, relay_headers=self._intake.relay_headers)
+            submission = Submission(email, tenant, request_id, key, self._intake.limits_of(tenant))
+            answer = await self._intake.accepting.one(submission)
         except InvalidMessage:
             await self._intake.charge_one(tenant)
             raise
         if not isinstance(answer, Accepted | Replayed):
             raise refused(answer)
-        response = json_response(accepted(answer, item.email, request_id), 202)
+        response = json_response(accepted(answer, email, request_id), 202)
         if isinstance(answer, Replayed):
             response.headers[REPLAYED] = "true"
         return response

@@ -107,11 +107,10 @@ async def of_senders(
             advice = f"carteiro tenant set {tenant.id} --from-domain DOMAIN"
             found.append(Finding("senders", Level.WARN, told, advice))
     book = DomainBook(backend.tenants)
-    senders = [(each, asked_sender(each, None)) for each in tenants]
-    await book.look_up([sender for _, sender in senders if sender is not None])
-    for tenant, sender in senders:
-        owner = None if sender is None else await book.owner(sender)
-        if owner not in {None, tenant.id}:
+    await book.look_up([asked_sender(each, None) for each in tenants])
+    for tenant in tenants:
+        owner = await book.other_owner(tenant.id, asked_sender(tenant, None))
+        if owner is not None:
             told = f"tenant {tenant.id!r} cannot send: {owner!r} has claimed the domain of its default From"
             advice = f"carteiro tenant set {tenant.id} --from ADDRESS"
             found.append(Finding("senders", Level.WARN, told, advice))

@@ -110,7 +110,7 @@ def _render(backend: Backend) -> Render:
 
     async def render(email: Email, *, tenant: TenantId) -> Email:
         rendered = await render_email(email, tenant=tenant, templates=backend.templates)
-        if email.from_ is not None and await domains.owner(email.from_) not in {None, tenant}:
+        if await domains.other_owner(tenant, email.from_) is not None:
             raise SenderRefused([FieldError("from", CLAIMED_BY_ANOTHER)])
         return rendered
 

@@ -1,0 +1,57 @@
+"""Cache of what a store answered, a few seconds old at most."""
+
+import time
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from datetime import timedelta
+from typing import Generic, TypeVar
+
+Name = TypeVar("Name")
+Known = TypeVar("Known")
+
+FRESH_FOR = timedelta(seconds=5)  # a change in the store may stay unseen for this long
+_FRESH_FOR_S = FRESH_FOR.total_seconds()
+_MOST_REMEMBERED = 100_000
+
+
+class Fresh(Generic[Name, Known]):
+    """Answers of ``ask`` by name. A name that it leaves out of its answer is asked for again."""
+
+    def __init__(
+        self,
+        ask: Callable[[Collection[Name]], Awaitable[Mapping[Name, Known]]],
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._ask = ask
+        self._clock = clock
+        self._known: dict[Name, tuple[Known, float]] = {}
+
+    async def find(self, names: Collection[Name]) -> dict[Name, Known]:
+        """The answers for these names; all that are unknown or too old are asked for in one call."""
+        now, known = self._clock(), self._known
+        found = {each: known[each][0] for each in names if each in known and now < known[each][1]}
+        if len(found) < len(names):
+            asked = [each for each in names if each not in found]
+            answers = await self._ask(asked)
+            for each in asked:
+                self.forget(each)
+            self._remember(answers, now + _FRESH_FOR_S)
+            found.update(answers)
+        return found
+
+    def unseen(self, names: Collection[Name]) -> list[Name]:
+        """Those of the names for which there never was an answer."""
+        return [each for each in names if each not in self._known]
+
+    def remember_stale(self, answers: Mapping[Name, Known]) -> None:
+        """Remember that these exist; what they are like is asked for when it is needed."""
+        self._remember(answers, self._clock())
+
+    def forget(self, name: Name) -> None:
+        """Treat the name as never seen."""
+        self._known.pop(name, None)
+
+    def _remember(self, answers: Mapping[Name, Known], until: float) -> None:
+        if len(self._known) + len(answers) > _MOST_REMEMBERED:
+            self._known.clear()
+        self._known.update({name: (each, until) for name, each in answers.items()})
