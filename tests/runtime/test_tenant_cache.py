@@ -62,7 +62,7 @@ async def test_what_is_missing_is_made_and_what_is_there_stays(backend: Backend)
     await backend.tenants.define([a_tenant(name="Acme")])
     book = TenantBook(backend.tenants)
 
-    await book.ensure([ACME, BRASA])
+    await book.ensure({ACME, BRASA})
 
     assert await _names(book, ACME, BRASA) == ["Acme", ""]
     assert await backend.tenants.find([BRASA]) == [Tenant(BRASA)]

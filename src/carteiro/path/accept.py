@@ -74,11 +74,17 @@ class Accepting:
 
         With a ``connection`` in the transaction that this is in.
         """
-        tenants = await self._tenants.settings(_names_in(items))
+        given = [dict(each) if isinstance(each, Mapping) else None for each in items]
+        named = {
+            TenantId(name)
+            for each in given
+            if each is not None and isinstance(name := each.get("tenant"), str)
+        }
+        tenants = await self._tenants.settings({each for each in named if is_name(each)})
         submissions: list[Submission | NotAccepted] = []
         turn = Slice()
-        for item in items:
-            submissions.append(self._read(item, tenants))
+        for fields in given:
+            submissions.append(self._read(fields, tenants))
             await turn.done(_LIKELY_BYTES)
         commit = self.commit if connection is None else partial(self._join, connection)
         return await accept_each(await self._messages(submissions), commit)
@@ -125,11 +131,10 @@ class Accepting:
         ]
 
     def _read(
-        self, item: Mapping[str, Any], tenants: Mapping[TenantId, Tenant]
+        self, fields: dict[str, Any] | None, tenants: Mapping[TenantId, Tenant]
     ) -> Submission | NotAccepted:
-        if not isinstance(item, Mapping):
+        if fields is None:
             return NotAccepted((FieldError("item", "must be a mapping of an e-mail's fields"),))
-        fields = dict(item)
         name, key = fields.pop("tenant", None), fields.pop("idempotency_key", None)
         is_text = isinstance(name, str)
         tenant = tenants.get(name) if is_text else None
@@ -195,11 +200,6 @@ class Accepting:
                 self._tenants.forget(tenant)
                 return NotAccepted((FieldError("tenant", "was erased just now"),))
         return answer
-
-
-def _names_in(items: Sequence[Mapping[str, Any]]) -> set[TenantId]:
-    named = (each.get("tenant") for each in items if isinstance(each, Mapping))
-    return {TenantId(name) for name in named if is_name(name)}
 
 
 def _bearable(messages: Sequence[NewMessage]) -> Iterator[list[NewMessage]]:

@@ -10,7 +10,7 @@ Known = TypeVar("Known")
 
 FRESH_FOR = timedelta(seconds=5)  # a change in the store may stay unseen for this long
 _FRESH_FOR_S = FRESH_FOR.total_seconds()
-_MOST_REMEMBERED = 100_000
+MOST_REMEMBERED = 100_000
 
 
 class Fresh(Generic[Name, Known]):
@@ -33,25 +33,12 @@ class Fresh(Generic[Name, Known]):
         if len(found) < len(names):
             asked = [each for each in names if each not in found]
             answers = await self._ask(asked)
-            for each in asked:
-                self.forget(each)
-            self._remember(answers, now + _FRESH_FOR_S)
+            if len(known) + len(answers) > MOST_REMEMBERED:
+                known.clear()
+            known.update({name: (each, now + _FRESH_FOR_S) for name, each in answers.items()})
             found.update(answers)
         return found
 
-    def unseen(self, names: Collection[Name]) -> list[Name]:
-        """Those of the names for which there never was an answer."""
-        return [each for each in names if each not in self._known]
-
-    def remember_stale(self, answers: Mapping[Name, Known]) -> None:
-        """Remember that these exist; what they are like is asked for when it is needed."""
-        self._remember(answers, self._clock())
-
     def forget(self, name: Name) -> None:
-        """Treat the name as never seen."""
+        """Ask again when the name is needed next."""
         self._known.pop(name, None)
-
-    def _remember(self, answers: Mapping[Name, Known], until: float) -> None:
-        if len(self._known) + len(answers) > _MOST_REMEMBERED:
-            self._known.clear()
-        self._known.update({name: (each, until) for name, each in answers.items()})
