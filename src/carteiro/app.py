@@ -9,7 +9,6 @@ from datetime import timedelta
 from typing import Any
 
 from carteiro.config import Settings, load
-from carteiro.engine.errand import Errand
 from carteiro.engine.tasks import Function, Task, TaskOptions
 from carteiro.engine.worker import Lengths, Worker
 from carteiro.errors import ConfigError, InvalidMessage, KeyReused, NotAccepted, StoreUnavailable
@@ -33,7 +32,7 @@ from carteiro.model import (
 from carteiro.observability.metrics import MeasuredDeadLetters, MeasuredStore, Metrics, Tally
 from carteiro.path.accept import Accepting, SendAnswer
 from carteiro.policy.retry import RetryPolicy
-from carteiro.ports import Backend, Store
+from carteiro.ports import Backend
 from carteiro.providers import choice
 from carteiro.providers.email_kind import email_kind, retry_policy, table_queue_wait
 from carteiro.stores.open import dead_letter_folder, open_backend
@@ -168,7 +167,7 @@ class Carteiro:
         here and another process has set one.
         """
         lease = self.settings.delivery.lease  # of those that a worker before this one died with
-        return self._run(self._worker(self.backend.store, warm_up=lease))
+        return self._run(self._worker(warm_up=lease))
 
     async def work_off(self, *, limit: int | None = None) -> Mapping[State, int]:
         """Work on what is due now, at most ``limit`` jobs, and return; what became of them, by state.
@@ -182,25 +181,21 @@ class Carteiro:
         if self.backend.table_queue is not None:
             await apply_all(self.backend.table_queue, table_queue_wait)
         await expire_once(self.backend.upkeep, self.tally)
-        errand = Errand(self.backend.store, limit=limit)
-        worker = self._worker(errand)
-        errand.when_done(worker.stop)
+        worker = self._worker()
         try:
-            await worker.run()
+            return await worker.run(until_idle=True, limit=limit)
         finally:
             self._workers.discard(worker)
-        if errand.failure is not None and not errand.states:
-            raise errand.failure
-        return errand.states
 
-    def _worker(self, store: Store, *, warm_up: timedelta = ZERO) -> Worker:
+    def _worker(self, *, warm_up: timedelta = ZERO) -> Worker:
         lengths = Lengths(
             self.settings.delivery.lease,
             self.settings.delivery.hold_margin,
             self.settings.delivery.grace,
             warm_up,
         )
-        worker = Worker(store, self.backend.wake, self._pools(), lengths=lengths, tally=self.tally)
+        store, wake = self.backend.store, self.backend.wake
+        worker = Worker(store, wake, self._pools(), lengths=lengths, tally=self.tally)
         self._workers.add(worker)
         return worker
 

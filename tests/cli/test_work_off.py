@@ -75,3 +75,35 @@ async def test_it_can_be_stopped() -> None:
             states = await working
 
         assert states == {State.SENT: 1}
+
+
+async def test_the_limit_counts_e_mails_and_tasks_together() -> None:
+    """Pools claim side by side otherwise; here no two of them may use up the same limit."""
+    async with Carteiro.open("memory://") as post:
+
+        @post.task("note")
+        async def note() -> None: ...
+
+        await note.send_many([{"tenant": "acme"}] * 3)
+        for _ in range(3):
+            await sent(post)
+
+        first = await post.work_off(limit=2)
+        rest = await post.work_off()
+
+    assert (first, rest) == ({State.SENT: 2}, {State.SENT: 4})
+
+
+async def test_each_pool_is_worked_off() -> None:
+    """A pool with nothing due does not end the run of another, whose jobs come one by one."""
+    async with Carteiro.open("memory://") as post:
+
+        @post.task("note")
+        async def note() -> None: ...
+
+        await post.backend.tenants.define([Tenant(TenantId("acme"), cap=1)])
+        await note.send(tenant="acme")
+        for _ in range(3):
+            await sent(post, "slow-0.01@sandbox.test")
+
+        assert await post.work_off() == {State.SENT: 4}
