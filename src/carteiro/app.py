@@ -20,21 +20,29 @@ from carteiro.maintenance.requests import apply_all, apply_requests
 from carteiro.maintenance.tidy import tidy
 from carteiro.model import (
     EMAIL,
+    FINISHED,
     ZERO,
     Accepted,
+    CancelAnswer,
     Delivery,
     KeyConflict,
     NotStored,
     OverLimit,
+    RedriveAnswer,
     Replayed,
     State,
+    StoredMessage,
+    TimelineEvent,
 )
-from carteiro.observability.metrics import MeasuredDeadLetters, MeasuredStore, Metrics, Tally
+from carteiro.observability.metrics import Metrics, Tally, measured_dead_letters, measured_store
 from carteiro.path.accept import Accepting, SendAnswer
 from carteiro.policy.retry import RetryPolicy
+from carteiro.policy.waiting import Waiting
 from carteiro.ports import Backend
 from carteiro.providers import choice
 from carteiro.providers.email_kind import email_kind, retry_policy, table_queue_wait
+from carteiro.runtime.messages import cancel_message, explain_message, find_message
+from carteiro.runtime.polling import polls
 from carteiro.stores.open import dead_letter_folder, open_backend
 
 
@@ -47,8 +55,8 @@ class Carteiro:
         self.tally = Tally()
         self.backend = replace(
             backend,
-            store=MeasuredStore(backend.store, self.tally),
-            dead_letters=MeasuredDeadLetters(backend.dead_letters, self.tally),
+            store=measured_store(backend.store, self.tally),
+            dead_letters=measured_dead_letters(backend.dead_letters, self.tally),
         )
         self.settings = settings
         self.metrics = Metrics(self.backend, self.tally, top=settings.metrics.top_tenants)
@@ -123,6 +131,56 @@ class Carteiro:
         Raises `StoreError` only while nothing of the list is stored. With a ``connection`` as `send`.
         """
         return await self.accepting.items(items, connection=connection)
+
+    # --- one message; with a ``tenant``, another tenant's is not found
+
+    async def get(self, message: str, *, tenant: str | None = None) -> StoredMessage | None:
+        """The message with this id; None if there is none."""
+        return await find_message(self.backend.reading, message, tenant=tenant)
+
+    async def timeline(self, message: str, *, tenant: str | None = None) -> list[TimelineEvent]:
+        """The events of a message, oldest first; empty if there is no such message."""
+        found = await self.get(message, tenant=tenant)
+        return [] if found is None else await self.backend.reading.events(found.id)
+
+    async def wait(
+        self,
+        message: str,
+        *,
+        tenant: str | None = None,
+        timeout: timedelta = timedelta(seconds=30),
+    ) -> StoredMessage | None:
+        """The message once it is finished: sent, cancelled, failed or expired. None if there is none.
+
+        After ``timeout`` it is returned as it is then. Some worker must run, here or elsewhere.
+        """
+        async for _ in polls(within=timeout):
+            found = await self.get(message, tenant=tenant)
+            if found is None or found.state in FINISHED:
+                break
+        return found
+
+    async def explain(self, message: str, *, tenant: str | None = None) -> Waiting | None:
+        """The reason why a message is not sent yet, and until when; None if there is no such message."""
+        found = await self.get(message, tenant=tenant)
+        return None if found is None else await explain_message(self.backend, found)
+
+    async def cancel(self, message: str, *, tenant: str | None = None) -> CancelAnswer:
+        """Cancel a waiting message; of one that is being sent, prevent another attempt."""
+        return await cancel_message(self.backend, message, tenant=tenant)
+
+    async def redrive(
+        self, message: str, *, tenant: str | None = None, by: str = "library"
+    ) -> RedriveAnswer:
+        """Send a failed or expired message again: a new round of attempts, a new time to live.
+
+        The timeline records ``by`` as the one who asked for it.
+        """
+        found = await self.get(message, tenant=tenant)
+        if found is None:
+            return RedriveAnswer.NOT_FOUND
+        [answer] = await self.backend.dead_letters.redrive([found.id], by=by)
+        return answer
 
     # --- tasks
 

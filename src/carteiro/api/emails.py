@@ -1,7 +1,6 @@
 """The endpoints of e-mail: accept one or many, look at one or many, cancel one."""
 
 from collections.abc import Iterable
-from uuid import UUID
 
 from pydantic import Field
 from starlette.requests import Request
@@ -38,6 +37,7 @@ from carteiro.model import (
     State,
     StoredMessage,
     TenantId,
+    parse_message_id,
 )
 from carteiro.policy.addresses import judge_address
 from carteiro.ports import Reading, Store
@@ -175,7 +175,7 @@ class Emails:
 
 def message_id(given: str, what: str) -> MessageId:
     """The id that stands in an address; a `Refusal` if nothing can have it."""
-    try:
-        return MessageId(str(UUID(given)))
-    except ValueError:
-        raise not_found(what) from None
+    identity = parse_message_id(given)
+    if identity is None:
+        raise not_found(what)
+    return identity

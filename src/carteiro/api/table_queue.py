@@ -1,8 +1,6 @@
 """The addresses of the table queue, as those who come from Supabase know them."""
 
-import asyncio
 import binascii
-import time
 from base64 import urlsafe_b64decode
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -39,9 +37,9 @@ from carteiro.model import (
     TenantId,
 )
 from carteiro.ports import Reading
+from carteiro.runtime.polling import polls
 
 MOST_IN_A_RUN = 10
-_FIRST_LOOK_S, _LAST_LOOK_S = 0.05, 1.0  # between two looks at the ledger: doubled each time
 _MOST_WAITING_CALLS = 5  # of a tenant: each looks at the ledger for as long as it waits
 _PAGES, _IN_A_PAGE = 5, 200  # of waiting e-mails that are looked through for due ones
 _WAITING = (State.ENQUEUED, State.RETRY_SCHEDULED)
@@ -253,18 +251,15 @@ class TableQueueDesk:
         """Wait for one more attempt of each message: the row after it, None without one; and how many are pending."""
         rows: dict[MessageId, StoredMessage | None] = dict.fromkeys(attempts)
         pending = set(attempts)
-        until = time.monotonic() + self._longest_wait.total_seconds()
-        pause = _FIRST_LOOK_S
-        while True:
+        async for _ in polls(within=self._longest_wait):
             for identity in list(pending):
                 row = await self._reading.message(identity)
                 if row is None or _is_tried(row, attempts[identity]):
                     rows[identity] = row
                     pending.discard(identity)
-            if not pending or time.monotonic() >= until:
-                return list(rows.values()), len(pending)
-            await asyncio.sleep(pause)
-            pause = min(2 * pause, _LAST_LOOK_S)
+            if not pending:
+                break
+        return list(rows.values()), len(pending)
 
     async def _tenant_of(self, request: Request) -> Tenant:
         if _is_anonymous(key_in(request.headers)):
