@@ -21,7 +21,7 @@ from carteiro.model import (
     Tenant,
 )
 from carteiro.policy.tenancy import SendingRules
-from carteiro.runtime.domain_cache import DomainBook
+from carteiro.runtime.domain_cache import DomainCache
 from carteiro.stores.memory import open_memory
 from support.builders import ACME, BRASA, a_tenant
 
@@ -48,7 +48,7 @@ async def signed(email: Email, tenant: Tenant, *, only: bool = False) -> Email:
     rules = SendingRules(default_from_only=only)
     async with open_memory() as backend:
         await backend.tenants.define([a_tenant(BRASA, from_domains=("brasa.example",))])
-        domains = DomainBook(backend.tenants)
+        domains = DomainCache(backend.tenants)
         return await with_sender(email, tenant, domains=domains, rules=rules)
 
 

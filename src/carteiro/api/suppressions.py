@@ -80,7 +80,7 @@ class SuppressionCount(Document):
     count: int
 
 
-class SuppressionDesk:
+class SuppressionEndpoints:
     """What can be done with the suppressions of the tenant that ``whose`` finds, below ``prefix``."""
 
     def __init__(self, suppressions: Suppressions, whose: Whose, *, prefix: str, most: int) -> None:

@@ -96,7 +96,7 @@ class SendResult(Document):
     resend_id: str | None = Field(default=None, description="The provider's id of a sent one.")
 
 
-class TableQueueDesk:
+class TableQueueEndpoints:
     """Accepts e-mails by a template, and reports the results of their attempts; sending is the workers' part."""
 
     def __init__(

@@ -25,7 +25,7 @@ from carteiro.model import (
 )
 from carteiro.policy.tenancy import SendingRules
 from carteiro.ports import Backend, DeadLetters
-from carteiro.runtime.domain_cache import DomainBook
+from carteiro.runtime.domain_cache import DomainCache
 
 _PAGE = 500
 _SAYS = ("subject", "html", "text")
@@ -124,7 +124,7 @@ async def revise(
     email = await _rendered(email, stored, message.tenant, backend)
     [tenant] = await backend.tenants.find([message.tenant])
     if tenant is not None:
-        domains = DomainBook(backend.tenants)
+        domains = DomainCache(backend.tenants)
         email = await with_sender(email, tenant, domains=domains, rules=rules)
     recipient = None if email.recipient is None else new_recipient(email.recipient)
     return Revision(stored_content(email), email.to, email.subject, recipient, of=of)

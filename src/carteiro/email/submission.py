@@ -26,7 +26,7 @@ from carteiro.model import (
     value,
 )
 from carteiro.policy.tenancy import DEFAULT_TTL, SendingRules, asked_sender, sender_fault
-from carteiro.runtime.domain_cache import DomainBook
+from carteiro.runtime.domain_cache import DomainCache
 
 Commit: TypeAlias = Callable[[Sequence[NewMessage]], Awaitable[list[StoreAnswer | NotAccepted]]]
 
@@ -93,7 +93,7 @@ def new_message(
 
 
 async def with_sender(
-    email: Email, tenant: Tenant, *, domains: DomainBook, rules: SendingRules
+    email: Email, tenant: Tenant, *, domains: DomainCache, rules: SendingRules
 ) -> Email:
     """The e-mail with the tenant's default From if it names none; `InvalidMessage` if it may not use its From."""
     sender = email.from_ or tenant.default_from

@@ -40,9 +40,9 @@ from carteiro.policy.names import KEY_RULE, NAME_RULE, is_key, is_name
 from carteiro.policy.tenancy import SendingRules, asked_sender
 from carteiro.ports import Backend
 from carteiro.runtime.batcher import Gatherer
-from carteiro.runtime.domain_cache import DomainBook
+from carteiro.runtime.domain_cache import DomainCache
 from carteiro.runtime.fair_thread import Slice
-from carteiro.runtime.tenant_cache import TenantBook
+from carteiro.runtime.tenant_cache import TenantCache
 
 _MOST_WAITING = 10_000  # messages not yet committed: beyond it a sender is told to come again
 _LIKELY_BYTES = 4 * 1024  # of an e-mail, where it costs more to count them
@@ -61,8 +61,8 @@ class Accepting:
         self._templates = backend.templates
         self._reading = backend.reading
         self._rules = rules
-        self._tenants = TenantBook(backend.tenants)
-        self._domains = DomainBook(backend.tenants)
+        self._tenants = TenantCache(backend.tenants)
+        self._domains = DomainCache(backend.tenants)
         self._gathered: Gatherer[NewMessage, AcceptAnswer] = Gatherer(
             self._store.accept, size=lambda new: len(new.content), bound=_MOST_WAITING
         )

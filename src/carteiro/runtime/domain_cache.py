@@ -10,7 +10,7 @@ from carteiro.ports import Tenants
 from carteiro.runtime.fresh import Fresh
 
 
-class DomainBook:
+class DomainCache:
     """Knows whose the domain of a From is, a few seconds old at most.
 
     A claim also covers the domains below it, except those that are claimed themselves: the nearest
@@ -51,6 +51,6 @@ async def refuse_others_sender(tenants: Tenants, before: Tenant | None, after: T
     sender = asked_sender(after, None)
     if sender is None or (before is not None and before.default_from == sender):
         return
-    owner = await DomainBook(tenants).other_owner(after.id, sender)
+    owner = await DomainCache(tenants).other_owner(after.id, sender)
     if owner is not None:
         raise DomainClaimed(domain_of(sender), str(owner))

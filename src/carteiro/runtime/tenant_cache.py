@@ -8,7 +8,7 @@ from carteiro.ports import Tenants
 from carteiro.runtime.fresh import MOST_REMEMBERED, Fresh
 
 
-class TenantBook:
+class TenantCache:
     """Knows tenants and their settings, a few seconds old at most; makes those that are missing."""
 
     def __init__(self, tenants: Tenants, *, clock: Callable[[], float] = time.monotonic) -> None:

@@ -61,7 +61,7 @@ class JsonLines(StreamingResponse):
     media_type = JSON_LINES
 
 
-class DeadLetterDesk:
+class DeadLetterEndpoints:
     """What administrators can do with dead letters."""
 
     def __init__(self, backend: Backend, keys: KeyRing, rules: SendingRules) -> None:

@@ -41,7 +41,7 @@ class WaitingView(Document):
     expires_at: Moment
 
 
-class MessageDesk:
+class MessageEndpoints:
     """What administrators can ask of messages."""
 
     def __init__(self, backend: Backend, keys: KeyRing) -> None:
