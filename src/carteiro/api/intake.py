@@ -14,30 +14,11 @@ from carteiro.ports import Backend
 class Office(Protocol):
     """What the API needs of the library: an open store, its settings, and ways to accept."""
 
-    @property
-    def backend(self) -> Backend:
-        """The ports of the store."""
-        ...
-
-    @property
-    def settings(self) -> Settings:
-        """The settings in force."""
-        ...
-
-    @property
-    def tally(self) -> Tally:
-        """Where requests are counted."""
-        ...
-
-    @property
-    def metrics(self) -> Metrics:
-        """What can be scraped."""
-        ...
-
-    @property
-    def accepting(self) -> Accepting:
-        """Commits submissions."""
-        ...
+    backend: Backend
+    settings: Settings
+    tally: Tally
+    metrics: Metrics
+    accepting: Accepting
 
 
 class Intake:

@@ -1,7 +1,7 @@
 """Who is asking: the tenant or the administrator that a key speaks for."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from starlette.requests import Request
 
@@ -14,8 +14,8 @@ from carteiro.model import Key, KeyId, Tenant, value
 from carteiro.observability import log
 from carteiro.ports import Keys, Tenants
 from carteiro.runtime.batcher import Gatherer
+from carteiro.runtime.fresh import Fresh
 
-_FRESH_FOR_S = 5.0  # so long may a key that was taken away still open, and a change go unseen
 _NOTED_EVERY_S = 60.0
 _MOST_REMEMBERED = 10_000
 _LONGEST_KEY = 256
@@ -43,7 +43,7 @@ class KeyRing:
         self._in_flight = in_flight
         self._tenants = tenants
         self._proxies = proxies
-        self._remembered: dict[str, tuple[Caller, float]] = {}
+        self._callers = Fresh(self._look_up, most=_MOST_REMEMBERED)
         self._noted: dict[KeyId, float] = {}
         self._note: Gatherer[KeyId, None] = Gatherer(self._write_used)
 
@@ -74,29 +74,22 @@ class KeyRing:
 
     def forget(self) -> None:
         """See what was just changed at once."""
-        self._remembered.clear()
+        self._callers.clear()
 
     async def _caller(self, headers: Mapping[str, str]) -> Caller | None:
         key = key_in(headers)
         if not 0 < len(key) <= _LONGEST_KEY:
             return None
         key_hash = hash_key(key)
-        caller, until = self._remembered.get(key_hash, (None, 0.0))
-        if caller is not None and time.monotonic() < until:
-            return caller
-        return await self._looked_up(key_hash)
+        return (await self._callers.find((key_hash,))).get(key_hash)
 
-    async def _looked_up(self, key_hash: str) -> Caller | None:
-        caller = await self._found(key_hash)
-        if caller is None:
-            self._remembered.pop(key_hash, None)
-            return None  # not remembered: guesses must not fill the memory
-        if len(self._remembered) >= _MOST_REMEMBERED:
-            self._remembered.clear()
+    async def _look_up(self, hashes: Collection[str]) -> Mapping[str, Caller]:
+        """Callers of the keys that fit; the others are left out: guesses must not fill the memory."""
+        callers = {each: found for each in hashes if (found := await self._found(each)) is not None}
         now = time.monotonic()
-        self._remembered[key_hash] = (caller, now + _FRESH_FOR_S)
-        self._note_use(caller.key.id, now)
-        return caller
+        for caller in callers.values():
+            self._note_use(caller.key.id, now)
+        return callers
 
     async def _found(self, key_hash: str) -> Caller | None:
         key = await self._keys.holder(key_hash)

@@ -21,9 +21,11 @@ class Fresh(Generic[Name, Known]):
         ask: Callable[[Collection[Name]], Awaitable[Mapping[Name, Known]]],
         *,
         clock: Callable[[], float] = time.monotonic,
+        most: int = MOST_REMEMBERED,
     ) -> None:
         self._ask = ask
         self._clock = clock
+        self._most = most
         self._known: dict[Name, tuple[Known, float]] = {}
 
     async def find(self, names: Collection[Name]) -> dict[Name, Known]:
@@ -33,7 +35,7 @@ class Fresh(Generic[Name, Known]):
         if len(found) < len(names):
             asked = [each for each in names if each not in found]
             answers = await self._ask(asked)
-            if len(known) + len(answers) > MOST_REMEMBERED:
+            if len(known) + len(answers) > self._most:
                 known.clear()
             known.update({name: (each, now + _FRESH_FOR_S) for name, each in answers.items()})
             found.update(answers)
@@ -42,3 +44,7 @@ class Fresh(Generic[Name, Known]):
     def forget(self, name: Name) -> None:
         """Ask again when the name is needed next."""
         self._known.pop(name, None)
+
+    def clear(self) -> None:
+        """Ask again for every name."""
+        self._known.clear()
