@@ -124,6 +124,15 @@ async def test_send_many_answers_per_item() -> None:
         assert await post.backend.reading.states() == {State.ENQUEUED: 2}
 
 
+@pytest.mark.parametrize("item", [7, None, "to: ana@example.com", {"tenant": ["acme"], **HELLO}])
+async def test_an_item_that_cannot_be_read_is_refused_in_its_place(item: Any) -> None:
+    """Whatever it is, the others are accepted."""
+    async with Carteiro.open("memory://") as post:
+        answers = await post.send_many([item, {"tenant": "acme", **HELLO}])
+
+        assert [type(answer) for answer in answers] == [NotAccepted, Accepted]
+
+
 async def test_nothing_at_all_may_be_sent() -> None:
     """No items, no answers."""
     async with Carteiro.open("memory://") as post:

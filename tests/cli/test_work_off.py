@@ -1,12 +1,17 @@
 """Working off what is due, once: what `carteiro process` does, on the library."""
 
 import asyncio
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
 
 from carteiro.app import Carteiro
-from carteiro.model import Accepted, Replayed, State, Tenant, TenantId
+from carteiro.errors import StoreUnavailable
+from carteiro.model import Accepted, Claimed, Replayed, State, Tenant, TenantId
 from support.library import row_of
-from support.working import TOO_LONG
+from support.working import TOO_LONG, Through
 
 
 async def sent(
@@ -107,3 +112,19 @@ async def test_each_pool_is_worked_off() -> None:
             await sent(post, "slow-0.01@sandbox.test")
 
         assert await post.work_off() == {State.SENT: 4}
+
+
+async def test_a_store_that_cannot_be_reached_ends_the_run() -> None:
+    """A timer tries again later: the run does not wait for the store to come back."""
+
+    class Unreachable(Through):
+        async def claim(self, **_: Any) -> Claimed:
+            raise StoreUnavailable("the database is down")
+
+    async with Carteiro.open("memory://") as post:
+        backend = replace(post.backend, store=Unreachable(post.backend.store))
+        unreachable = Carteiro(backend, post.settings, threads=post._threads)
+
+        async with asyncio.timeout(TOO_LONG):
+            with pytest.raises(StoreUnavailable, match="is down"):
+                await unreachable.work_off()
