@@ -13,7 +13,7 @@ from typing import Any
 import orjson
 
 from carteiro.email.message import make_email
-from carteiro.email.submission import email_message
+from carteiro.email.submission import Submission, new_message
 from carteiro.engine.worker import Lengths, Worker
 from carteiro.errors import StoreUnavailable
 from carteiro.jobs.kind import Deliver, Kind, Pool
@@ -44,6 +44,7 @@ from carteiro.model import (
     State,
     StoredMessage,
     Taken,
+    Tenant,
     TenantId,
     TimelineEvent,
 )
@@ -199,13 +200,13 @@ class Office:
         """Accept one e-mail; ``fields`` are those of a request."""
         given = {"to": to, "subject": SECRET_SUBJECT, "html": f"<p>{SECRET_BODY}</p>"} | fields
         given.setdefault("replyTo", f"{SECRET_NAME}@example.com")
-        message = email_message(make_email(given), tenant=TenantId(tenant), request_id="request-1")
-        return await self.put(message)
+        submission = Submission(make_email(given), Tenant(TenantId(tenant)), "request-1")
+        return await self.put(new_message(submission))
 
     async def post_raw(self, content: str, **changes: Any) -> MessageId:
         """Accept an e-mail whose stored content is just this, as another way in might leave it."""
         email = make_email({"to": "ok@sandbox.test", "subject": "s", "text": "t"})
-        message = email_message(email, tenant=ACME, request_id="request-1")
+        message = new_message(Submission(email, Tenant(ACME), "request-1"))
         return await self.put(replace(message, content=content, **changes))
 
     async def put(self, message: NewMessage) -> MessageId:

@@ -51,7 +51,7 @@ class FeedbackTaken(Document):
     result: str
 
 
-class FeedbackDesk:
+class FeedbackEndpoints:
     """Hears SES, through SNS, and Resend."""
 
     def __init__(

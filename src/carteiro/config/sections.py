@@ -69,6 +69,7 @@ from carteiro.policy.own_codes import RESEND, SES, refuse_unfit
 from carteiro.policy.own_rules import OwnRule, bounded_pattern
 from carteiro.policy.retry import PRESETS, Charge, Environment, RetryPolicy, default_preset
 from carteiro.policy.stage import Stage
+from carteiro.policy.tenancy import SendingRules
 
 _SLOTS_WITH_NETWORK = 5
 _SLOTS_WITHOUT = 200
@@ -489,6 +490,15 @@ class Settings(Section):
     def default_from_only(self) -> bool:
         """Whether a tenant without domains of its own has its default From alone."""
         return self.has_network_provider and self.senders.without_domains == "default_from"
+
+    @property
+    def sending_rules(self) -> SendingRules:
+        """The operator's rules for e-mails that are submitted or edited."""
+        return SendingRules(
+            default_ttl=self.delivery.default_ttl,
+            relay_headers=self.delivery.allowed_relay_headers,
+            default_from_only=self.default_from_only,
+        )
 
     @property
     def own_rules(self) -> tuple[OwnRule, ...]:

@@ -14,7 +14,7 @@ from carteiro.policy.tenancy import asked_sender
 from carteiro.ports import Backend, Marks
 from carteiro.providers import choice
 from carteiro.providers.email_kind import Looked, routes_of
-from carteiro.runtime.domain_cache import DomainBook
+from carteiro.runtime.domain_cache import DomainCache
 
 _HOW_TO_HEAR = "see docs/how-to/hear-from-providers.md"
 
@@ -106,12 +106,11 @@ async def of_senders(
             told = f"tenant {tenant.id!r} may send as any domain that nobody has claimed"
             advice = f"carteiro tenant set {tenant.id} --from-domain DOMAIN"
             found.append(Finding("senders", Level.WARN, told, advice))
-    book = DomainBook(backend.tenants)
-    senders = [(each, asked_sender(each, None)) for each in tenants]
-    await book.look_up([sender for _, sender in senders if sender is not None])
-    for tenant, sender in senders:
-        owner = None if sender is None else await book.owner(sender)
-        if owner not in {None, tenant.id}:
+    cache = DomainCache(backend.tenants)
+    await cache.look_up([asked_sender(each, None) for each in tenants])
+    for tenant in tenants:
+        owner = await cache.other_owner(tenant.id, asked_sender(tenant, None))
+        if owner is not None:
             told = f"tenant {tenant.id!r} cannot send: {owner!r} has claimed the domain of its default From"
             advice = f"carteiro tenant set {tenant.id} --from ADDRESS"
             found.append(Finding("senders", Level.WARN, told, advice))

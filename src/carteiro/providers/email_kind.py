@@ -25,7 +25,7 @@ from carteiro.ports.provider import Fault, Provider, RemoteProvider
 from carteiro.providers.failover import Chain
 from carteiro.providers.rate_limiter import Pacer
 from carteiro.providers.registry import limits_of, make_provider
-from carteiro.runtime.domain_cache import DomainBook
+from carteiro.runtime.domain_cache import DomainCache
 
 _NO_STORE: Any = SimpleNamespace(inbox=None)  # providers that deliver nothing need none
 
@@ -110,11 +110,11 @@ def _kind(name: str, provider: Provider, settings: Settings, backend: Backend) -
 
 def _render(backend: Backend) -> Render:
     """Put words in where a database put the tenant's default From in, which may be another tenant's domain by now."""
-    domains = DomainBook(backend.tenants)
+    domains = DomainCache(backend.tenants)
 
     async def render(email: Email, *, tenant: TenantId) -> Email:
         rendered = await render_email(email, tenant=tenant, templates=backend.templates)
-        if email.from_ is not None and await domains.owner(email.from_) not in {None, tenant}:
+        if await domains.other_owner(tenant, email.from_) is not None:
             raise SenderRefused([FieldError("from", CLAIMED_BY_ANOTHER)])
         return rendered
 
