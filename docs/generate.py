@@ -25,11 +25,11 @@ from carteiro.observability.metrics import definitions
 from carteiro.observability.metrics.labels import LAST_ATTEMPT, MOST_CODES, attempt_label
 from carteiro.policy.retry import PRESETS, RetryPolicy, default_preset
 from carteiro.ports import Backend, Features, Provider
-from carteiro.providers import sandbox
-from carteiro.providers.noop import NoopProvider
-from carteiro.providers.resend import ResendProvider
-from carteiro.providers.ses import SesProvider
-from carteiro.providers.smtp import SmtpProvider
+from carteiro.providers.noop.provider import NoopProvider
+from carteiro.providers.resend.provider import ResendProvider
+from carteiro.providers.sandbox import provider as sandbox
+from carteiro.providers.ses.provider import SesProvider
+from carteiro.providers.smtp.provider import SmtpProvider
 from carteiro.stores.sqlite import opening
 from carteiro.tickets import archive_metrics
 from carteiro.tickets import metrics as ticket_metrics

@@ -16,7 +16,7 @@ from carteiro.policy import classify
 from carteiro.policy.retry import RetryPolicy
 from carteiro.ports.provider import Handover, Parcel
 from carteiro.providers import email_kind, registry
-from carteiro.providers.noop import NoopProvider
+from carteiro.providers.noop.provider import NoopProvider
 from figures import measured, report, say
 from ours.shared import drain, opened, run, tenant
 

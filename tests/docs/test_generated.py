@@ -10,7 +10,7 @@ from carteiro.model import TRANSITIONS
 from carteiro.policy.rules import ses, words
 from carteiro.policy.rules.systems import SYSTEMS
 from carteiro.ports import Features
-from carteiro.providers import sandbox
+from carteiro.providers.sandbox import provider as sandbox
 
 
 @pytest.mark.parametrize("name", generate.PAGES)

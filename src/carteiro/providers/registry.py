@@ -7,10 +7,11 @@ from carteiro.config import Settings, secret
 from carteiro.errors import ConfigError
 from carteiro.ports import Backend, Provider
 from carteiro.ports.provider import QuotaProvider
-from carteiro.providers.noop import NoopProvider
+from carteiro.providers.noop.provider import NoopProvider
 from carteiro.providers.rate_limiter import Limits
-from carteiro.providers.sandbox import SandboxProvider
-from carteiro.providers.smtp import SmtpOptions, SmtpProvider, Tls
+from carteiro.providers.sandbox.provider import SandboxProvider
+from carteiro.providers.smtp.options import SmtpOptions, Tls
+from carteiro.providers.smtp.provider import SmtpProvider
 
 _THIS_MACHINE = frozenset({"localhost", "127.0.0.1", "::1"})
 _PACE = {"rate_per_second", "concurrency"}  # what a provider itself knows nothing of
@@ -74,7 +75,7 @@ def _secret(settings: Settings, key: str, reference: str) -> str:
 def _resend(settings: Settings) -> Provider:
     """The provider of a package that needs a library which not everybody has."""
     try:
-        resend = import_module("carteiro.providers.resend")
+        resend = import_module("carteiro.providers.resend.provider")
     except ModuleNotFoundError as error:
         text = (
             f"Resend needs {error.name}: from a clone, pip install -c constraints.txt '.[resend]'"
@@ -118,7 +119,7 @@ def _ses(settings: Settings, region: str) -> Provider:
         )
         raise ConfigError(text)
     try:
-        ses = import_module("carteiro.providers.ses")
+        ses = import_module("carteiro.providers.ses.provider")
     except ModuleNotFoundError as error:
         text = (
             f"Amazon SES needs {error.name}: from a clone, pip install -c constraints.txt '.[ses]'"

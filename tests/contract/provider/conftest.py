@@ -9,11 +9,11 @@ import pytest
 
 from carteiro.model import InboxMail, MessageId
 from carteiro.ports import Backend, Features, Inbox, Provider
-from carteiro.providers.noop import NoopProvider
-from carteiro.providers.resend import ResendProvider
-from carteiro.providers.sandbox import SandboxProvider
-from carteiro.providers.ses import SesProvider
-from carteiro.providers.smtp import SmtpProvider
+from carteiro.providers.noop.provider import NoopProvider
+from carteiro.providers.resend.provider import ResendProvider
+from carteiro.providers.sandbox.provider import SandboxProvider
+from carteiro.providers.ses.provider import SesProvider
+from carteiro.providers.smtp.provider import SmtpProvider
 from carteiro.stores.memory import open_memory
 from support import resend_sending, ses_sending
 from support.builders import ACME
