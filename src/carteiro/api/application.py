@@ -20,7 +20,6 @@ from carteiro.api.endpoint import Access, Endpoint, add_endpoint, schemas_of
 from carteiro.api.envelope import Envelope, answer_http_error
 from carteiro.api.express import Express
 from carteiro.api.feedback import FeedbackDesk
-from carteiro.api.fetching import Fetch, fetch
 from carteiro.api.health import HealthChecks
 from carteiro.api.in_flight import InFlight, PerMinute
 from carteiro.api.intake import Intake, Office
@@ -33,9 +32,11 @@ from carteiro.api.suppressions import SuppressionDesk
 from carteiro.api.table_queue import TableQueueDesk
 from carteiro.api.templates import TemplateDesk
 from carteiro.api.whose import AnyTenants, TheirOwn
+from carteiro.config import Fetch
 from carteiro.email.message import MAX_REQUEST_BYTES
 from carteiro.observability.metrics import Tally
 from carteiro.observability.readiness import Role
+from carteiro.runtime.fetching import fetch
 
 _V1 = "/v1"
 _ADMIN_TENANT = "/admin/v1/tenants/{tenant}"
@@ -44,7 +45,7 @@ _ADMIN_TENANT = "/admin/v1/tenants/{tenant}"
 def create_api(office: Office, *, works: bool = False, fetch: Fetch = fetch) -> FastAPI:
     """The API of one open post office; it commits an e-mail durably before it answers.
 
-    ``fetch`` gets what SNS signs with, and confirms subscriptions.
+    ``fetch`` gets what feedback of providers needs, as the certificates that it is signed with.
     ``works``: the process is a worker, too, and says so when it is asked whether it is ready.
     """
     api = _Api(
@@ -75,9 +76,7 @@ def create_api(office: Office, *, works: bool = False, fetch: Fetch = fetch) -> 
     # On the application itself: a router that is included costs every request about 10 µs more.
     _add_for_tenants(api, office, ring)
     _add_for_administrators(api, office, ring)
-    feedback = FeedbackDesk(
-        office.settings.feedback, office.backend.tracking, office.tally, fetch=fetch
-    )
+    feedback = FeedbackDesk(office.settings, office.backend.tracking, office.tally, fetch=fetch)
     api.offer("feedback", Access.ANYONE, feedback.endpoints())
     roles = (Role.API, Role.WORKER) if works else (Role.API,)
     api.offer("health", Access.ANYONE, HealthChecks(office.backend, roles).endpoints())

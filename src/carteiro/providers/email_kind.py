@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 
-from carteiro.config import Settings, provider_names
+from carteiro.config import Settings, provider_names, spec_of
 from carteiro.email.message import Email, max_retries_of
 from carteiro.email.templates.rendering import render_email
 from carteiro.errors import ConfigError, FieldError, SenderRefused
@@ -135,7 +135,7 @@ def _overrule(name: str, settings: Settings) -> Overrule | None:
 
 def answering_host(provider: str, settings: Settings) -> str:
     """The host that answers for a provider, as far as the settings name it."""
-    return settings.smtp.host if provider == "smtp" else ""
+    return spec_of(provider).host(settings)
 
 
 def _pacers(
