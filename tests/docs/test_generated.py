@@ -7,10 +7,11 @@ import pytest
 import generate
 from carteiro import config
 from carteiro.model import TRANSITIONS
-from carteiro.policy.rules import ses, words
+from carteiro.policy.rules import words
 from carteiro.policy.rules.systems import SYSTEMS
 from carteiro.ports import Features
 from carteiro.providers.sandbox import provider as sandbox
+from carteiro.providers.ses import rules as ses
 
 
 @pytest.mark.parametrize("name", generate.PAGES)

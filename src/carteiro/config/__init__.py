@@ -5,8 +5,13 @@ At the edges durations are whole milliseconds and their names end in ``_ms``; he
 ``settings.toml`` of each provider, are the only source of defaults.
 """
 
-from carteiro.config.provider_spec import FeedbackSpec, Fetch, Hears, ProviderSpec
-from carteiro.config.providers import spec_of, specs
+from carteiro.config.provider_spec import (
+    FeedbackSpec,
+    Fetch,
+    Hears,
+    ProviderSpec,
+)
+from carteiro.config.providers import answers, is_remote, spec_of, specs
 from carteiro.config.reading import ENV_FILE, default_sections, default_text, env_name, load
 from carteiro.config.sections import (
     FREE_TABLES,
@@ -41,10 +46,12 @@ __all__ = [
     "Section",
     "Settings",
     "TicketSettings",
+    "answers",
     "default_sections",
     "default_text",
     "env_name",
     "is_reference",
+    "is_remote",
     "load",
     "provider_names",
     "secret",

@@ -8,6 +8,7 @@ from pydantic import BaseModel
 
 from carteiro.model import Feedback
 from carteiro.model.checkup import Finding
+from carteiro.policy.rules.answers import Answers
 from carteiro.ports import Backend, Features, Provider
 
 if TYPE_CHECKING:  # settings have a section of each provider
@@ -53,8 +54,9 @@ class ProviderSpec:
     that the provider needs. ``extra`` is the extra of this package that installs that library.
     ``sections`` are the settings that it adds, by their table, and ``defaults`` is their commented default as TOML.
     ``region`` is a pattern: what may follow the name and a colon. ``validate`` raises `ConfigError` on settings that
-    contradict each other. ``host`` is the host that answers, as far as settings name it.
-    ``check`` tells ``carteiro doctor`` what is to be said of its settings; whether it can be used, the provider tells.
+    contradict each other. ``answers`` is None where nothing that it says could be judged. ``host`` is the host that
+    answers, as far as settings name it. ``check`` tells ``carteiro doctor`` what is to be said of its settings; whether
+    it can be used now, the provider's own ``check`` tells.
     """
 
     name: str
@@ -67,5 +69,6 @@ class ProviderSpec:
     region: str = ""
     validate: "Callable[[Settings], None] | None" = None
     host: "Callable[[Settings], str]" = lambda _: ""
+    answers: Answers | None = Answers()  # noqa: RUF009 - nobody changes it
     feedback: FeedbackSpec | None = None
     check: "Callable[[Settings], Iterable[Finding]]" = lambda _: ()

@@ -11,6 +11,7 @@ from importlib.metadata import entry_points
 
 from carteiro.config.provider_spec import ProviderSpec
 from carteiro.errors import ConfigError
+from carteiro.policy.rules.answers import Answers
 
 GROUP = "carteiro.providers"
 _BUILT_IN = ("sandbox", "smtp", "ses", "resend", "noop")
@@ -25,6 +26,12 @@ def specs() -> Mapping[str, ProviderSpec]:
     for point in sorted(entry_points(group=GROUP), key=lambda each: each.name):
         found[point.name] = _loaded(point.name, point.value, taken=found)
     return found
+
+
+@cache
+def answers() -> Mapping[str, Answers]:
+    """The answers of every provider that gives any, by its name."""
+    return {name: spec.answers for name, spec in specs().items() if spec.answers}
 
 
 def spec_of(name: str) -> ProviderSpec:

@@ -24,7 +24,8 @@ from pydantic import (
 )
 from pydantic.fields import FieldInfo
 
-from carteiro.config.providers import is_remote, specs
+from carteiro.config.own_codes import refuse_unfit
+from carteiro.config.providers import answers, is_remote, specs
 from carteiro.config.tickets import TicketSettings
 from carteiro.config.values import (
     AnsweringProvider,
@@ -63,7 +64,6 @@ from carteiro.model import (
     TemplateLimits,
     value,
 )
-from carteiro.policy.own_codes import RESEND, SES, refuse_unfit
 from carteiro.policy.own_rules import OwnRule, bounded_pattern
 from carteiro.policy.retry import PRESETS, Charge, Environment, RetryPolicy, default_preset
 from carteiro.policy.stage import Stage
@@ -336,7 +336,8 @@ class VerdictSettings(Section):
     def _has_a_condition(self) -> "VerdictSettings":
         if not any((self.provider, self.stage, self.mx, self.code, self.enhanced, self.text)):
             raise ValueError("should have a condition: provider, stage, mx, code, enhanced or text")
-        if self.provider in {SES, RESEND} and (self.stage or self.mx or self.enhanced):
+        is_smtp = not self.provider or answers()[self.provider].is_smtp
+        if not is_smtp and (self.stage or self.mx or self.enhanced):
             raise ValueError(
                 f"should have no stage, mx or enhanced: answers of {self.provider} have none"
             )

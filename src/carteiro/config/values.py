@@ -10,7 +10,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
-from carteiro.config.providers import is_remote, specs
+from carteiro.config.providers import answers, is_remote, specs
 from carteiro.errors import ConfigError
 from carteiro.model import HEAVIEST, LIGHTEST
 from carteiro.policy.addresses import judge_address
@@ -18,7 +18,6 @@ from carteiro.policy.lifecycle import LONGEST_HOLD
 from carteiro.policy.masking import masked_servers, masked_url
 
 PACE = {"rate_per_second", "concurrency"}  # what a provider itself knows nothing of
-_SILENT = "noop"  # nothing it says could be judged
 
 _LONGEST_RETRY_WAIT = timedelta(days=30)
 
@@ -121,9 +120,8 @@ def _is_provider(name: str) -> bool:
 
 def _answering(raw: str) -> str:
     """Whose answers a rule can be about; empty: anybody's."""
-    answering = [name for name in specs() if name != _SILENT]
-    if raw and raw not in answering:
-        raise ValueError(f"should be one of {', '.join(answering)}, without a region")
+    if raw and raw not in answers():
+        raise ValueError(f"should be one of {', '.join(answers())}, without a region")
     return raw
 
 

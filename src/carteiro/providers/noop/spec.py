@@ -10,4 +10,6 @@ def _make(_settings: Settings, _backend: Backend, _region: str) -> Provider:
     return NoopProvider()
 
 
-SPEC = ProviderSpec(name="noop", title="noop", features=Features(is_remote=False), make=_make)
+SPEC = ProviderSpec(
+    name="noop", title="noop", features=Features(is_remote=False), make=_make, answers=None
+)

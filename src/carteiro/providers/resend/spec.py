@@ -7,6 +7,7 @@ from carteiro.config import PACE, ProviderSpec, Settings
 from carteiro.errors import ConfigError
 from carteiro.ports import Backend, Features, Provider
 from carteiro.providers.resend.feedback import FEEDBACK, look_at_feedback
+from carteiro.providers.resend.rules import ANSWERS
 from carteiro.providers.resend.settings import ResendFeedbackSettings, ResendSettings
 
 # Resend keeps a key for 24 hours from when it came; an hour for clocks that differ and calls that take long.
@@ -34,6 +35,7 @@ SPEC = ProviderSpec(
     extra="resend",
     sections={"resend": ResendSettings, "feedback": ResendFeedbackSettings},
     defaults=files(__package__).joinpath("settings.toml").read_text("utf-8"),
+    answers=ANSWERS,
     feedback=FEEDBACK,
     check=look_at_feedback,
 )

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from carteiro.email.message import Email, stored_content
 from carteiro.model import Deferred, Failure, InboxMail, Outcome, Rejected, Taken
 from carteiro.policy import classify
+from carteiro.policy.rules.ruling import BAD_MESSAGE, THROTTLED, Ruling
 from carteiro.policy.stage import Stage
 from carteiro.ports.inbox import Inbox
 from carteiro.ports.provider import Handover, Parcel
@@ -65,7 +66,7 @@ class SandboxProvider:
     ) -> Failure | None:
         match _parts(local):
             case "throttle", times if parcel.attempt <= times:
-                return classify.classify_ses("Throttling", "Maximum sending rate exceeded")
+                return _of_ses(THROTTLED, "Throttling", "Maximum sending rate exceeded")
             case "random", percent if self._dice.random() * 100 < percent:
                 return classify.classify_smtp("421 4.3.2 Service not available, try later")
             case "greylist", _ if parcel.attempt <= _GREYLISTED_ATTEMPTS:
@@ -75,7 +76,7 @@ class SandboxProvider:
             case "full-552", _:
                 return _at_rcpt("552 5.2.2 Mailbox full")
             case "reject", _:
-                return classify.classify_ses("MessageRejected", "Email content was rejected")
+                return _of_ses(BAD_MESSAGE, "MessageRejected", "Email content was rejected")
             case _:
                 return None
 
@@ -109,6 +110,14 @@ class SandboxProvider:
     async def _keep_all(self, mails: list[InboxMail]) -> list[None]:
         await self._inbox.keep(mails)
         return [None] * len(mails)
+
+
+def _of_ses(ruling: Ruling, name: str, reason: str) -> Failure:
+    """What SES says, and its own rules make of it."""
+    code = f"SES_{classify.upper_snake(name)}"
+    return classify.failure_of(
+        ruling, code=code, original_code=name, reason=reason, rule=f"ses.{name}"
+    )
 
 
 def _at_rcpt(reply: str) -> Failure:

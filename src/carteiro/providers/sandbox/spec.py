@@ -3,6 +3,7 @@
 from importlib.resources import files
 
 from carteiro.config import ProviderSpec, Section, Settings
+from carteiro.policy.rules.answers import Answers
 from carteiro.ports import Backend, Features, Provider
 
 
@@ -25,4 +26,8 @@ SPEC = ProviderSpec(
     make=_make,
     sections={"sandbox": SandboxSettings},
     defaults=files(__package__).joinpath("settings.toml").read_text("utf-8"),
+    answers=Answers(
+        is_smtp=True,
+        codes=frozenset({"SANDBOX_TIMEOUT", "SES_MESSAGE_REJECTED", "SES_THROTTLING", "UNKNOWN"}),
+    ),
 )

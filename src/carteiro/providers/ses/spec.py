@@ -6,6 +6,7 @@ from carteiro.config import PACE, ProviderSpec, Settings
 from carteiro.errors import ConfigError
 from carteiro.ports import Backend, Features, Provider
 from carteiro.providers.ses.feedback import FEEDBACK, look_at_feedback
+from carteiro.providers.ses.rules import ANSWERS
 from carteiro.providers.ses.settings import (
     SesFeedbackSettings,
     SesSettings,
@@ -42,6 +43,7 @@ SPEC = ProviderSpec(
     extra="ses",
     sections={"ses": SesSettings, "feedback": SesFeedbackSettings},
     defaults=files(__package__).joinpath("settings.toml").read_text("utf-8"),
+    answers=ANSWERS,
     feedback=FEEDBACK,
     check=look_at_feedback,
     region="[a-z]{2}(-[a-z]+)+-[0-9]+",

@@ -4,6 +4,7 @@ from importlib.resources import files
 
 from carteiro.config import PACE, ProviderSpec, Settings
 from carteiro.errors import ConfigError
+from carteiro.policy.rules.answers import FOUND_OUT, Answers
 from carteiro.ports import Backend, Features, Provider
 from carteiro.providers.smtp.settings import SmtpSettings
 
@@ -37,5 +38,10 @@ SPEC = ProviderSpec(
     make=_make,
     sections={"smtp": SmtpSettings},
     defaults=files(__package__).joinpath("settings.toml").read_text("utf-8"),
+    answers=Answers(
+        is_smtp=True,
+        codes=FOUND_OUT
+        | {"AUTH_ERROR", "SMTPUTF8_MISSING", "SMTP_TIMEOUT", "TLS_ERROR", "UNKNOWN"},
+    ),
     host=lambda settings: settings.section(SmtpSettings).host,
 )
