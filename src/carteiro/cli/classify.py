@@ -128,7 +128,7 @@ def _refuse_contradiction(asked: _Asked) -> None:
     """What cannot be meant would be judged as something else, and nobody would notice."""
     if not asked.answer.strip():
         raise WrongUse("the answer is empty: give what was said, as a log has it")
-    *most, last = [name for name in answers() if is_remote(name)]
+    *most, last = [name for name, each in answers().items() if is_remote(name) or each.names]
     if asked.provider not in {"", *most, last}:
         should = f"should be {', '.join(most)} or {last}"
         raise WrongUse(f"--provider {asked.provider!r}: {should}")

@@ -1,19 +1,23 @@
-"""The providers that the contract suite runs on: one line each."""
+"""The providers that the contract suite runs on: one line each.
+
+With ``PROVIDER_UNDER_TEST=NAME`` it runs on that provider alone, whichever package it comes from.
+"""
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 
 import pytest
 
-from carteiro.model import InboxMail, MessageId
-from carteiro.ports import Backend, Features, Inbox, Provider
+from carteiro.config import load, spec_of
+from carteiro.model import InboxMail, MessageId, Outcome, Taken
+from carteiro.ports import Backend, Features, Handover, Inbox, Parcel, Provider
+from carteiro.ports.provider import RemoteProvider
 from carteiro.providers.noop.provider import NoopProvider
-from carteiro.providers.resend.provider import ResendProvider
+from carteiro.providers.registry import make_provider
 from carteiro.providers.sandbox.provider import SandboxProvider
-from carteiro.providers.ses.provider import SesProvider
-from carteiro.providers.smtp.provider import SmtpProvider
 from carteiro.stores.memory import open_memory
 from support import resend_sending, ses_sending
 from support.builders import ACME
@@ -28,28 +32,32 @@ class ProviderSetUp:
     """A provider under test, and how it is opened so that what it delivers is seen in the inbox."""
 
     name: str
-    opens: Callable[[Inbox], AbstractAsyncContextManager[Provider]]
-    features: Features
+    opens: Callable[[Backend], AbstractAsyncContextManager[Provider]]
+
+    @property
+    def features(self) -> Features:
+        """What its spec says that it can do."""
+        return spec_of(self.name).features
 
 
 @asynccontextmanager
-async def _noop(_inbox: Inbox) -> AsyncIterator[Provider]:
+async def _noop(_world: Backend) -> AsyncIterator[Provider]:
     yield NoopProvider()
 
 
 @asynccontextmanager
-async def _sandbox(inbox: Inbox) -> AsyncIterator[Provider]:
-    yield SandboxProvider(inbox)
+async def _sandbox(world: Backend) -> AsyncIterator[Provider]:
+    yield SandboxProvider(world.inbox)
 
 
 @asynccontextmanager
-async def _smtp(inbox: Inbox) -> AsyncIterator[Provider]:
+async def _smtp(world: Backend) -> AsyncIterator[Provider]:
     keeping: set[asyncio.Future[None]] = set()
 
     def keep(mail: Envelope) -> None:
         server.mails.append(mail)
         found = InboxMail(MessageId(""), ACME, mail.recipients[0], "", "", str(len(server.mails)))
-        keeping.add(asyncio.ensure_future(inbox.keep([found])))
+        keeping.add(asyncio.ensure_future(world.inbox.keep([found])))
 
     async with a_relay() as (server, provider):
         server.on_mail = keep
@@ -58,12 +66,12 @@ async def _smtp(inbox: Inbox) -> AsyncIterator[Provider]:
 
 
 @asynccontextmanager
-async def _resend(inbox: Inbox) -> AsyncIterator[Provider]:
+async def _resend(world: Backend) -> AsyncIterator[Provider]:
     keeping: set[asyncio.Future[None]] = set()
 
     def keep(mail: Delivery) -> None:
         found = InboxMail(MessageId(""), ACME, mail.letter["to"][0], "", "", mail.id)
-        keeping.add(asyncio.ensure_future(inbox.keep([found])))
+        keeping.add(asyncio.ensure_future(world.inbox.keep([found])))
 
     async with resend_sending.an_account(on_mail=keep) as (_, provider):
         yield provider
@@ -71,12 +79,12 @@ async def _resend(inbox: Inbox) -> AsyncIterator[Provider]:
 
 
 @asynccontextmanager
-async def _ses(inbox: Inbox) -> AsyncIterator[Provider]:
+async def _ses(world: Backend) -> AsyncIterator[Provider]:
     keeping: set[asyncio.Future[None]] = set()
 
     def keep(mail: Mail) -> None:
         found = InboxMail(MessageId(""), ACME, mail.to[0], "", "", mail.id)
-        keeping.add(asyncio.ensure_future(inbox.keep([found])))
+        keeping.add(asyncio.ensure_future(world.inbox.keep([found])))
 
     async with ses_sending.an_account() as (twin, provider):
         twin.on_mail = keep
@@ -84,15 +92,42 @@ async def _ses(inbox: Inbox) -> AsyncIterator[Provider]:
     await asyncio.gather(*keeping)
 
 
-SET_UPS = (
-    ProviderSetUp("sandbox", _sandbox, SandboxProvider.features),
-    ProviderSetUp("noop", _noop, NoopProvider.features),
-    ProviderSetUp("smtp", _smtp, SmtpProvider.features),
-    ProviderSetUp("resend", _resend, ResendProvider.features),
-    ProviderSetUp("ses", _ses, SesProvider.features),
+class _Counted:
+    """A provider of whom nothing but its answers is known: what it took is seen by the ids that it gives."""
+
+    def __init__(self, provider: Provider, inbox: Inbox) -> None:
+        self.name, self.features = provider.name, provider.features
+        self._provider = provider
+        self._inbox = inbox
+
+    async def deliver(self, parcel: Parcel, handover: Handover) -> Outcome:
+        outcome = await self._provider.deliver(parcel, handover)
+        known = {mail.provider_id for mail in await self._inbox.list()}
+        if isinstance(outcome, Taken) and outcome.provider_id not in known:
+            mail = InboxMail(parcel.message, ACME, "", "", "", outcome.provider_id)
+            await self._inbox.keep([mail])
+        return outcome
+
+
+@asynccontextmanager
+async def _installed(world: Backend) -> AsyncIterator[Provider]:
+    provider = make_provider(OTHER, load(), world)
+    yield _Counted(provider, world.inbox)
+    if isinstance(provider, RemoteProvider):
+        await provider.close()
+
+
+OTHER = os.environ.get("PROVIDER_UNDER_TEST", "")
+OWN = (
+    ProviderSetUp("sandbox", _sandbox),
+    ProviderSetUp("noop", _noop),
+    ProviderSetUp("smtp", _smtp),
+    ProviderSetUp("resend", _resend),
+    ProviderSetUp("ses", _ses),
 )
 
 
+SET_UPS = (ProviderSetUp(OTHER, _installed),) if OTHER else OWN
 REPLAYING = [each for each in SET_UPS if each.features.replays_for is not None]
 
 
@@ -105,7 +140,7 @@ async def world() -> AsyncIterator[Backend]:
 @pytest.fixture(params=SET_UPS, ids=lambda set_up: set_up.name)
 async def provider(request: pytest.FixtureRequest, world: Backend) -> AsyncIterator[Provider]:
     chosen: ProviderSetUp = request.param
-    async with chosen.opens(world.inbox) as opened:
+    async with chosen.opens(world) as opened:
         yield opened
 
 
@@ -113,5 +148,5 @@ async def provider(request: pytest.FixtureRequest, world: Backend) -> AsyncItera
 async def replaying(request: pytest.FixtureRequest, world: Backend) -> AsyncIterator[Provider]:
     """A provider that says it knows calls again."""
     chosen: ProviderSetUp = request.param
-    async with chosen.opens(world.inbox) as opened:
+    async with chosen.opens(world) as opened:
         yield opened
