@@ -24,12 +24,8 @@ from carteiro.model import FINISHED, TRANSITIONS, ZERO, State
 from carteiro.observability.metrics import definitions
 from carteiro.observability.metrics.labels import LAST_ATTEMPT, MOST_CODES, attempt_label
 from carteiro.policy.retry import PRESETS, RetryPolicy, default_preset
-from carteiro.ports import Backend, Features, Provider
-from carteiro.providers import sandbox
-from carteiro.providers.noop import NoopProvider
-from carteiro.providers.resend import ResendProvider
-from carteiro.providers.ses import SesProvider
-from carteiro.providers.smtp import SmtpProvider
+from carteiro.ports import Backend, Features
+from carteiro.providers.sandbox import provider as sandbox
 from carteiro.stores.sqlite import opening
 from carteiro.tickets import archive_metrics
 from carteiro.tickets import metrics as ticket_metrics
@@ -43,7 +39,6 @@ NOTE = "<!-- Written by `make docs`; change the code it comes from. -->\n"
 
 _MINUTE = timedelta(minutes=1)
 _COMMENTED = re.compile(r"((?:^#.*\n)+)(\w+) = ", re.MULTILINE)
-_SECTION = re.compile(r"^\[(\w+)\]\n", re.MULTILINE)
 
 
 # --- states -----------------------------------------------------------------------------------
@@ -84,7 +79,7 @@ def _sorted(states: frozenset[State]) -> list[State]:
 
 def settings_page() -> str:
     """Every setting with its default, what is allowed, its variable and its reason."""
-    sections = "".join(_section(name, text) for name, text in _sections(config.default_text()))
+    sections = "".join(_section(name, text) for name, text in config.default_sections().items())
     return (
         f"# Settings\n\n{NOTE}\n"
         "Later places win: the default file, then `carteiro.toml` (in the current directory, or\n"
@@ -118,12 +113,6 @@ def _preset_row(name: str, policy: RetryPolicy) -> str:
     lasts = sum(waits, ZERO)
     shown = in_words(lasts) if lasts >= _MINUTE else f"{lasts.total_seconds():g}s"
     return f"| `{name}` | {policy.max_attempts} | {told} | {shown} | {policy.jitter:.0%} |\n"
-
-
-def _sections(text: str) -> Iterator[tuple[str, str]]:
-    top, *rest = _SECTION.split(text)
-    yield "", top
-    yield from zip(rest[::2], rest[1::2], strict=True)
 
 
 def _section(section: str, text: str) -> str:
@@ -163,7 +152,8 @@ def _as_toml(default: object) -> str:
 def _choices(key: str) -> str:
     """The values of a setting that offers a choice; others say in their reason what they take."""
     section, _, name = key.rpartition(".")
-    model: Any = config.Settings.model_fields[section].annotation if section else config.Settings
+    whole = config.settings_type()
+    model: Any = whole.model_fields[section].annotation if section else whole
     field = getattr(model, "model_fields", {}).get(name)
     arguments = get_args(field.annotation) if field else ()
     allowed = [f'`"{each}"`' for each in arguments if isinstance(each, str)]
@@ -233,18 +223,12 @@ def sandbox_page() -> str:
 
 # --- providers ----------------------------------------------------------------------------------
 
-_PROVIDERS: tuple[type[Provider], ...] = (
-    sandbox.SandboxProvider,
-    SmtpProvider,
-    SesProvider,
-    ResendProvider,
-    NoopProvider,
-)
 _FEATURES: Mapping[str, str] = {
     "is_remote": "is across a network: `carteiro doctor` asks whether it can be used",
     "is_encrypted": "is spoken to with TLS, certificates checked",
     "names_stage": "tells at which stage a mail was refused",
     "refuses_copies": "may refuse a copy and take the rest",
+    "is_relay": "hands mail on to others: any provider may tell what became of it",
     "replays_for": "knows a repeated call by its key, and delivers once: so a [doubt](../explanation/in-doubt.md) ends",
     "gives_evidence": "tells later what it took, so that a doubt can end without a call",
     "tells_rate": "tells how many calls it allows, and is not asked for more",
@@ -254,9 +238,10 @@ _FEATURES: Mapping[str, str] = {
 
 def providers_page() -> str:
     """Every provider, and what it can do."""
-    names = " | ".join(f"`{each.name}`" for each in _PROVIDERS)
+    specs = config.specs().values()
+    names = " | ".join(f"`{each.name}`" for each in specs)
     rows = "".join(
-        f"| {told} | {' | '.join(_can(each.features, name) for each in _PROVIDERS)} |\n"
+        f"| {told} | {' | '.join(_can(each.features, name) for each in specs)} |\n"
         for name, told in _FEATURES.items()
     )
     return (
@@ -264,7 +249,7 @@ def providers_page() -> str:
         "Each keeps the contract of [tests/contract/provider](../../tests/contract/provider): it begins the\n"
         "hand-over before it, and says what came of it. Which one is used says\n"
         "[`provider`](settings.md#provider). [Add a provider](../how-to/add-a-provider.md) says how to make one.\n\n"
-        f"| | {names} |\n| --- |{' --- |' * len(_PROVIDERS)}\n{rows}"
+        f"| | {names} |\n| --- |{' --- |' * len(specs)}\n{rows}"
     )
 
 

@@ -41,8 +41,8 @@ from carteiro.model import (
 )
 from carteiro.policy.retry import PRESETS
 from carteiro.providers.email_kind import email_kind, email_policy, retry_policy
-from carteiro.providers.noop import NoopProvider
-from carteiro.providers.sandbox import SandboxProvider
+from carteiro.providers.noop.provider import NoopProvider
+from carteiro.providers.sandbox.provider import SandboxProvider
 from support.builders import ACME
 from support.library import row_of, work
 from support.steps import claimed

@@ -33,7 +33,7 @@ from carteiro.policy.markup import MOST_ATTRIBUTES, MOST_STEPS
 from carteiro.policy.quota import KEY_LIFE_MS
 from carteiro.policy.retry import PRESETS, RetryPolicy
 from carteiro.policy.stage import Stage
-from carteiro.providers.resend.provider import REPLAYS_FOR
+from carteiro.providers.resend.spec import REPLAYS_FOR
 from carteiro.stores.sqlite.opening import _OLDEST_SQLITE
 from carteiro.tickets import alerts, archive_metrics, health, kafka_client, notes
 from carteiro.tickets import metrics as ticket_metrics

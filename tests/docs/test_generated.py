@@ -7,10 +7,11 @@ import pytest
 import generate
 from carteiro import config
 from carteiro.model import TRANSITIONS
-from carteiro.policy.rules import ses, words
+from carteiro.policy.rules import words
 from carteiro.policy.rules.systems import SYSTEMS
 from carteiro.ports import Features
-from carteiro.providers import sandbox
+from carteiro.providers.sandbox import provider as sandbox
+from carteiro.providers.ses import rules as ses
 from support.set_ups import SET_UPS
 
 
@@ -29,7 +30,7 @@ def test_the_states_page_draws_every_transition() -> None:
     assert inner == {(str(start), str(end)) for start in TRANSITIONS for end in TRANSITIONS[start]}
 
 
-@pytest.mark.parametrize("key", config.KEYS)
+@pytest.mark.parametrize("key", config.setting_keys())
 def test_the_settings_page_has_every_setting(key: str) -> None:
     """A setting nobody can look up does not exist."""
     assert f"### `{key}`\n" in generate.settings_page()
@@ -72,7 +73,7 @@ def test_the_providers_page_has_every_provider_and_every_feature() -> None:
     """Whoever can be chosen is a column; what a provider can say of itself is a row."""
     page = generate.providers_page()
 
-    assert {f"`{name}`" for name in config.PROVIDERS} <= set(page.split())
+    assert {f"`{name}`" for name in config.specs()} <= set(page.split())
     assert list(generate._FEATURES) == [field.name for field in fields(Features)]
     assert page.count("\n| ") == len(fields(Features)) + 2
 

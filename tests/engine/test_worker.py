@@ -37,7 +37,7 @@ from carteiro.model import (
 from carteiro.path.confirm import VALIDATIONS
 from carteiro.policy.retry import RetryPolicy
 from carteiro.ports import Handover, Parcel, Store
-from carteiro.providers.sandbox import REPLIES
+from carteiro.providers.sandbox.provider import REPLIES
 from support.builders import ACME, BRASA, TASK, a_failure
 from support.clock import past
 from support.steps import claimed, claimed_alone, declare

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from carteiro.config import PROVIDERS, Settings, load
+from carteiro.config import Settings, load, specs
 from carteiro.errors import ConfigError
 from carteiro.providers.email_kind import email_kind, look_at_providers, routes_of
 from carteiro.providers.registry import limits_of, make_provider
@@ -148,7 +148,7 @@ async def test_a_provider_that_nobody_can_make_is_refused() -> None:
     assert [fault.is_deadly for fault in looked.faults] == [True]
 
 
-@pytest.mark.parametrize("name", PROVIDERS)
+@pytest.mark.parametrize("name", specs())
 async def test_every_name_of_the_settings_is_made(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

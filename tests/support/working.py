@@ -52,7 +52,7 @@ from carteiro.observability import log
 from carteiro.path.confirm import confirm
 from carteiro.policy.retry import PRESETS, RetryPolicy
 from carteiro.ports import Backend, Handover, Parcel, Store
-from carteiro.providers.sandbox import SandboxProvider
+from carteiro.providers.sandbox.provider import SandboxProvider
 from support.builders import ACME, BRASA, TASK, an_id, tenants_named
 from support.clock import StoreClock
 from support.quick_store import quick_backend

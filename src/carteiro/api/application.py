@@ -22,7 +22,6 @@ from carteiro.api.endpoint import Access, Endpoint, add_endpoint, schemas_of
 from carteiro.api.envelope import Envelope, answer_http_error
 from carteiro.api.express import Express
 from carteiro.api.feedback import FeedbackEndpoints
-from carteiro.api.fetching import Fetch, fetch
 from carteiro.api.health import HealthChecks
 from carteiro.api.in_flight import InFlight, PerMinute
 from carteiro.api.intake import Intake, Office
@@ -35,9 +34,11 @@ from carteiro.api.suppressions import SuppressionEndpoints
 from carteiro.api.table_queue import TableQueueEndpoints
 from carteiro.api.templates import TemplateEndpoints
 from carteiro.api.whose import AnyTenants, TheirOwn
+from carteiro.config import Fetch
 from carteiro.email.message import MAX_REQUEST_BYTES
 from carteiro.observability.metrics import Tally
 from carteiro.observability.readiness import Role
+from carteiro.runtime.fetching import fetch
 
 _V1 = "/v1"
 _ADMIN_TENANT = "/admin/v1/tenants/{tenant}"
@@ -46,7 +47,7 @@ _ADMIN_TENANT = "/admin/v1/tenants/{tenant}"
 def create_api(office: Office, *, works: bool = False, fetch: Fetch = fetch) -> FastAPI:
     """The API of one open post office; it commits an e-mail durably before it answers.
 
-    ``fetch`` gets what SNS signs with, and confirms subscriptions.
+    ``fetch`` gets what feedback of providers needs, as the certificates that it is signed with.
     ``works``: the process is a worker, too, and says so when it is asked whether it is ready.
     """
     api = _Api(
@@ -84,7 +85,7 @@ def create_api(office: Office, *, works: bool = False, fetch: Fetch = fetch) -> 
     _add_for_tenants(api, office, ring)
     _add_for_administrators(api, office, ring)
     feedback = FeedbackEndpoints(
-        office.settings.feedback, office.backend.tracking, office.tally, fetch=fetch
+        office.settings, office.backend.tracking, office.tally, fetch=fetch
     )
     api.offer("feedback", Access.ANYONE, feedback.endpoints())
     roles = (Role.API, Role.WORKER) if works else (Role.API,)

@@ -4,8 +4,7 @@ import difflib
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict
 
-from carteiro.api.webhooks import webhooks_of
-from carteiro.config import Settings
+from carteiro.config import Settings, specs
 from carteiro.email.templates.rendering import faults_of
 from carteiro.errors import ConfigError
 from carteiro.model import Tenant
@@ -15,8 +14,6 @@ from carteiro.ports import Backend, Marks
 from carteiro.providers import choice
 from carteiro.providers.email_kind import Looked, routes_of
 from carteiro.runtime.domain_cache import DomainCache
-
-_HOW_TO_HEAR = "see docs/how-to/hear-from-providers.md"
 
 
 def of_providers(looked: Iterable[Looked]) -> Iterator[Finding]:
@@ -41,40 +38,11 @@ async def of_choice(settings: Settings, marks: Marks) -> list[Finding]:
 def of_feedback(settings: Settings) -> Iterator[Finding]:
     """Whether somebody hears of bounces and complaints; else addresses that do not exist are written to again."""
     types = {name.partition(":")[0] for name in routes_of(settings).names}
-    heard = [*_from_ses(settings)] if "ses" in types else []
-    heard += [*_from_resend(settings)] if "resend" in types else []
-    yield from heard or [
-        Finding("feedback", Level.OK, "no provider of yours tells more than its answer")
-    ]
-
-
-def _from_ses(settings: Settings) -> Iterator[Finding]:
-    if not settings.feedback.ses_topics:
-        told = "bounces and complaints of ses are not heard: feedback.ses_topics is not set"
-        yield Finding("feedback", Level.WARN, told, _HOW_TO_HEAR)
-    elif not settings.ses.configuration_set:
-        told = (
-            "ses publishes events only with a configuration set: ses.configuration_set is not set"
-        )
-        yield Finding("feedback", Level.WARN, told, _HOW_TO_HEAR)
-    else:
-        yield Finding(
-            "feedback", Level.OK, "ses is heard, through the topics of feedback.ses_topics"
-        )
-
-
-def _from_resend(settings: Settings) -> Iterator[Finding]:
-    try:
-        webhooks = webhooks_of(settings.feedback)  # as the API does when it starts
-    except ConfigError as error:
-        advice = "the API does not start without: set it there"
-        yield Finding("feedback", Level.FAIL, str(error), advice)
-        return
-    if webhooks is None:
-        told = "bounces and complaints of resend are not heard: feedback.resend_secret is not set"
-        yield Finding("feedback", Level.WARN, told, _HOW_TO_HEAR)
-    else:
-        yield Finding("feedback", Level.OK, "resend is heard, signed with feedback.resend_secret")
+    used = [spec for name, spec in specs().items() if name in types]
+    for spec in used:
+        yield from spec.check(settings)
+    if not any(spec.feedback for spec in used):
+        yield Finding("feedback", Level.OK, "no provider of yours tells more than its answer")
 
 
 def of_routes(

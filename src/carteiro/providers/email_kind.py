@@ -8,7 +8,7 @@ from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
-from carteiro.config import Settings, provider_names
+from carteiro.config import Settings, provider_names, spec_of
 from carteiro.email.message import Email, max_retries_of
 from carteiro.email.templates.rendering import render_email
 from carteiro.errors import ConfigError, FieldError, SenderRefused
@@ -139,7 +139,7 @@ def _overrule(name: str, settings: Settings) -> Overrule | None:
 
 def answering_host(provider: str, settings: Settings) -> str:
     """The host that answers for a provider, as far as the settings name it."""
-    return settings.smtp.host if provider == "smtp" else ""
+    return spec_of(provider).host(settings)
 
 
 def _pacers(

@@ -9,7 +9,7 @@ from carteiro.email.message import make_email, restore_email
 from carteiro.email.submission import Submission, new_message
 from carteiro.jobs.kind import Kind, Pool
 from carteiro.model import Begun, DeadReason, Delivery, LeasedJob, MessageId, Start, State, Tenant
-from carteiro.providers.resend import ResendProvider
+from carteiro.providers.resend.provider import ResendProvider
 from support.builders import ACME, an_id
 from support.clock import past
 from support.resend_sending import an_account, key_of

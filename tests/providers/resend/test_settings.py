@@ -11,7 +11,7 @@ from carteiro.config import load
 from carteiro.errors import ConfigError
 from carteiro.model import State
 from carteiro.providers.email_kind import email_kind
-from carteiro.providers.resend.provider import REPLAYS_FOR
+from carteiro.providers.resend.spec import REPLAYS_FOR
 from support.quick_store import quick_backend
 from support.resend_sending import a_provider, an_account, key_of
 from support.resend_twin import Delivery, ResendTwin, serving

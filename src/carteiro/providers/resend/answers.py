@@ -16,6 +16,7 @@ from carteiro.policy import classify
 from carteiro.policy.masking import masked_text
 from carteiro.ports.provider import Fault, Handover, fault_of
 from carteiro.providers.resend.pace import asked_wait
+from carteiro.providers.resend.rules import classify_resend
 
 NAME = "resend"
 _IN_PROGRESS = "concurrent_idempotent_requests"
@@ -63,7 +64,7 @@ def unreached(error: httpx.RequestError) -> Failure:
 def held_back(wait: timedelta) -> Failure:
     """Why a call is not made yet."""
     text = f"Resend asked to wait for {wait.total_seconds():g} s"
-    return classify.classify_resend("rate_limit_exceeded", text, HTTPStatus.TOO_MANY_REQUESTS.value)
+    return classify_resend("rate_limit_exceeded", text, HTTPStatus.TOO_MANY_REQUESTS.value)
 
 
 def faults(answer: httpx.Response, sender: str) -> list[Fault]:
@@ -87,7 +88,7 @@ def faults(answer: httpx.Response, sender: str) -> list[Fault]:
 def _failure(answer: httpx.Response, told: dict[str, Any]) -> Failure:
     status = answer.status_code
     message = str(told.get("message") or "") or f"HTTP {status}: {answer.text}"
-    return classify.classify_resend(str(told.get("name") or ""), message, status)
+    return classify_resend(str(told.get("name") or ""), message, status)
 
 
 def _no_id(answer: httpx.Response) -> Failure:

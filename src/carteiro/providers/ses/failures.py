@@ -35,6 +35,7 @@ from carteiro.model import (
 )
 from carteiro.policy import classify
 from carteiro.policy.masking import masked_text
+from carteiro.providers.ses.rules import classify_ses
 
 NAME = "ses"
 NOT_PERMITTED = frozenset({"AccessDenied", "AccessDeniedException", "NotAuthorized"})
@@ -54,7 +55,7 @@ def said(error: ClientError, *, begun: bool) -> Outcome:
     """What an answer of SES means for a message whose hand-over has begun, or has not."""
     answer: Mapping[str, Any] = error.response
     name = name_of(error)
-    failure = classify.classify_ses(name, answer.get("Error", {}).get("Message") or name)
+    failure = classify_ses(name, answer.get("Error", {}).get("Message") or name)
     told = answer.get("ResponseMetadata", {})
     if begun and not _is_refusal(int(told.get("HTTPStatusCode", 0)), name):
         return Unknown(failure)

@@ -15,8 +15,9 @@ from typing import Any
 
 from cryptography import x509
 
-from carteiro.api.fetching import Fetch, NotThere
-from carteiro.api.refusal import Refusal
+from carteiro.config import Fetch
+from carteiro.errors import FeedbackRefused
+from carteiro.runtime.fetching import NotThere
 
 MOST_AT_ONCE = 4  # names that are being fetched
 MOST_WAITERS = 100  # messages that wait for one of them
@@ -42,12 +43,12 @@ class Certificates:
         self._wanted: dict[str, int] = {}  # how often one was turned away who asked for it
 
     async def get(self, url: str) -> x509.Certificate:
-        """The certificate; a `Refusal` if there is none, or it cannot be had now."""
+        """The certificate; a `FeedbackRefused` if there is none, or it cannot be had now."""
         if (kept := self._kept.get(url)) is not None:
             self._kept.move_to_end(url)
             return kept
         if self._is_missing(url):
-            raise Refusal(401, _NONE)
+            raise FeedbackRefused(401, _NONE)
         return await self._fetched(url)
 
     def _is_missing(self, url: str) -> bool:
@@ -58,17 +59,17 @@ class Certificates:
         task = self._fetching.get(url)
         if task is None and len(self._fetching) >= MOST_AT_ONCE:
             self._want(url)
-            raise Refusal(503, _AGAIN)
+            raise FeedbackRefused(503, _AGAIN)
         if self._waiters.get(url, 0) >= MOST_WAITERS:
-            raise Refusal(503, _AGAIN)
+            raise FeedbackRefused(503, _AGAIN)
         task = task or self._start(url)
         self._waiters[url] = self._waiters.get(url, 0) + 1
         try:
             return await asyncio.shield(task)  # whoever goes away leaves it to the others
         except NotThere:
-            raise Refusal(401, _NONE) from None
+            raise FeedbackRefused(401, _NONE) from None
         except OSError:
-            raise Refusal(503, _AGAIN) from None
+            raise FeedbackRefused(503, _AGAIN) from None
         finally:
             self._waiters[url] -= 1
             if not self._waiters[url]:

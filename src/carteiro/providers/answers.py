@@ -4,17 +4,17 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from http import HTTPStatus
 from typing import Any
 
-from carteiro.model import Failure, value
+from carteiro.config import answers, is_remote
+from carteiro.model import Failure
 from carteiro.policy import classify
-from carteiro.policy.classify import classify_resend, classify_ses, classify_smtp, classify_text
 from carteiro.policy.own_rules import stage_of
-from carteiro.policy.rules import resend, ses, silence
+from carteiro.policy.rules import silence
+from carteiro.policy.rules.answers import Answers, Told
 from carteiro.policy.rules.phrases import Said
 from carteiro.policy.stage import Stage
-
-SMTP, SES, RESEND = "smtp", "ses", "resend"
 
 _TOLD = re.compile(
     r"\s*(?P<http>HTTP(?:/[\d.]+)?[\s:]*)?(?:(?P<status>[1-5]\d\d)\b[\s:,-]*)?"
@@ -32,18 +32,7 @@ _SUCCESS = re.compile(
 _STATUS_ALONE = re.compile(r"\s*[1-5]\d\d[\s:,-]*")
 _PAIR = re.compile(r"""(?<![A-Za-z_$])([A-Za-z_$]{1,40})['"]?\s*:\s*(?:(['"])(.*?)\2|(\d+))""")
 _LONGEST_DOCUMENT = 10_000
-_JUDGED = (f"{SMTP}.", f"{SES}.", f"{RESEND}.", "own.", "unknown")
-_SES_NAMES = ses.NAMES | ses.COMMON_NAMES
-
-
-@value
-class _Told:
-    """An answer taken apart: the name of an error and a status of HTTP, as far as it has them."""
-
-    message: str
-    name: str = ""
-    status: int | None = None
-    is_http: bool = False  # beyond doubt: no reply of SMTP looks like it
+_STATUSES = {"forbidden": HTTPStatus.FORBIDDEN.value}  # as some rules end
 
 
 def judge_answer(
@@ -56,10 +45,10 @@ def judge_answer(
     """
     plain = _unpacked(text)
     found = _decided(plain, provider, stage, mx)
-    if found.rule in _UNDECIDED and (behind := _BEHIND_A_NAME.match(plain)):
+    if _is_open(found) and (behind := _BEHIND_A_NAME.match(plain)):
         again = _decided(behind["rest"], provider, stage, mx)
-        found = found if again.rule in _UNDECIDED else again
-    return found if found.rule not in _UNDECIDED else _of_silence(text, provider) or found
+        found = found if _is_open(again) else again
+    return (_of_silence(text, provider or relay()) or found) if _is_open(found) else found
 
 
 def is_success(text: str) -> bool:
@@ -67,61 +56,56 @@ def is_success(text: str) -> bool:
     return _SUCCESS.match(text) is not None
 
 
-_UNDECIDED = frozenset({"unknown", "ses.unknown", "resend.unknown"})
+def relay() -> str:
+    """Whose an answer is that names nobody: mail speaks SMTP."""
+    return next(name for name in answers() if answers()[name].is_smtp and is_remote(name))
+
+
+def _is_open(failure: Failure) -> bool:
+    return failure.rule in {"unknown", *(f"{name}.unknown" for name in answers())}
 
 
 def _decided(text: str, provider: str, stage: Stage | None, mx: str) -> Failure:
     told = _document(text) or _taken_apart(text)
-    if provider == SMTP or stage:
-        return _of_relay(text, stage, mx)
-    if provider == RESEND or (not provider and _is_resends(told)):
-        return _of_resend(told)
-    if provider == SES or (not provider and told.is_http and _is_sess(told.name)):
-        return _of_ses(told, text)
-    return _by_its_looks(told, text, mx)
+    own = answers().get(provider) or next((a for a in answers().values() if a.is_own(told)), None)
+    if stage or (provider and own and own.is_smtp):
+        found = classify.classify_smtp(text, stage=stage, mx=mx)
+        return found if found.rule != "unknown" else _of_text(text, stage, mx)
+    judged = own.judge(told) if own else None
+    return judged or _by_its_looks(told, mx, is_known=bool(own))
 
 
-def _of_relay(text: str, stage: Stage | None, mx: str) -> Failure:
-    found = classify_smtp(text, stage=stage, mx=mx)
-    return found if found.rule != "unknown" else classify_text(text, stage=stage, mx=mx)
-
-
-def _of_resend(told: _Told) -> Failure:
-    return classify_resend(told.name, told.message, told.status)
-
-
-def _of_ses(told: _Told, text: str) -> Failure:
-    if told.name:
-        return classify_ses(told.name, told.message)
-    found = classify.unknown(text) if told.is_http else classify_text(text)
-    if found.rule.startswith(f"{SES}.") or told.status is None:
+def _by_its_looks(told: Told, mx: str, *, is_known: bool) -> Failure:
+    found = classify.unknown(told.text) if told.is_http else _of_text(told.text, None, mx)
+    if is_known or found.rule != "unknown":
         return found
-    return classify_ses(str(told.status), told.message)
+    if told.status is not None:
+        return classify.classify_http(told.status, told.text)
+    owner = _owner_of(told.name)
+    return (owner and owner.judge(told)) or found
 
 
-def _by_its_looks(told: _Told, text: str, mx: str) -> Failure:
-    found = classify.unknown(text) if told.is_http else classify_text(text, mx=mx)
-    if found.rule != "unknown":
-        return found
-    if told.status is None and _is_sess(told.name):
-        return classify_ses(told.name, told.message)
-    return found if told.status is None else _of_http(told.status, text)
+def _of_text(text: str, stage: Stage | None = None, mx: str = "") -> Failure:
+    for each in answers().values():
+        if found := each.finds(text):
+            return found
+    return classify.classify_text(text, stage=stage, mx=mx)
 
 
-def _of_http(status: int, text: str) -> Failure:
-    """A status without a name, of nobody knows whom: judged as a service's over HTTP."""
-    found = classify_resend("", text, status)
-    return replace(found, code=f"HTTP_{status}", rule=f"http.status.{status}")
+def _owner_of(name: str) -> Answers | None:
+    """Whose name of an error it is."""
+    return next(
+        (each for each in answers().values() if classify.bare_name(name) in each.names), None
+    )
 
 
 def _of_silence(text: str, provider: str) -> Failure | None:
     """What libraries say when nobody answered, or nobody whom we trust."""
     match silence.WORDS.first(Said(text)):
         case silence.Silence.TIMEOUT:
-            late = classify.timeout(provider or SMTP)
-            return replace(late, reason=classify.one_line(text))
+            return replace(classify.timeout(provider), reason=classify.one_line(text))
         case silence.Silence.UNTRUSTED:
-            return classify.unfit(provider or SMTP, "TLS_ERROR", text)
+            return classify.unfit(provider, "TLS_ERROR", text)
         case silence.Silence.UNREACHED:
             return classify.network(text)
         case _:
@@ -131,17 +115,17 @@ def _of_silence(text: str, provider: str) -> Failure | None:
 # --- taking apart -----------------------------------------------------------------------------
 
 
-def _taken_apart(text: str) -> _Told:
+def _taken_apart(text: str) -> Told:
     """A status and a name where a text begins with them; a word is a name if it is known or a colon follows."""
     found = _TOLD.fullmatch(text)
     if found is None:  # pragma: no cover - every part of it may be missing
-        return _Told(text)
+        return Told(text, text)
     name, rest = found["name"] or "", found["rest"] or ""
-    is_name = bool(name) and (found["colon"] is not None or "_" in name or _is_sess(name))
+    is_name = bool(name) and (found["colon"] is not None or "_" in name or bool(_owner_of(name)))
     status = int(found["status"]) if found["status"] else None
     message = rest[len(name) :].lstrip(" :,") if is_name else rest
     is_http = bool(found["http"]) and status is not None
-    return _Told(message or text, name if is_name else "", status, is_http)
+    return Told(text, message or text, name if is_name else "", status, is_http)
 
 
 def _unpacked(text: str) -> str:
@@ -152,7 +136,7 @@ def _unpacked(text: str) -> str:
     return f"{found['code']} {found['words']}".replace("\\r", "").replace("\\n", "\n")
 
 
-def _document(text: str) -> _Told | None:
+def _document(text: str) -> Told | None:
     """The name, message and status of an object that the text is, or ends in; None: there is none.
 
     What stands before it must not be an answer by itself: servers of mail quote objects, too.
@@ -161,7 +145,7 @@ def _document(text: str) -> _Told | None:
     if start < 0 or len(text) > _LONGEST_DOCUMENT:
         return None
     before = text[:start]
-    if not _STATUS_ALONE.fullmatch(before) and classify_text(before).rule != "unknown":
+    if not _STATUS_ALONE.fullmatch(before) and _of_text(before).rule != "unknown":
         return None
     given = _object(text[start:])
     parts = list(_nested(given))
@@ -170,7 +154,8 @@ def _document(text: str) -> _Told | None:
     number = int(status) if status.isdecimal() and len(status) == len("500") else None
     if not name and number is None:
         return None
-    return _Told(_first(parts, "message", "Message") or text, name, number, is_http=True)
+    message = _first(parts, "message", "Message") or text
+    return Told(text, message, name, number, is_http=True)
 
 
 def _object(text: str) -> dict[str, Any]:
@@ -196,40 +181,28 @@ def _first(parts: list[Mapping[str, Any]], *keys: str) -> str:
     return ""
 
 
-def _is_sess(name: str) -> bool:
-    return re.split(r"[.#]", name)[-1].removesuffix("Exception") in _SES_NAMES
-
-
-def _is_resends(told: _Told) -> bool:
-    return "_" in told.name and (told.name in resend.NAMES or told.is_http)
-
-
 # --- from the ledger --------------------------------------------------------------------------
 
 
 def judged_again(failure: Failure, *, mx: str = "") -> Failure | None:
     """A stored failure as the rules of today judge it; None if no provider's answer was behind it."""
-    if not failure.rule.startswith(_JUDGED):
+    if not failure.rule.startswith(("own.", "unknown", *(f"{name}." for name in answers()))):
         return None
-    match provider_of(failure):
-        case "ses":
-            return classify_ses(failure.original_code or "", failure.reason)
-        case "resend":
-            return _resend_again(failure, failure.original_code or "")
-        case _:
-            return classify_smtp(failure.reason, stage=stage_of(failure), mx=mx)
+    own = answers()[provider_of(failure)]
+    if own.is_smtp:
+        return classify.classify_smtp(failure.reason, stage=stage_of(failure), mx=mx)
+    *_, last = failure.rule.split(".")  # no status is stored, but the rule says what it made of it
+    status = int(last) if last.isdecimal() else _STATUSES.get(last)
+    told = Told(failure.reason, failure.reason, failure.original_code or "", status)
+    return own.judge(told) or classify.unknown(failure.reason)
 
 
 def provider_of(failure: Failure) -> str:
     """Whose answer a stored failure was."""
-    if failure.code.startswith("RESEND_"):
-        return RESEND
-    is_ses = failure.code.startswith("SES_") or failure.rule.startswith(f"{SES}.")
-    return SES if is_ses else SMTP
-
-
-def _resend_again(failure: Failure, name: str) -> Failure:
-    """Its status is not stored, but the rule says what it made of it."""
-    *_, last = failure.rule.split(".")
-    status = resend.FORBIDDEN if last == "forbidden" else int(last) if last.isdecimal() else None
-    return classify_resend(name, failure.reason, status)
+    signs = ((name, f"{name.upper()}_", f"{name}.") for name in answers())
+    found = (
+        name
+        for name, code, rule in signs
+        if failure.code.startswith(code) or failure.rule.startswith(rule)
+    )
+    return next(found, relay())

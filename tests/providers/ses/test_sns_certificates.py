@@ -6,9 +6,9 @@ from datetime import timedelta
 
 import pytest
 
-from carteiro.api.fetching import NotThere
-from carteiro.api.refusal import Refusal
-from carteiro.api.sns_certificates import MOST_AT_ONCE, MOST_WAITERS, Certificates
+from carteiro.errors import FeedbackRefused
+from carteiro.providers.ses.sns_certificates import MOST_AT_ONCE, MOST_WAITERS, Certificates
+from carteiro.runtime.fetching import NotThere
 from support.clock import StoreClock
 from support.sns import CERTIFICATE_URL, SnsTwin
 
@@ -36,7 +36,7 @@ class Place:
 
 async def refused(certificates: Certificates, url: str) -> int:
     """The status that it is refused with."""
-    with pytest.raises(Refusal) as refusal:
+    with pytest.raises(FeedbackRefused) as refusal:
         await certificates.get(url)
     return refusal.value.status
 

@@ -7,7 +7,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from carteiro.api.fetching import MOST_BYTES, NotThere, fetch
+from carteiro.runtime.fetching import MOST_BYTES, NotThere, fetch
 
 
 class _Answers(BaseHTTPRequestHandler):

@@ -7,19 +7,24 @@ topic's own region.
 import base64
 import binascii
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
 from urllib.parse import urlencode, urlsplit
 
+import orjson
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
-from carteiro.api.fetching import Fetch
-from carteiro.api.refusal import Refusal
-from carteiro.api.sns_certificates import Certificates
-from carteiro.api.sns_message import SnsMessage
+from carteiro.config import Fetch
+from carteiro.errors import FeedbackRefused
+from carteiro.model import Feedback, NoteAnswer
+from carteiro.observability import log
+from carteiro.providers.feedback import read_event
+from carteiro.providers.ses.events import from_ses
+from carteiro.providers.ses.feedback import SnsMessage
+from carteiro.providers.ses.sns_certificates import Certificates
 
 _CERTIFICATE = re.compile(r"/SimpleNotificationService-[0-9a-f]{1,64}\.pem", re.ASCII)
 _HOST = re.compile(r"sns\.([a-z0-9-]{3,})\.amazonaws\.com(\.cn)?", re.ASCII)
@@ -41,23 +46,38 @@ class Sns:
         self._url = url
         self._certificates = Certificates(fetch)
 
-    def refuse_others(self, topic: str) -> None:
-        """Return if the topic is one of ours; else a `Refusal`. SNS names it in a header, too, before the body."""
+    def admit(self, headers: Mapping[str, str]) -> None:
+        """Refuse other topics before the body is read: SNS names the topic in a header, too."""
+        self._refuse_others(headers.get("x-amz-sns-topic-arn", ""))
+
+    async def hear(self, _headers: Mapping[str, str], body: bytes) -> Feedback | str | None:
+        """What SES tells, if SNS says so; a subscription to one of our topics is confirmed."""
+        message = read_event(body, SnsMessage)
+        await self.verify(message)
+        if message.type == "SubscriptionConfirmation":
+            await self.confirm(message)
+            log.subscription_confirmed(message.topic_arn)
+            return "confirmed"
+        if message.type != "Notification":
+            return NoteAnswer.UNKNOWN
+        return from_ses(_parsed(message.message))
+
+    def _refuse_others(self, topic: str) -> None:
         if topic not in self._topics:
-            raise Refusal(403, "The topic is none of feedback.ses_topics")
+            raise FeedbackRefused(403, "The topic is none of feedback.ses_topics")
 
     async def verify(self, message: SnsMessage) -> None:
-        """Return if SNS sent it for one of our topics; else a `Refusal`."""
-        self.refuse_others(message.topic_arn)
+        """Return if SNS sent it for one of our topics; else a `FeedbackRefused`."""
+        self._refuse_others(message.topic_arn)
         if message.signature_version != "2" or message.type not in _SIGNED:
             text = "Only signatures of version 2 are taken: set SignatureVersion of the topic to 2"
-            raise Refusal(401, text)
+            raise FeedbackRefused(401, text)
         certificate = await self._certificate(message)
         if not _is_signed(message, certificate):
-            raise Refusal(401, "The signature is wrong")
+            raise FeedbackRefused(401, "The signature is wrong")
 
     async def confirm(self, message: SnsMessage) -> None:
-        """Confirm the subscription of a topic that was verified; a `Refusal` if SNS cannot be asked."""
+        """Confirm the subscription of a topic that was verified; a `FeedbackRefused` if SNS cannot be asked."""
         region = _region(message.topic_arn)
         ending = ".cn" if region.startswith("cn-") else ""
         place = self._url or f"https://sns.{region}.amazonaws.com{ending}/"
@@ -70,17 +90,24 @@ class Sns:
         try:
             await self._fetch(f"{place}?{urlencode(asked)}")
         except OSError:
-            raise Refusal(503, "SNS did not confirm the subscription: try again") from None
+            raise FeedbackRefused(503, "SNS did not confirm the subscription: try again") from None
 
     async def _certificate(self, message: SnsMessage) -> x509.Certificate:
         url = message.signing_cert_url
         if not _is_of_sns(url, _region(message.topic_arn)):
-            raise Refusal(401, "The certificate is not at SNS in the topic's region")
+            raise FeedbackRefused(401, "The certificate is not at SNS in the topic's region")
         known = await self._certificates.get(url)
         now = datetime.now(UTC)
         if not known.not_valid_before_utc <= now <= known.not_valid_after_utc:
-            raise Refusal(401, "The certificate is not valid now")
+            raise FeedbackRefused(401, "The certificate is not valid now")
         return known
+
+
+def _parsed(text: str) -> object:
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return None
 
 
 def _region(topic: str) -> str:

@@ -20,7 +20,7 @@ from carteiro.model import (
     TenantId,
 )
 from carteiro.ports import Handover, Inbox, Parcel
-from carteiro.providers.sandbox import DOMAIN, REPLIES, SandboxProvider
+from carteiro.providers.sandbox.provider import DOMAIN, REPLIES, SandboxProvider
 from support.working import A_MOMENT, a_parcel
 
 LONG = timedelta(seconds=30)

@@ -3,29 +3,21 @@
 import base64
 import binascii
 import hmac
+import time
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from hashlib import sha256
 from typing import NamedTuple, Self
 
-from carteiro.api.refusal import Refusal
-from carteiro.config import FeedbackSettings, secret
-from carteiro.errors import ConfigError
+from carteiro.errors import ConfigError, FeedbackRefused
+from carteiro.model import Feedback
+from carteiro.providers.feedback import read_event
+from carteiro.providers.resend.events import from_resend
+from carteiro.providers.resend.feedback import ResendEvent
 
 TOLERANCE = timedelta(minutes=5)
 _PREFIX = "whsec_"
 _VERSION = "v1"
-
-
-def webhooks_of(settings: FeedbackSettings) -> "Webhooks | None":
-    """Who judges what Resend posts; None: nothing is taken from it. `ConfigError` if its secret is set and is none."""
-    if not settings.resend_secret:
-        return None
-    try:
-        told = secret(settings.resend_secret)
-    except ConfigError as error:
-        raise ConfigError(f"feedback.resend_secret = {error}") from None
-    return Webhooks(told)
 
 
 class Webhooks:
@@ -35,8 +27,18 @@ class Webhooks:
         """``secrets``: one or more, parted by spaces; `ConfigError` if they are none."""
         self._secrets = [_secret(each) for each in secrets.split() or [""]]
 
+    def admit(self, headers: Mapping[str, str]) -> None:
+        """Refuse what is not signed, or not just now, before the body is read."""
+        if not _is_fresh(Signed.of(headers).sent_at, time.time()):
+            raise _refused(f"The signature is not of the last {TOLERANCE.seconds} s")
+
+    async def hear(self, headers: Mapping[str, str], body: bytes) -> Feedback | None:
+        """What Resend tells, if it is signed."""
+        event_id = self.verified_id(Signed.of(headers), body)
+        return from_resend(read_event(body, ResendEvent).model_dump(), event_id=event_id)
+
     def verified_id(self, told: "Signed", body: bytes) -> str:
-        """The id of what was sent; a `Refusal` if it is not signed by whom it should be.
+        """The id of what was sent; a `FeedbackRefused` if it is not signed by whom it should be.
 
         It is the same whenever the same is sent again.
         """
@@ -57,15 +59,13 @@ class Signed(NamedTuple):
     signatures: str
 
     @classmethod
-    def of(cls, headers: Mapping[str, str], *, now: float) -> Self:
-        """Read before the body is; a `Refusal` if there is no signature, or an old one."""
+    def of(cls, headers: Mapping[str, str]) -> Self:
+        """A `FeedbackRefused` if there is no signature."""
         names = ("id", "timestamp", "signature")
         told = [headers.get(f"svix-{name}") or headers.get(f"webhook-{name}") for name in names]
         identity, sent_at, signatures = told
         if not identity or not sent_at or not signatures:
             raise _refused("The request is not signed")
-        if not _is_fresh(sent_at, now):
-            raise _refused(f"The signature is not of the last {TOLERANCE.seconds} s")
         return cls(identity, sent_at, signatures)
 
 
@@ -97,5 +97,5 @@ def _is_right(signatures: Sequence[str], expected: bytes) -> bool:
     return fits
 
 
-def _refused(text: str) -> Refusal:
-    return Refusal(401, text)
+def _refused(text: str) -> FeedbackRefused:
+    return FeedbackRefused(401, text)

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from carteiro.model import Taken
 from carteiro.ports import Handover
-from carteiro.providers.noop import NoopProvider
+from carteiro.providers.noop.provider import NoopProvider
 from support.working import a_parcel
 
 

@@ -3,22 +3,30 @@
 Names stand without the "Exception" that some of them carry on the wire.
 """
 
+import re
 from collections.abc import Mapping
+from dataclasses import replace
 
-from carteiro.model import Category, Scope
+from carteiro.model import Category, Failure, Scope
+from carteiro.policy.classify import LONGEST_READ, bare_name, failure_of, one_line, upper_snake
+from carteiro.policy.rules.answers import FOUND_OUT, Answers, Told
+from carteiro.policy.rules.phrases import Said
 from carteiro.policy.rules.ruling import (
     BAD_MESSAGE,
+    BROKEN,
     INVALID_MESSAGE,
     OUR_ACCOUNT,
     OUR_SENDER,
     OUR_TENANT,
     THROTTLED,
     UNAVAILABLE,
+    UNKNOWN,
+    USED_UP,
     Ruling,
     later,
     never,
 )
-from carteiro.policy.rules.words import TextRule, rule
+from carteiro.policy.rules.words import TextRule, phrases_of, rule
 
 _CLOSED_ACCOUNT = never(Scope.PROVIDER)
 
@@ -31,10 +39,10 @@ NAMES: dict[str, Ruling] = {
     "ConfigurationSetSendingPaused": _CLOSED_ACCOUNT,
     "Throttling": THROTTLED,
     "MaxSendRateExceeded": THROTTLED,
-    "DailyQuotaExceeded": THROTTLED,
+    "DailyQuotaExceeded": USED_UP,
     "ServiceUnavailable": UNAVAILABLE,
-    "RequestTimeout": later(Scope.PROVIDER, Category.TIMEOUT_ERROR),
-    "NetworkingError": UNAVAILABLE,
+    "RequestTimeout": replace(BROKEN, category=Category.TIMEOUT_ERROR),
+    "NetworkingError": BROKEN,
 }
 
 # Other systems use such names too, so that in a text they count only behind a prefix of SES.
@@ -62,10 +70,10 @@ COMMON_NAMES: dict[str, Ruling] = {
     "InvalidAction": BAD_MESSAGE,
     "UnknownOperation": BAD_MESSAGE,
     "Serialization": BAD_MESSAGE,
-    "InternalServiceError": UNAVAILABLE,
-    "InternalServerError": UNAVAILABLE,
-    "InternalFailure": UNAVAILABLE,
-    "InternalError": UNAVAILABLE,
+    "InternalServiceError": BROKEN,
+    "InternalServerError": BROKEN,
+    "InternalFailure": BROKEN,
+    "InternalError": BROKEN,
     "ConcurrentModification": UNAVAILABLE,
     "AccessDenied": OUR_ACCOUNT,
     "NotAuthorized": OUR_ACCOUNT,
@@ -100,7 +108,7 @@ CODES: Mapping[str, str] = {
 
 # What the message adds to a name. The category of an error that the tables of codes name stays what it is there,
 # as programs go by it; whose fault it is, the words tell.
-_USED_UP = (rule("daily_quota", THROTTLED, "daily message quota"),)
+_USED_UP = (rule("daily_quota", USED_UP, "daily message quota"),)
 DETAILS: Mapping[str, tuple[TextRule, ...]] = {
     "MessageRejected": (rule("not_verified", never(Scope.SENDER), "not verified"),),
     "BadRequest": (
@@ -111,3 +119,64 @@ DETAILS: Mapping[str, tuple[TextRule, ...]] = {
     "TooManyRequests": _USED_UP,
     "LimitExceeded": _USED_UP,
 }
+
+_ALL_NAMES: Mapping[str, Ruling] = {**NAMES, **COMMON_NAMES}
+_PHRASES = {name: phrases_of(rules) for name, rules in DETAILS.items()}
+_IN_TEXT = re.compile(
+    rf"""(?:^\s*(?P<bare>(?:{"|".join(NAMES)})(?:Exception)?)(?=\s*(?::|$))
+    |(?:\bAWS\.SimpleEmailService\.|\bAn\ error\ occurred\ \()
+     (?P<prefixed>(?:{"|".join(_ALL_NAMES)})(?:Exception)?)(?!\w))""",
+    re.VERBOSE,
+)
+
+
+def classify_ses(name: str, message: str) -> Failure:
+    """Judge an error of SES by its name, with or without its prefix and its ``Exception``."""
+    bare = bare_name(name)
+    rule, ruling = _rule(bare)
+    if phrases := _PHRASES.get(bare):
+        detail = phrases.first(Said(message[:LONGEST_READ]))
+        rule, ruling = (f"{rule}.{detail.name}", detail.ruling) if detail else (rule, ruling)
+    return failure_of(
+        ruling,
+        code=CODES.get(bare) or f"SES_{upper_snake(bare) or 'UNKNOWN'}",
+        original_code=one_line(name) or None,
+        reason=message if one_line(message) else name,
+        rule=rule,
+    )
+
+
+def _rule(name: str) -> tuple[str, Ruling]:
+    """By the name; whoever answered without one, as a proxy, has the status for it."""
+    if ruling := _ALL_NAMES.get(name):
+        return f"ses.{name}", ruling
+    if name.isdecimal() and (ruling := STATUSES.get(name) or STATUS_CLASSES.get(name[0])):
+        return f"ses.status.{name}", ruling
+    return "ses.unknown", UNKNOWN
+
+
+def _judge(told: Told) -> Failure | None:
+    if told.name:
+        return classify_ses(told.name, told.message)
+    found = None if told.is_http else _found(told.text)
+    return found if found or told.status is None else classify_ses(str(told.status), told.message)
+
+
+def _found(text: str) -> Failure | None:
+    found = _IN_TEXT.search(text[:LONGEST_READ])
+    return classify_ses(found["bare"] or found["prefixed"], text) if found else None
+
+
+_NAMED_CODES = {name: classify_ses(name, name).code for name in _ALL_NAMES}
+ANSWERS = Answers(
+    codes=FOUND_OUT
+    | {"CREDENTIALS_MISSING", "REGION_MISSING", "SMTPUTF8_MISSING", "TLS_ERROR"}
+    | frozenset(_NAMED_CODES.values()),
+    names=_NAMED_CODES,
+    rulings={f"ses.{name}": ruling for name, ruling in _ALL_NAMES.items()}
+    | {f"ses.{name}.{each.name}": each.ruling for name, rules in DETAILS.items() for each in rules},
+    is_own=lambda told: told.is_http and bare_name(told.name) in _ALL_NAMES,
+    judge=_judge,
+    finds=_found,
+    why="the name of an error decides",
+)

@@ -1,16 +1,11 @@
 """Fetch something small from a place that we chose: in time, not more of it than is read, and from nowhere else."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 from http.client import HTTPMessage
-from typing import IO, TypeAlias
+from typing import IO
 from urllib.error import HTTPError
 from urllib.request import HTTPRedirectHandler, Request, build_opener
-
-Fetch: TypeAlias = Callable[
-    [str], Awaitable[bytes]
-]  # OSError if it cannot be had, NotThere: nor later
 
 PATIENCE_S = 5.0
 MOST_BYTES = 64 * 1024

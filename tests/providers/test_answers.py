@@ -6,9 +6,11 @@ import pytest
 
 from carteiro.model import Category, Failure
 from carteiro.policy import classify
-from carteiro.policy.answers import is_success, judge_answer, judged_again, provider_of
-from carteiro.policy.classify import classify_resend, classify_ses, classify_smtp
+from carteiro.policy.classify import classify_smtp
 from carteiro.policy.stage import Stage
+from carteiro.providers.answers import is_success, judge_answer, judged_again, provider_of
+from carteiro.providers.resend.rules import classify_resend
+from carteiro.providers.ses.rules import classify_ses
 
 R_MISSING, S_TOO_MANY = "RESEND_MISSING_REQUIRED_FIELD", "SES_TOO_MANY_REQUESTS"
 

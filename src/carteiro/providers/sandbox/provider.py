@@ -12,9 +12,11 @@ from collections.abc import Mapping
 from carteiro.email.message import Email, stored_content
 from carteiro.model import Deferred, Failure, InboxMail, Outcome, Rejected, Taken
 from carteiro.policy import classify
+from carteiro.policy.rules.ruling import BAD_MESSAGE, THROTTLED, Ruling
 from carteiro.policy.stage import Stage
 from carteiro.ports.inbox import Inbox
-from carteiro.ports.provider import Features, Handover, Parcel
+from carteiro.ports.provider import Handover, Parcel
+from carteiro.providers.sandbox.spec import SPEC
 from carteiro.runtime.batcher import Gatherer
 
 DOMAIN = "sandbox.test"
@@ -40,8 +42,8 @@ _NUMBERED = re.compile(r"(throttle|slow|random)-(\d{1,9}(?:\.\d{1,3})?)")
 class SandboxProvider:
     """Plays a provider; see `REPLIES`."""
 
-    name = "sandbox"
-    features = Features(is_remote=False)
+    name = SPEC.name
+    features = SPEC.features
 
     def __init__(self, inbox: Inbox, *, seed: int = 0) -> None:
         self._dice = random.Random(seed)  # noqa: S311 - it is to be foreseen
@@ -64,7 +66,7 @@ class SandboxProvider:
     ) -> Failure | None:
         match _parts(local):
             case "throttle", times if parcel.attempt <= times:
-                return classify.classify_ses("Throttling", "Maximum sending rate exceeded")
+                return _of_ses(THROTTLED, "Throttling", "Maximum sending rate exceeded")
             case "random", percent if self._dice.random() * 100 < percent:
                 return classify.classify_smtp("421 4.3.2 Service not available, try later")
             case "greylist", _ if parcel.attempt <= _GREYLISTED_ATTEMPTS:
@@ -74,7 +76,7 @@ class SandboxProvider:
             case "full-552", _:
                 return _at_rcpt("552 5.2.2 Mailbox full")
             case "reject", _:
-                return classify.classify_ses("MessageRejected", "Email content was rejected")
+                return _of_ses(BAD_MESSAGE, "MessageRejected", "Email content was rejected")
             case _:
                 return None
 
@@ -108,6 +110,14 @@ class SandboxProvider:
     async def _keep_all(self, mails: list[InboxMail]) -> list[None]:
         await self._inbox.keep(mails)
         return [None] * len(mails)
+
+
+def _of_ses(ruling: Ruling, name: str, reason: str) -> Failure:
+    """What SES says, and its own rules make of it."""
+    code = f"SES_{classify.upper_snake(name)}"
+    return classify.failure_of(
+        ruling, code=code, original_code=name, reason=reason, rule=f"ses.{name}"
+    )
 
 
 def _at_rcpt(reply: str) -> Failure:

@@ -1,0 +1,70 @@
+"""The settings of ``ses``."""
+
+import re
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
+
+from carteiro.config import Section, Settings, provider_names
+from carteiro.config.values import (
+    AddressOrNone,
+    Count,
+    Hidden,
+    RatePerSecond,
+    SecretReference,
+    SomeCount,
+    SomeDuration,
+    UrlOrNone,
+    shaped,
+)
+from carteiro.errors import ConfigError
+
+_TOPIC = re.compile(r"arn:aws[a-z-]*:sns:[a-z0-9-]{3,}:[0-9]{12}:[A-Za-z0-9_-]{1,256}", re.ASCII)
+
+
+def _topics(raw: str) -> str:
+    if not all(_TOPIC.fullmatch(each) for each in raw.split()):
+        raise ValueError("should be ARNs of SNS topics, parted by spaces")
+    return raw
+
+
+class SesSettings(Section):
+    """The account and region of SES that takes e-mail over; empty texts mean: none, or as AWS' tools find it."""
+
+    region: Annotated[str, shaped(r"[a-z0-9-]*", "a region such as eu-west-1, or empty")]
+    configuration_set: Annotated[
+        str, shaped(r"[A-Za-z0-9_-]{0,64}", "at most 64 letters, digits, - and _, or empty")
+    ]
+    default_from: AddressOrNone
+    access_key_id: Annotated[
+        str, shaped(r"[A-Za-z0-9_]*", "the id of a key, as AWS shows it, or empty"), Hidden()
+    ]  # what does not look like one may be its secret
+    secret_access_key: SecretReference
+    endpoint_url: Annotated[
+        str, shaped(r"(https?://[^/?#@\s]+/?)?", "https://HOST without a path, or empty")
+    ]
+    connections: SomeCount
+    connect_limit: SomeDuration = Field(alias="connect_limit_ms")
+    rate_per_second: RatePerSecond
+    concurrency: Count
+
+
+class SesFeedbackSettings(Section):
+    """Who may tell what became of mails at SES; empty: nobody."""
+
+    ses_topics: Annotated[str, AfterValidator(_topics)]
+    sns_url: UrlOrNone
+
+
+def refuse_one_region_twice(settings: Settings) -> None:
+    """A region under two names would have two rates and two breakers, and be its own second chance."""
+    usual = settings.section(SesSettings).region
+    is_named = any("ses" in provider_names(route) for route in settings.routes.values())
+    for key, route in settings.routes.items() if is_named else ():
+        for region in (name.partition(":")[2] for name in provider_names(route)):
+            if region and usual in {"", region}:
+                means = (
+                    f"means {region}" if usual else "may mean any region, as ses.region is not set"
+                )
+                advice = f"{region} beside ses, which {means}: write ses:REGION for each, and each region once"
+                raise ConfigError(f"{key} = {route!r} (from {settings.origin(key)}): {advice}")
