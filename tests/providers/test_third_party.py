@@ -35,12 +35,12 @@ class Installed:
         [(name, place)] = tomllib.loads(PROJECT)["project"]["entry-points"][GROUP].items()
         self.folder = folder
         site = folder / "site"
-        about = site / "carteiro_folder-1.0.dist-info"
+        about = site / "folder_provider-1.0.dist-info"
         about.mkdir(parents=True)
-        (site / "carteiro_folder").mkdir()
-        (site / "carteiro_folder" / "__init__.py").write_text(package)
+        (site / "folder_provider").mkdir()
+        (site / "folder_provider" / "__init__.py").write_text(package)
         (about / "METADATA").write_text(
-            "Metadata-Version: 2.1\nName: carteiro-folder\nVersion: 1.0\n"
+            "Metadata-Version: 2.1\nName: folder-provider\nVersion: 1.0\n"
         )
         (about / "entry_points.txt").write_text(f"[{GROUP}]\n{point or name} = {place}\n")
         (folder / "carteiro.toml").write_text(SETTINGS)

@@ -34,7 +34,7 @@ from carteiro.api.suppressions import SuppressionEndpoints
 from carteiro.api.table_queue import TableQueueEndpoints
 from carteiro.api.templates import TemplateEndpoints
 from carteiro.api.whose import AnyTenants, TheirOwn
-from carteiro.config import Fetch
+from carteiro.config.provider_spec import Fetch
 from carteiro.email.message import MAX_REQUEST_BYTES
 from carteiro.observability.metrics import Tally
 from carteiro.observability.readiness import Role

@@ -10,7 +10,8 @@ from carteiro.api.body import read_raw
 from carteiro.api.documents import Document
 from carteiro.api.endpoint import Call, Endpoint
 from carteiro.api.refusal import Refusal
-from carteiro.config import FeedbackSpec, Fetch, Settings, specs
+from carteiro.config import ProviderSpec, Settings, specs
+from carteiro.config.provider_spec import FeedbackSpec, Fetch
 from carteiro.model import Feedback
 from carteiro.observability.metrics import Tally
 from carteiro.path.track import hear
@@ -39,8 +40,8 @@ class FeedbackEndpoints:
             Endpoint(
                 "POST",
                 f"/v1/feedback/{name}",
-                self._call(name, spec.feedback, settings, fetch),
-                f"Hear of mails from {spec.title}",
+                self._call(spec, spec.feedback, settings, fetch),
+                f"Hear of mails from {spec.title or spec.name}",
                 FeedbackTaken,
                 reads=spec.feedback.reads,
                 refuses=(401, 403),
@@ -53,17 +54,20 @@ class FeedbackEndpoints:
         """All of them."""
         return self._endpoints
 
-    def _call(self, provider: str, spec: FeedbackSpec, settings: Settings, fetch: Fetch) -> Call:
-        hears = spec.opens(settings, fetch)
+    def _call(
+        self, spec: ProviderSpec, feedback: FeedbackSpec, settings: Settings, fetch: Fetch
+    ) -> Call:
+        hears = feedback.opens(settings, fetch)
 
         async def call(request: Request) -> Response:
             if hears is None:
-                raise Refusal(403, spec.missing)
+                text = f"Nothing is taken from {spec.title or spec.name}: {feedback.setting} is not set"
+                raise Refusal(403, text)
             hears.admit(request.headers)
             told = await hears.hear(request.headers, await read_raw(request))
-            return await self._noted(provider, told)
+            return await self._noted(spec.name, told)
 
-        call.__name__, call.__doc__ = provider, spec.promise
+        call.__name__, call.__doc__ = spec.name, feedback.promise
         return call
 
     async def _noted(self, provider: str, told: Feedback | str | None) -> Response:

@@ -15,7 +15,8 @@ from carteiro.cli.options import AsJson, ConfigFile, QueueUrl, Since, StoreUrl, 
 from carteiro.cli.paging import pages
 from carteiro.cli.printing import Column, Printer, note
 from carteiro.cli.progress import Count, count_done
-from carteiro.config import Settings, answers, is_remote, load, spec_of
+from carteiro.config import Settings, load, spec_of
+from carteiro.config.providers import answers, is_remote
 from carteiro.model import EMAIL, Cursor, Failure, MessageFilter, Page, State, StoredMessage, value
 from carteiro.policy import classify as classified
 from carteiro.policy import consequences
@@ -25,7 +26,7 @@ from carteiro.policy.patience import wait_after
 from carteiro.policy.stage import Stage
 from carteiro.ports import Backend
 from carteiro.providers.answers import is_success, judge_answer, judged_again, provider_of
-from carteiro.providers.email_kind import answering_host, retry_policy
+from carteiro.providers.email_kind import retry_policy
 from carteiro.stores.open import open_backend
 
 _OF_SMTP = re.compile(r"\s*(?:[45]\d\d[ -]+[45]\.\d{1,3}\.\d{1,3}\b|55\d\b)", re.ASCII)
@@ -278,7 +279,7 @@ class _Trial:
         if before is None or (message.in_doubt and may_leave_doubt(before.rule)):
             return  # rules do not settle a doubt
         provider = _provider_of(message, before)
-        mx = answering_host(provider, self._settings)
+        mx = spec_of(provider).host(self._settings)
         after = _again(before, provider, mx)
         if after is None:
             return

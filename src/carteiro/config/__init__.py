@@ -5,13 +5,8 @@ At the edges durations are whole milliseconds and their names end in ``_ms``; he
 ``settings.toml`` of each provider, are the only source of defaults.
 """
 
-from carteiro.config.provider_spec import (
-    FeedbackSpec,
-    Fetch,
-    Hears,
-    ProviderSpec,
-)
-from carteiro.config.providers import answers, is_remote, spec_of, specs
+from carteiro.config.provider_spec import ProviderSpec
+from carteiro.config.providers import spec_of, specs
 from carteiro.config.reading import (
     ENV_FILE,
     default_sections,
@@ -31,7 +26,6 @@ from carteiro.config.sections import (
 )
 from carteiro.config.tickets import TicketSettings
 from carteiro.config.values import (
-    PACE,
     Section,
     is_reference,
     provider_names,
@@ -42,24 +36,18 @@ from carteiro.config.values import (
 __all__ = [
     "ENV_FILE",
     "FREE_TABLES",
-    "PACE",
     "ApiSettings",
-    "FeedbackSpec",
-    "Fetch",
     "Given",
-    "Hears",
     "MetricsSettings",
     "ProviderSpec",
     "Section",
     "Settings",
     "TicketSettings",
-    "answers",
     "default_sections",
     "default_text",
     "default_values",
     "env_name",
     "is_reference",
-    "is_remote",
     "load",
     "provider_names",
     "secret",

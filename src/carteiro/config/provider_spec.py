@@ -36,13 +36,13 @@ class Hears(Protocol):
 class FeedbackSpec:
     """How a provider tells later what became of mails, by posting to ``/v1/feedback/NAME``.
 
-    ``promise`` describes that endpoint and ``reads`` its body. ``opens`` gives None while settings ask for no
-    feedback; then requests are refused, as ``missing`` says.
+    ``promise`` describes that endpoint and ``reads`` its body. ``opens`` gives None while ``setting`` is not set; then
+    every request is refused. `ConfigError` if it leads nowhere.
     """
 
     reads: type[BaseModel]
     promise: str
-    missing: str
+    setting: str
     opens: "Callable[[Settings, Fetch], Hears | None]"
 
 
@@ -50,8 +50,9 @@ class FeedbackSpec:
 class ProviderSpec:
     """What a provider is called, what it can do, how it is made, and all that others need to know of it.
 
-    ``make`` gets all settings, the store and the region that follows the name in a route; it alone imports the library
-    that the provider needs. ``extra`` is the extra of this package that installs that library.
+    ``title`` is what people call it, where that is not its name. ``make`` gets all settings, the store and the region
+    that follows the name in a route; it alone imports the library that the provider needs. ``extra`` is the extra of
+    this package that installs that library.
     ``sections`` are the settings that it adds, by their table, and ``defaults`` is their commented default as TOML.
     ``region`` is a pattern: what may follow the name and a colon. ``validate`` raises `ConfigError` on settings that
     contradict each other. ``answers`` is None where nothing that it says could be judged. ``host`` is the host that
@@ -60,9 +61,9 @@ class ProviderSpec:
     """
 
     name: str
-    title: str
     features: Features
     make: "Callable[[Settings, Backend, str], Provider]"
+    title: str = ""
     extra: str = ""
     sections: Mapping[str, type[BaseModel]] = field(default_factory=dict)
     defaults: str = ""

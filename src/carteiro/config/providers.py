@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 
 from carteiro.config.provider_spec import ProviderSpec
 from carteiro.errors import ConfigError
@@ -24,7 +24,7 @@ def specs() -> Mapping[str, ProviderSpec]:
     built_in = [import_module(f"carteiro.providers.{name}.spec").SPEC for name in _BUILT_IN]
     found = {each.name: each for each in built_in}
     for point in sorted(entry_points(group=GROUP), key=lambda each: each.name):
-        found[point.name] = _loaded(point.name, point.value, taken=found)
+        found[point.name] = _loaded(point, taken=found)
     return found
 
 
@@ -47,10 +47,10 @@ def is_remote(name: str) -> bool:
     return spec_of(name).features.is_remote
 
 
-def _loaded(name: str, place: str, taken: Mapping[str, ProviderSpec]) -> ProviderSpec:
-    module, _, attribute = place.partition(":")
+def _loaded(point: EntryPoint, taken: Mapping[str, ProviderSpec]) -> ProviderSpec:
+    name, place = point.name, point.value
     try:
-        spec = getattr(import_module(module), attribute)
+        spec = point.load()
     except (ImportError, AttributeError) as error:
         raise ConfigError(f"provider {name} (from {place}): cannot be loaded: {error}") from error
     if not isinstance(spec, ProviderSpec) or spec.name != name or not _NAME.fullmatch(name):

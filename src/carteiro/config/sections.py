@@ -69,7 +69,7 @@ from carteiro.policy.retry import PRESETS, Charge, Environment, RetryPolicy, def
 from carteiro.policy.stage import Stage
 from carteiro.policy.tenancy import SendingRules
 
-SectionT = TypeVar("SectionT", bound=BaseModel)
+Shape = TypeVar("Shape", bound=BaseModel)
 
 _SLOTS_WITH_NETWORK = 5
 _SLOTS_WITHOUT = 200
@@ -440,7 +440,7 @@ class Settings(Section):
         """The operator's rules, as policies take them."""
         return tuple(each.as_value() for each in self.verdicts)
 
-    def section(self, shape: type[SectionT]) -> SectionT:
+    def section(self, shape: type[Shape]) -> Shape:
         """The section of this shape, as the spec of a provider adds it."""
         return next(each for _, each in self if isinstance(each, shape))
 

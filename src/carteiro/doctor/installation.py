@@ -4,7 +4,7 @@ import difflib
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict
 
-from carteiro.config import Settings, specs
+from carteiro.config import ProviderSpec, Settings, specs
 from carteiro.email.templates.rendering import faults_of
 from carteiro.errors import ConfigError
 from carteiro.model import Tenant
@@ -14,6 +14,7 @@ from carteiro.ports import Backend, Marks
 from carteiro.providers import choice
 from carteiro.providers.email_kind import Looked, routes_of
 from carteiro.runtime.domain_cache import DomainCache
+from carteiro.runtime.fetching import fetch
 
 
 def of_providers(looked: Iterable[Looked]) -> Iterator[Finding]:
@@ -40,9 +41,29 @@ def of_feedback(settings: Settings) -> Iterator[Finding]:
     types = {name.partition(":")[0] for name in routes_of(settings).names}
     used = [spec for name, spec in specs().items() if name in types]
     for spec in used:
-        yield from spec.check(settings)
+        found = list(spec.check(settings))
+        yield from found
+        if not any(each.check == "feedback" for each in found):  # else it knows better
+            yield from _of_feedback(spec, settings)
     if not any(spec.feedback for spec in used):
         yield Finding("feedback", Level.OK, "no provider of yours tells more than its answer")
+
+
+def _of_feedback(spec: ProviderSpec, settings: Settings) -> Iterator[Finding]:
+    if spec.feedback is None:
+        return
+    setting = spec.feedback.setting
+    try:
+        hears = spec.feedback.opens(settings, fetch)  # as the API does when it starts
+    except ConfigError as error:
+        advice = "the API does not start without: set it there"
+        yield Finding("feedback", Level.FAIL, str(error), advice)
+        return
+    if hears is None:
+        told = f"bounces and complaints of {spec.name} are not heard: {setting} is not set"
+        yield Finding("feedback", Level.WARN, told, "see docs/how-to/hear-from-providers.md")
+    else:
+        yield Finding("feedback", Level.OK, f"{spec.name} is heard, by {setting}")
 
 
 def of_routes(

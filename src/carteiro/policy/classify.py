@@ -28,6 +28,7 @@ from carteiro.policy.rules.ruling import (
     OUR_SENDER,
     UNAVAILABLE,
     UNKNOWN,
+    UNREACHED_RECIPIENT,
     Ruling,
     later,
     never,
@@ -127,6 +128,20 @@ def unfit(provider: str, code: str, reason: str) -> Failure:
     """The provider is not what the settings ask for; nothing is sent until one of them changes."""
     ruling = later(Scope.PROVIDER, Category.CONFIGURATION_ERROR)
     return failure_of(ruling, code=code, reason=reason, rule=f"{provider}.{code.lower()}")
+
+
+def no_sender(provider: str) -> Failure:
+    """The mail names no sender, and the provider's settings name none either."""
+    reason = f"The e-mail has no from address: give it one, or set {provider}.default_from"
+    rule = f"{provider}.sender_missing"
+    return failure_of(OUR_SENDER, code="SENDER_MISSING", reason=reason, rule=rule)
+
+
+def not_international(provider: str, why: str) -> Failure:
+    """An address is not ASCII before its @, and the provider does not take such addresses."""
+    reason = f"An address is not ASCII before its @, and {why}"
+    rule = f"{provider}.smtputf8_missing"
+    return failure_of(UNREACHED_RECIPIENT, code="SMTPUTF8_MISSING", reason=reason, rule=rule)
 
 
 def validation(code: str, reason: str) -> Failure:

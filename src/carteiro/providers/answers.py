@@ -7,7 +7,7 @@ from dataclasses import replace
 from http import HTTPStatus
 from typing import Any
 
-from carteiro.config import answers, is_remote
+from carteiro.config.providers import answers, is_remote
 from carteiro.model import Failure
 from carteiro.policy import classify
 from carteiro.policy.own_rules import stage_of

@@ -131,15 +131,8 @@ def _overrule(name: str, settings: Settings) -> Overrule | None:
     rules = settings.own_rules
     if not rules:
         return None
-    type_ = name.partition(":")[0]
-    return partial(
-        overruled_outcome, rules=rules, provider=type_, mx=answering_host(type_, settings)
-    )
-
-
-def answering_host(provider: str, settings: Settings) -> str:
-    """The host that answers for a provider, as far as the settings name it."""
-    return spec_of(provider).host(settings)
+    spec = spec_of(name)
+    return partial(overruled_outcome, rules=rules, provider=spec.name, mx=spec.host(settings))
 
 
 def _pacers(

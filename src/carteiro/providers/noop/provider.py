@@ -1,15 +1,14 @@
 """Takes everything over and forgets it: for measuring the path itself."""
 
 from carteiro.model import Outcome, Taken
-from carteiro.ports.provider import Handover, Parcel
-from carteiro.providers.noop.spec import SPEC
+from carteiro.ports.provider import Features, Handover, Parcel
 
 
 class NoopProvider:
     """Never fails, keeps nothing."""
 
-    name = SPEC.name
-    features = SPEC.features
+    name = "noop"
+    features = Features(is_remote=False)
 
     async def deliver(self, parcel: Parcel, handover: Handover) -> Outcome:
         """Say that it was taken over."""

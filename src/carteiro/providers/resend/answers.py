@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import orjson
 
-from carteiro.model import Category, Deferred, Failure, Outcome, Rejected, Scope, Taken, Unknown
+from carteiro.model import Deferred, Failure, Outcome, Rejected, Taken, Unknown
 from carteiro.policy import classify
 from carteiro.policy.masking import masked_text
 from carteiro.ports.provider import Fault, Handover, fault_of
@@ -25,14 +25,7 @@ _VERIFIED, _WAVERING = "verified", "temporary_failure"  # the latter still sends
 _TEST_DOMAIN = "resend.dev"  # everybody's, for mail to oneself
 _MAY_ONLY_SEND = "restricted_api_key"  # said of a key that is sound
 
-NO_SENDER = Failure(
-    code="SENDER_MISSING",
-    category=Category.CONFIGURATION_ERROR,
-    retryable=False,
-    scope=Scope.SENDER,
-    reason="The e-mail has no from address: give it one, or set resend.default_from",
-    rule="resend.sender_missing",
-)
+NO_SENDER = classify.no_sender(NAME)
 
 
 def outcome_of(answer: httpx.Response) -> Outcome:

@@ -3,10 +3,11 @@
 from datetime import timedelta
 from importlib.resources import files
 
-from carteiro.config import PACE, ProviderSpec, Settings
+from carteiro.config import ProviderSpec, Settings
+from carteiro.config.values import PACE
 from carteiro.errors import ConfigError
 from carteiro.ports import Backend, Features, Provider
-from carteiro.providers.resend.feedback import FEEDBACK, look_at_feedback
+from carteiro.providers.resend.feedback import FEEDBACK
 from carteiro.providers.resend.rules import ANSWERS
 from carteiro.providers.resend.settings import ResendFeedbackSettings, ResendSettings
 
@@ -37,5 +38,4 @@ SPEC = ProviderSpec(
     defaults=files(__package__).joinpath("settings.toml").read_text("utf-8"),
     answers=ANSWERS,
     feedback=FEEDBACK,
-    check=look_at_feedback,
 )

@@ -15,8 +15,7 @@ from carteiro.policy import classify
 from carteiro.policy.rules.ruling import BAD_MESSAGE, THROTTLED, Ruling
 from carteiro.policy.stage import Stage
 from carteiro.ports.inbox import Inbox
-from carteiro.ports.provider import Handover, Parcel
-from carteiro.providers.sandbox.spec import SPEC
+from carteiro.ports.provider import Features, Handover, Parcel
 from carteiro.runtime.batcher import Gatherer
 
 DOMAIN = "sandbox.test"
@@ -42,8 +41,8 @@ _NUMBERED = re.compile(r"(throttle|slow|random)-(\d{1,9}(?:\.\d{1,3})?)")
 class SandboxProvider:
     """Plays a provider; see `REPLIES`."""
 
-    name = SPEC.name
-    features = SPEC.features
+    name = "sandbox"
+    features = Features(is_remote=False)
 
     def __init__(self, inbox: Inbox, *, seed: int = 0) -> None:
         self._dice = random.Random(seed)  # noqa: S311 - it is to be foreseen

@@ -4,7 +4,8 @@ from importlib.resources import files
 
 from carteiro.config import ProviderSpec, Section, Settings
 from carteiro.policy.rules.answers import Answers
-from carteiro.ports import Backend, Features, Provider
+from carteiro.ports import Backend, Provider
+from carteiro.providers.sandbox.provider import SandboxProvider
 
 
 class SandboxSettings(Section):
@@ -14,15 +15,12 @@ class SandboxSettings(Section):
 
 
 def _make(settings: Settings, backend: Backend, _region: str) -> Provider:
-    from carteiro.providers.sandbox.provider import SandboxProvider  # noqa: PLC0415 - when it is used
-
     return SandboxProvider(backend.inbox, seed=settings.section(SandboxSettings).seed)
 
 
 SPEC = ProviderSpec(
     name="sandbox",
-    title="The sandbox",
-    features=Features(is_remote=False),
+    features=SandboxProvider.features,
     make=_make,
     sections={"sandbox": SandboxSettings},
     defaults=files(__package__).joinpath("settings.toml").read_text("utf-8"),

@@ -25,12 +25,10 @@ from botocore.exceptions import (
 
 from carteiro.model import (
     ZERO,
-    Category,
     Deferred,
     Failure,
     Outcome,
     Rejected,
-    Scope,
     Unknown,
 )
 from carteiro.policy import classify
@@ -103,22 +101,7 @@ def broke(error: BotoCoreError) -> Failure:
     return classify.network(said)
 
 
-NO_SENDER = Failure(
-    code="SENDER_MISSING",
-    category=Category.CONFIGURATION_ERROR,
-    retryable=False,
-    scope=Scope.SENDER,
-    reason="The e-mail has no from address: give it one, or set ses.default_from",
-    rule="ses.sender_missing",
-)
-
-NOT_INTERNATIONAL = Failure(
-    code="SMTPUTF8_MISSING",
-    category=Category.PERMANENT_ERROR,
-    retryable=False,
-    scope=Scope.RECIPIENT,
-    reason="An address is not ASCII before its @, and SES does not take such addresses",
-    rule="ses.smtputf8_missing",
-)
+NO_SENDER = classify.no_sender(NAME)
+NOT_INTERNATIONAL = classify.not_international(NAME, "SES does not take such addresses")
 
 NO_MESSAGE_ID = classify.network("SES answered without a MessageId")

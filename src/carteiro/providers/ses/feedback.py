@@ -5,12 +5,11 @@ from collections.abc import Iterator
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_pascal
 
-from carteiro.config import FeedbackSpec, Fetch, Hears, Settings
+from carteiro.config import Settings
+from carteiro.config.provider_spec import FeedbackSpec, Fetch, Hears
 from carteiro.errors import ConfigError
 from carteiro.model.checkup import Finding, Level
 from carteiro.providers.ses.settings import SesFeedbackSettings, SesSettings
-
-_HOW_TO_HEAR = "see docs/how-to/hear-from-providers.md"
 
 
 class SnsMessage(BaseModel):
@@ -43,20 +42,14 @@ def _opened(settings: Settings, fetch: Fetch) -> Hears | None:
     return Sns(asked.ses_topics.split(), fetch=fetch, url=asked.sns_url)
 
 
-def look_at_feedback(settings: Settings) -> Iterator[Finding]:
-    """Whether bounces and complaints are heard of."""
-    if not settings.section(SesFeedbackSettings).ses_topics:
-        told = "bounces and complaints of ses are not heard: feedback.ses_topics is not set"
-        yield Finding("feedback", Level.WARN, told, _HOW_TO_HEAR)
-    elif not settings.section(SesSettings).configuration_set:
+def look_at_events(settings: Settings) -> Iterator[Finding]:
+    """Whether SES publishes what could be heard."""
+    is_heard = settings.section(SesFeedbackSettings).ses_topics
+    if is_heard and not settings.section(SesSettings).configuration_set:
         told = (
             "ses publishes events only with a configuration set: ses.configuration_set is not set"
         )
-        yield Finding("feedback", Level.WARN, told, _HOW_TO_HEAR)
-    else:
-        yield Finding(
-            "feedback", Level.OK, "ses is heard, through the topics of feedback.ses_topics"
-        )
+        yield Finding("feedback", Level.WARN, told, "see docs/how-to/hear-from-providers.md")
 
 
 FEEDBACK = FeedbackSpec(
@@ -64,6 +57,6 @@ FEEDBACK = FeedbackSpec(
     promise="""What SNS posts for a topic of ``feedback.ses_topics``, signed in version 2; a subscription is confirmed.
 
 Needs no key. 401 or 403, and nothing changes, if it is not SNS that says it, or of another topic.""",
-    missing="Nothing is taken from SNS: feedback.ses_topics names no topic",
+    setting="feedback.ses_topics",
     opens=_opened,
 )

@@ -17,7 +17,7 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
-from carteiro.config import Fetch
+from carteiro.config.provider_spec import Fetch
 from carteiro.errors import FeedbackRefused
 from carteiro.model import Feedback, NoteAnswer
 from carteiro.observability import log

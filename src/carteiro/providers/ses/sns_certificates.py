@@ -15,7 +15,7 @@ from typing import Any
 
 from cryptography import x509
 
-from carteiro.config import Fetch
+from carteiro.config.provider_spec import Fetch
 from carteiro.errors import FeedbackRefused
 from carteiro.runtime.fetching import NotThere
 

@@ -2,10 +2,11 @@
 
 from importlib.resources import files
 
-from carteiro.config import PACE, ProviderSpec, Settings
+from carteiro.config import ProviderSpec, Settings
+from carteiro.config.values import PACE
 from carteiro.errors import ConfigError
 from carteiro.ports import Backend, Features, Provider
-from carteiro.providers.ses.feedback import FEEDBACK, look_at_feedback
+from carteiro.providers.ses.feedback import FEEDBACK, look_at_events
 from carteiro.providers.ses.rules import ANSWERS
 from carteiro.providers.ses.settings import (
     SesFeedbackSettings,
@@ -45,7 +46,7 @@ SPEC = ProviderSpec(
     defaults=files(__package__).joinpath("settings.toml").read_text("utf-8"),
     answers=ANSWERS,
     feedback=FEEDBACK,
-    check=look_at_feedback,
+    check=look_at_events,
     region="[a-z]{2}(-[a-z]+)+-[0-9]+",
     validate=refuse_one_region_twice,
 )

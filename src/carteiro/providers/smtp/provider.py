@@ -4,12 +4,11 @@ from carteiro.email.message import Email
 from carteiro.email.mime import is_international, mail_address, write_mime
 from carteiro.model import Deferred, Outcome, Rejected, Taken, Unknown
 from carteiro.policy import classify
-from carteiro.ports.provider import Fault, Handover, Parcel, fault_of
+from carteiro.ports.provider import Fault, Features, Handover, Parcel, fault_of
 from carteiro.providers.smtp.client import Connection, Letter
-from carteiro.providers.smtp.failures import NO_SENDER, ConnectionGone, SmtpError, Stage
+from carteiro.providers.smtp.failures import NAME, NO_SENDER, ConnectionGone, SmtpError, Stage
 from carteiro.providers.smtp.options import SmtpOptions
 from carteiro.providers.smtp.pool import ConnectionPool
-from carteiro.providers.smtp.spec import SPEC
 
 _ADVICE = "look at the relay, and at host, port, tls, username and password of [smtp]"
 
@@ -20,8 +19,8 @@ class SmtpProvider:
     The same message and revision are the same bytes each time, Message-ID and Date among them.
     """
 
-    name = SPEC.name
-    features = SPEC.features
+    name = NAME
+    features = Features(is_encrypted=True, names_stage=True, refuses_copies=True, is_relay=True)
 
     def __init__(self, options: SmtpOptions) -> None:
         self._options = options

@@ -2,27 +2,28 @@
 
 from importlib.resources import files
 
-from carteiro.config import PACE, ProviderSpec, Settings
+from carteiro.config import ProviderSpec, Settings
+from carteiro.config.values import PACE
 from carteiro.errors import ConfigError
 from carteiro.policy.rules.answers import FOUND_OUT, Answers
-from carteiro.ports import Backend, Features, Provider
+from carteiro.ports import Backend, Provider
+from carteiro.providers.smtp.options import SmtpOptions, Tls
+from carteiro.providers.smtp.provider import SmtpProvider
 from carteiro.providers.smtp.settings import SmtpSettings
 
 _THIS_MACHINE = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 def _make(settings: Settings, _backend: Backend, _region: str) -> Provider:
-    from carteiro.providers.smtp import options, provider  # noqa: PLC0415 - when it is used
-
     asked = settings.section(SmtpSettings)
     if asked.username and asked.tls == "none" and asked.host not in _THIS_MACHINE:
         origin = settings.origin("smtp.tls")
         text = f"smtp.tls = 'none' (from {origin}) would send the password in clear: use starttls or implicit"
         raise ConfigError(text)
     password = settings.secret("smtp.password")
-    told = asked.model_dump(exclude=PACE) | {"tls": options.Tls(asked.tls), "password": password}
+    told = asked.model_dump(exclude=PACE) | {"tls": Tls(asked.tls), "password": password}
     try:
-        return provider.SmtpProvider(options.SmtpOptions(**told))
+        return SmtpProvider(SmtpOptions(**told))
     except OSError as error:
         origin = settings.origin("smtp.ca_file")
         text = (
@@ -33,8 +34,7 @@ def _make(settings: Settings, _backend: Backend, _region: str) -> Provider:
 
 SPEC = ProviderSpec(
     name="smtp",
-    title="SMTP",
-    features=Features(is_encrypted=True, names_stage=True, refuses_copies=True, is_relay=True),
+    features=SmtpProvider.features,
     make=_make,
     sections={"smtp": SmtpSettings},
     defaults=files(__package__).joinpath("settings.toml").read_text("utf-8"),
