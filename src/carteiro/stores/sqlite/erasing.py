@@ -21,7 +21,6 @@ _WITH_THE_TENANT = (
     "erase_templates",
     "erase_domains",
     "erase_keys",
-    "erase_older_keys",
     "erase_counts",
     "erase_ready",
     "erase_parked",

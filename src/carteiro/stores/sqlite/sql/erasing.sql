@@ -84,11 +84,6 @@ SET
     failure = json_set(failure, '$.reason', '', '$.original_code', NULL)
 WHERE id IN (SELECT value FROM json_each(:ids));
 
--- name: erase_older_keys
--- Drops the keys of a tenant where an older release kept them. :tenant
-DELETE FROM tenant_keys
-WHERE tenant = :tenant;
-
 -- name: erase_parked
 -- Drops parked jobs of a tenant whose messages are gone. :tenant
 DELETE FROM parked
