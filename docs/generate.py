@@ -449,7 +449,8 @@ _FUNCTIONS: Mapping[str, str] = {
     "show_table_queue": "moves views and table queue into the schema `public`, once their names are free there",
 }
 _SIGNATURE = re.compile(
-    r"^CREATE FUNCTION carteiro\.(\w+)\(\s*(.*?)\s*\) RETURNS (.+?)$", re.DOTALL | re.MULTILINE
+    r"^CREATE OR REPLACE FUNCTION carteiro\.(\w+)\(\s*(.*?)\s*\) RETURNS (.+?)$",
+    re.DOTALL | re.MULTILINE,
 )
 
 
@@ -493,12 +494,11 @@ def _table_queue() -> str:
 
 
 def signatures() -> dict[str, str]:
-    """The functions of the table queue that are for others, as the schema declares them."""
-    folder = REPOSITORY / "src/carteiro/stores/postgres/migrations"
-    [migration] = folder.glob("*_table_queue.sql")
+    """The functions of the table queue that are for others, as they are declared."""
+    declarations = REPOSITORY / "src/carteiro/stores/postgres/functions/table_queue.sql"
     declared = {
         name: f"{name}({taken}) → {given.replace('SETOF carteiro.table_queue', 'rows of email_queue')}"
-        for name, taken, given in _SIGNATURE.findall(migration.read_text("utf-8"))
+        for name, taken, given in _SIGNATURE.findall(declarations.read_text("utf-8"))
     }
     return {name: declared[name] for name in _FUNCTIONS}
 

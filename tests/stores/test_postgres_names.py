@@ -16,8 +16,9 @@ from support.shared_servers import shared_postgres
 FOLDER = resources.files("carteiro.stores.postgres")
 TEXTS = {
     **{
-        f"migrations/{file.name}": file.read_text("utf-8")
-        for file in (FOLDER / "migrations").iterdir()
+        f"{folder}/{file.name}": file.read_text("utf-8")
+        for folder in ("migrations", "functions")
+        for file in (FOLDER / folder).iterdir()
     },
     **{
         f"sql/{name}": numbered(text)[0]

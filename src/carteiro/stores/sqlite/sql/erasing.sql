@@ -132,7 +132,6 @@ DELETE FROM message_tags WHERE tenant = :tenant;
 DELETE FROM templates WHERE tenant = :tenant;
 DELETE FROM sender_domains WHERE tenant = :tenant;
 DELETE FROM access_keys WHERE tenant = :tenant;
-DELETE FROM tenant_keys WHERE tenant = :tenant; -- where an older release kept them
 DELETE FROM api_counts WHERE tenant = :tenant;
 DELETE FROM ready WHERE tenant = :tenant;
 DELETE FROM parked WHERE tenant = :tenant;

@@ -1,24 +1,16 @@
 -- Events lie in parts, each of a range of messages, so that those of messages that are all gone are dropped as one table:
 -- no dead rows, nothing to vacuum.
 
-CREATE TABLE carteiro.event_parts (
-    from_no bigint PRIMARY KEY,           -- its table is events_{from_no}
-    to_no bigint NOT NULL,                -- the first number that is not in it
-    opened_at bigint,                     -- when its first message was accepted
-    filled_at bigint                      -- when its last one was
-);
-INSERT INTO carteiro.event_parts (from_no, to_no) VALUES (0, 500000);
-
 -- Whether events are left for their part to be dropped with: of parts that were filled soon, so that nothing is kept much
 -- longer than it should be.
-CREATE FUNCTION carteiro.is_dropped_whole(part carteiro.event_parts) RETURNS boolean
+CREATE OR REPLACE FUNCTION carteiro.is_dropped_whole(part carteiro.event_parts) RETURNS boolean
 LANGUAGE sql IMMUTABLE
 AS $$ SELECT coalesce(part.filled_at - part.opened_at <= 172800000, false) $$; -- two days
 
 -- Makes parts for the messages up to a number. Numbers that were given out already have their events in the rest: a part
 -- begins well behind them. Only what is in the rest is locked, and looked through: `lock_not_available` or
 -- `check_violation` if somebody is at it just now.
-CREATE FUNCTION carteiro.part_events(p_up_to bigint, p_width bigint) RETURNS void
+CREATE OR REPLACE FUNCTION carteiro.part_events(p_up_to bigint, p_width bigint) RETURNS void
 LANGUAGE plpgsql
 SET lock_timeout = '100ms'
 AS $$
@@ -41,7 +33,7 @@ $$;
 
 -- Deletes some events of messages that are gone, from a part that many others keep; when there are none left, the part is one
 -- that is pruned row by row.
-CREATE FUNCTION carteiro.forget_orphans(p_part bigint) RETURNS boolean
+CREATE OR REPLACE FUNCTION carteiro.forget_orphans(p_part bigint) RETURNS boolean
 LANGUAGE plpgsql
 AS $$
 DECLARE
@@ -64,7 +56,7 @@ $$;
 -- Makes parts ahead, a day's messages each, and drops at most one whose messages are all gone; true if there may be more to do. A few that
 -- keep a part much longer than the others (p_until: what finished until then is gone) are carried over to the rest. Nobody
 -- waits long for it: what is in use is left for the next time.
-CREATE FUNCTION carteiro.tend_events(p_until bigint, p_now bigint) RETURNS boolean
+CREATE OR REPLACE FUNCTION carteiro.tend_events(p_until bigint, p_now bigint) RETURNS boolean
 LANGUAGE plpgsql
 SET lock_timeout = '100ms' SET enable_seqscan = off SET jit = off
 AS $$

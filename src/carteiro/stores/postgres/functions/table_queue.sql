@@ -5,20 +5,9 @@
 -- once, and applied by a process of Carteiro's by the rules of policy/lifecycle.py. So a role of the database, whatever it
 -- does, locks no row and no table that workers write (docs/explanation/decisions/0035-changes-by-sql-are-requests.md).
 
--- What the ledger does not know of a row: whose it is to people, and how often it is tried again. The worker reads the second
--- in the content, which begins with it.
-CREATE TABLE carteiro.queue_rows (
-    id uuid PRIMARY KEY,
-    message_no bigint NOT NULL UNIQUE REFERENCES carteiro.messages (no) ON DELETE CASCADE,
-    tenant text COLLATE "C" NOT NULL,
-    user_id uuid,
-    max_retries integer NOT NULL
-);
-CREATE INDEX queue_rows_of_tenant ON carteiro.queue_rows (tenant, message_no);
-
 -- An id as all messages have it, a UUIDv7: it begins with the milliseconds since 1970. Of a random one the first six bytes
 -- and the version are replaced.
-CREATE FUNCTION carteiro.new_id() RETURNS uuid
+CREATE OR REPLACE FUNCTION carteiro.new_id() RETURNS uuid
 LANGUAGE sql VOLATILE
 AS $$
     SELECT encode(
@@ -33,18 +22,12 @@ $$;
 -- --- who sees a row -----------------------------------------------------------------------------
 
 -- Also for the owner, and so for all that runs with its rights: the view, the triggers, the functions.
-ALTER TABLE carteiro.queue_rows ENABLE ROW LEVEL SECURITY;
-ALTER TABLE carteiro.queue_rows FORCE ROW LEVEL SECURITY;
 CREATE POLICY of_tenant ON carteiro.queue_rows
 USING ((SELECT carteiro.sees_all()) OR tenant = (SELECT carteiro.acting_tenant()));
 
 -- --- what people see ---------------------------------------------------------------------------
 
--- Rows cannot be locked: those that workers write are behind them. The outer joins keep FOR UPDATE off, with an error that
--- helps nobody. So the view also joins an empty table, which the planner drops unless rows are to be locked: then it meets
--- the policy for locks first, whose condition it computes itself.
-CREATE TABLE carteiro.row_locks (no integer PRIMARY KEY);
-CREATE FUNCTION carteiro.refuse_row_locks() RETURNS boolean
+CREATE OR REPLACE FUNCTION carteiro.refuse_row_locks() RETURNS boolean
 LANGUAGE plpgsql IMMUTABLE
 AS $$
 BEGIN
@@ -53,15 +36,14 @@ BEGIN
         HINT = 'Leave FOR UPDATE out. Set status = ''cancelled'' to keep a row from workers.';
 END
 $$;
-ALTER TABLE carteiro.row_locks ENABLE ROW LEVEL SECURITY;
-ALTER TABLE carteiro.row_locks FORCE ROW LEVEL SECURITY;
+
 CREATE POLICY read ON carteiro.row_locks FOR SELECT USING (true);
 CREATE POLICY lock ON carteiro.row_locks FOR UPDATE USING (carteiro.refuse_row_locks());
 
 -- Its rows come in two parts, so that each has a plan of its own; they ask once more whose the rows are, because the policy
--- does not bind a superuser, and ask it of each table (see 0003_pre_desk.sql). `c` is the newest requested change that still matters. `retries` counts the retries that
--- were scheduled: a failure that ended it scheduled none.
-CREATE VIEW carteiro.table_queue WITH (security_barrier) AS
+-- does not bind a superuser, and ask it of each table (see views.sql). `c` is the newest requested change that still matters.
+-- `retries` counts the retries that were scheduled: a failure that ended it scheduled none.
+CREATE OR REPLACE VIEW carteiro.table_queue WITH (security_barrier) AS
 SELECT
     q.id, q.user_id, q.template_type, q.to_address AS recipient_email,
     carteiro.readable(b.content)::jsonb #> '{template,variables}' AS payload,
@@ -128,13 +110,13 @@ LEFT JOIN LATERAL (
 LEFT JOIN carteiro.row_locks AS l ON l.no = 0;
 
 -- What people call it. It is moved into `public` (see the end), while functions know the other by its name.
-CREATE VIEW carteiro.email_queue AS SELECT * FROM carteiro.table_queue;
+CREATE OR REPLACE VIEW carteiro.email_queue AS SELECT * FROM carteiro.table_queue;
 
 -- --- putting in --------------------------------------------------------------------------------
 
 -- Accepts an e-mail of the tenant that asks, inside the caller's transaction. SQL cannot render: its content names the
 -- template and the words, and the worker puts them together.
-CREATE FUNCTION carteiro.put_row(
+CREATE OR REPLACE FUNCTION carteiro.put_row(
     p_id uuid, p_user_id uuid, p_template_type text, p_recipient_email text, p_payload jsonb, p_max_retries integer,
     p_due_at bigint
 ) RETURNS void
@@ -203,7 +185,7 @@ END
 $$;
 
 -- A moment in milliseconds since 1970; nothing is due after 2199.
-CREATE FUNCTION carteiro.in_ms(p_at timestamptz) RETURNS bigint
+CREATE OR REPLACE FUNCTION carteiro.in_ms(p_at timestamptz) RETURNS bigint
 LANGUAGE plpgsql IMMUTABLE
 AS $$
 BEGIN
@@ -214,7 +196,7 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION carteiro.check_max_retries(p_max_retries integer) RETURNS void
+CREATE OR REPLACE FUNCTION carteiro.check_max_retries(p_max_retries integer) RETURNS void
 LANGUAGE plpgsql IMMUTABLE
 AS $$
 BEGIN
@@ -224,7 +206,7 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION carteiro.insert_into_email_queue() RETURNS trigger
+CREATE OR REPLACE FUNCTION carteiro.insert_into_email_queue() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
@@ -257,14 +239,14 @@ BEGIN
     RETURN NEW;
 END
 $$;
-CREATE TRIGGER accepted INSTEAD OF INSERT ON carteiro.table_queue
+CREATE OR REPLACE TRIGGER accepted INSTEAD OF INSERT ON carteiro.table_queue
 FOR EACH ROW EXECUTE FUNCTION carteiro.insert_into_email_queue();
 
 -- --- changing ----------------------------------------------------------------------------------
 
 -- Records a requested change of a row, which is to look like p_shown until it is applied. Nothing that is there already is
 -- touched: whoever applies it would wait for this transaction. So a row has no more than a few at a time.
-CREATE FUNCTION carteiro.request_change(
+CREATE OR REPLACE FUNCTION carteiro.request_change(
     p_shown carteiro.table_queue, p_what text, p_number bigint DEFAULT NULL, p_reason text DEFAULT NULL
 ) RETURNS void
 LANGUAGE plpgsql
@@ -299,7 +281,7 @@ END
 $$;
 
 -- Whether a worker has claimed the e-mail, and whether it is being sent.
-CREATE FUNCTION carteiro.has_worker(p_id uuid, OUT is_claimed boolean, OUT is_sending boolean)
+CREATE OR REPLACE FUNCTION carteiro.has_worker(p_id uuid, OUT is_claimed boolean, OUT is_sending boolean)
 LANGUAGE sql STABLE
 AS $$
     SELECT
@@ -309,7 +291,7 @@ AS $$
     WHERE q.id = p_id
 $$;
 
-CREATE FUNCTION carteiro.update_email_queue() RETURNS trigger
+CREATE OR REPLACE FUNCTION carteiro.update_email_queue() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
@@ -403,11 +385,11 @@ BEGIN
     RETURN NEW;
 END
 $$;
-CREATE TRIGGER requested INSTEAD OF UPDATE ON carteiro.table_queue
+CREATE OR REPLACE TRIGGER requested INSTEAD OF UPDATE ON carteiro.table_queue
 FOR EACH ROW EXECUTE FUNCTION carteiro.update_email_queue();
 
 -- Client roles have no right to DELETE, because it is one to LOCK TABLE; they are told so by Postgres.
-CREATE FUNCTION carteiro.delete_from_email_queue() RETURNS trigger
+CREATE OR REPLACE FUNCTION carteiro.delete_from_email_queue() RETURNS trigger
 LANGUAGE plpgsql
 AS $$
 BEGIN
@@ -417,12 +399,12 @@ BEGIN
         ' deletes what is old.';
 END
 $$;
-CREATE TRIGGER refused INSTEAD OF DELETE ON carteiro.table_queue
+CREATE OR REPLACE TRIGGER refused INSTEAD OF DELETE ON carteiro.table_queue
 FOR EACH ROW EXECUTE FUNCTION carteiro.delete_from_email_queue();
 
 -- --- the functions -----------------------------------------------------------------------------
 
-CREATE FUNCTION carteiro.enqueue_email(
+CREATE OR REPLACE FUNCTION carteiro.enqueue_email(
     p_user_id uuid, p_template_type text, p_recipient_email text, p_payload jsonb
 ) RETURNS uuid
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
@@ -437,7 +419,7 @@ $$;
 
 -- Counts a failure of an attempt that the application made: pending again, later, or failed for good when that was the
 -- last. False: it is unknown, finished, or a worker has it.
-CREATE FUNCTION carteiro.mark_email_failed(id uuid, reason text) RETURNS boolean
+CREATE OR REPLACE FUNCTION carteiro.mark_email_failed(id uuid, reason text) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 #variable_conflict use_column
@@ -463,7 +445,7 @@ END
 $$;
 
 -- Tells the workers to come for the first n due rows, and returns these.
-CREATE FUNCTION carteiro.process_pending_emails_for_retry(n integer) RETURNS SETOF carteiro.table_queue
+CREATE OR REPLACE FUNCTION carteiro.process_pending_emails_for_retry(n integer) RETURNS SETOF carteiro.table_queue
 LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
     SELECT pg_notify(w.channel, '') FROM carteiro.wake_channel AS w;
@@ -515,7 +497,7 @@ END;
 -- Lets a role of the database use the table queue and read its views, as this tenant and no other; nothing else of Carteiro
 -- is open to it. Rights to write are given by column: with one on the whole view it could LOCK TABLE the view, and with it
 -- the tables of the ledger.
-CREATE FUNCTION carteiro.client_role(p_role name, p_tenant text) RETURNS void
+CREATE OR REPLACE FUNCTION carteiro.client_role(p_role name, p_tenant text) RETURNS void
 LANGUAGE plpgsql
 AS $$
 DECLARE
@@ -567,37 +549,57 @@ END
 $$;
 
 -- The views that stand in `public`, where they can.
-CREATE FUNCTION carteiro.public_views() RETURNS name[]
+CREATE OR REPLACE FUNCTION carteiro.public_views() RETURNS name[]
 LANGUAGE sql IMMUTABLE
 AS $$ SELECT '{email_queue, email_outbox, email_logs, email_events, recipients, dlq}'::name[] $$;
 
--- Out into `public`, where everybody looks for them. A name that is taken there, or that we may not use, is left: Carteiro
--- works all the same, and another call does it once the way is free.
 REVOKE ALL ON FUNCTION
 carteiro.enqueue_email, carteiro.mark_email_failed, carteiro.process_pending_emails_for_retry FROM PUBLIC;
-CREATE FUNCTION carteiro.show_table_queue() RETURNS void
+
+-- Moves these views and functions to another schema. A name that is taken there, or that we may not use, is left.
+CREATE OR REPLACE FUNCTION carteiro.move_table_queue(p_from name, p_to name) RETURNS void
 LANGUAGE plpgsql
 AS $$
 DECLARE
-    v_name name;
+    v_each text;
 BEGIN
-    FOREACH v_name IN ARRAY carteiro.public_views() LOOP
+    FOR v_each IN
+        SELECT format('VIEW %I.%I', p_from, v) FROM unnest(carteiro.public_views()) AS v
+        UNION ALL
+        SELECT format('FUNCTION %I.%I(%s)', p_from, f.name, f.takes)
+        FROM (
+            VALUES ('enqueue_email', 'uuid, text, text, jsonb'), ('mark_email_failed', 'uuid, text'),
+            ('process_pending_emails_for_retry', 'integer')
+        ) AS f (name, takes)
+    LOOP
         BEGIN
-            EXECUTE format('ALTER VIEW IF EXISTS carteiro.%I SET SCHEMA public', v_name);
-        EXCEPTION WHEN duplicate_table OR insufficient_privilege OR invalid_schema_name THEN
-            RAISE NOTICE '% stays in the schema carteiro: %', v_name, SQLERRM;
-        END;
-    END LOOP;
-    FOREACH v_name IN ARRAY '{enqueue_email, mark_email_failed, process_pending_emails_for_retry}'::name[] LOOP
-        BEGIN
-            EXECUTE format('ALTER FUNCTION carteiro.%I SET SCHEMA public', v_name);
+            EXECUTE format('ALTER %s SET SCHEMA %I', v_each, p_to);
         EXCEPTION
-            WHEN undefined_function THEN
+            WHEN undefined_table OR undefined_function THEN
                 NULL; -- it is there
-            WHEN duplicate_function OR insufficient_privilege OR invalid_schema_name THEN
-                RAISE NOTICE '% stays in the schema carteiro: %', v_name, SQLERRM;
+            WHEN duplicate_table OR duplicate_function OR wrong_object_type OR insufficient_privilege OR invalid_schema_name
+            THEN
+                RAISE NOTICE '% stays where it is: %', v_each, SQLERRM;
         END;
     END LOOP;
 END
 $$;
-SELECT carteiro.show_table_queue();
+
+-- Out into `public`, where everybody looks for them. Carteiro works also where that cannot be, and another call does it once
+-- the way is free.
+CREATE OR REPLACE FUNCTION carteiro.show_table_queue() RETURNS void
+LANGUAGE sql
+AS $$ SELECT carteiro.move_table_queue('carteiro', 'public') $$;
+
+-- Back into `carteiro`, before they are made anew.
+CREATE OR REPLACE FUNCTION carteiro.hide_table_queue() RETURNS void
+LANGUAGE plpgsql
+AS $$
+BEGIN
+    IF to_regclass('carteiro.email_queue') IS NULL AND NOT has_schema_privilege(to_regnamespace('public'), 'CREATE') THEN
+        RAISE EXCEPTION 'the views in the schema public cannot be made anew: GRANT CREATE ON SCHEMA public TO %',
+            quote_ident(current_user) USING ERRCODE = 'insufficient_privilege';
+    END IF;
+    PERFORM carteiro.move_table_queue('public', 'carteiro');
+END
+$$;

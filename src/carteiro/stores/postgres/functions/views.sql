@@ -1,23 +1,12 @@
 -- Views for people and their tools: the classic names, times as timestamps.
 
--- JSON text that can be taken apart here: what text cannot hold is shown as U+FFFD.
-CREATE FUNCTION carteiro.readable(json_text text) RETURNS json
-LANGUAGE sql IMMUTABLE PARALLEL SAFE
-AS $$ SELECT replace(json_text, '\u0000', '\ufffd')::json $$;
-
--- Which tenant a role of the database stands for. It stays when the tenant is erased: the role must not become another's.
-CREATE TABLE carteiro.client_roles (
-    role name PRIMARY KEY,
-    tenant text COLLATE "C" NOT NULL
-);
-
 -- The role that is logged in, or that it has set: also inside functions that run with the rights of another.
-CREATE FUNCTION carteiro.asking_role() RETURNS name
+CREATE OR REPLACE FUNCTION carteiro.asking_role() RETURNS name
 LANGUAGE sql STABLE
 AS $$ SELECT CASE current_setting('role') WHEN 'none' THEN session_user ELSE current_setting('role')::name END $$;
 
 -- The tenant that Carteiro's own role says it acts for; nobody else is listened to.
-CREATE FUNCTION carteiro.chosen_tenant() RETURNS text
+CREATE OR REPLACE FUNCTION carteiro.chosen_tenant() RETURNS text
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
     SELECT nullif(current_setting('carteiro.tenant', true), '')
@@ -26,7 +15,7 @@ AS $$
 $$;
 
 -- NULL for a role that stands for no tenant, such as a member of a client role: it sees nothing.
-CREATE FUNCTION carteiro.acting_tenant() RETURNS text
+CREATE OR REPLACE FUNCTION carteiro.acting_tenant() RETURNS text
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
     SELECT coalesce(
@@ -40,7 +29,7 @@ AS $$
 $$;
 
 -- Carteiro's own role sees all tenants, unless it has chosen one.
-CREATE FUNCTION carteiro.sees_all() RETURNS boolean
+CREATE OR REPLACE FUNCTION carteiro.sees_all() RETURNS boolean
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
     SELECT carteiro.chosen_tenant() IS NULL AND EXISTS (
@@ -56,9 +45,9 @@ $$;
 -- to; what has no tenant is read row by row, for rows that are known to be the tenant's (OFFSET 0: conditions stay
 -- outside). And who asks is found out before any row is met.
 
-CREATE VIEW carteiro.asking AS SELECT carteiro.sees_all() AS sees_all, carteiro.acting_tenant() AS tenant OFFSET 0;
+CREATE OR REPLACE VIEW carteiro.asking AS SELECT carteiro.sees_all() AS sees_all, carteiro.acting_tenant() AS tenant OFFSET 0;
 
-CREATE VIEW carteiro.visible_emails WITH (security_barrier) AS
+CREATE OR REPLACE VIEW carteiro.visible_emails WITH (security_barrier) AS
 SELECT r.*
 FROM carteiro.asking AS a
 CROSS JOIN LATERAL (
@@ -77,7 +66,7 @@ CROSS JOIN LATERAL (
     WHERE NOT a.sees_all AND m.kind = 'email:send' AND m.tenant = a.tenant AND e.tenant = a.tenant
 ) AS r;
 
-CREATE VIEW carteiro.email_outbox WITH (security_barrier) AS
+CREATE OR REPLACE VIEW carteiro.email_outbox WITH (security_barrier) AS
 SELECT
     m.id, m.tenant AS companyId, m.state AS status, m.attempts,
     carteiro.readable(m.failure::text) ->> 'reason' AS lastError,
@@ -89,7 +78,7 @@ LEFT JOIN LATERAL (
     SELECT b.content FROM carteiro.contents AS b WHERE b.message_no = m.no OFFSET 0
 ) AS c ON true;
 
-CREATE VIEW carteiro.email_logs WITH (security_barrier) AS
+CREATE OR REPLACE VIEW carteiro.email_logs WITH (security_barrier) AS
 SELECT
     m.id AS outboxId, m.tenant AS companyId, m.recipient_id AS recipientId, m.to_address AS "to", m.subject,
     m.state AS status, m.provider_message_id AS sesMessageId,
@@ -102,7 +91,7 @@ SELECT
 FROM carteiro.visible_emails AS m;
 
 -- Three parts: a tenant's e-mails and its tasks each have an index.
-CREATE VIEW carteiro.email_events WITH (security_barrier) AS
+CREATE OR REPLACE VIEW carteiro.email_events WITH (security_barrier) AS
 SELECT r.id, r.message_id AS emailLogId, r.type, r.metadata, carteiro.moment(r.created_at) AS createdAt
 FROM carteiro.asking AS a
 CROSS JOIN LATERAL (
@@ -121,7 +110,7 @@ CROSS JOIN LATERAL (
     WHERE NOT a.sees_all AND m.kind <> 'email:send' AND m.tenant = a.tenant
 ) AS r;
 
-CREATE VIEW carteiro.recipients WITH (security_barrier) AS
+CREATE OR REPLACE VIEW carteiro.recipients WITH (security_barrier) AS
 SELECT
     r.id, r.tenant AS companyId, r.external_id AS externalId, r.cpf_cnpj_hash AS cpfCnpjHash,
     r.razao_social AS razaoSocial, r.nome, r.email, carteiro.moment(r.created_at) AS createdAt,
@@ -133,7 +122,7 @@ CROSS JOIN LATERAL (
     SELECT * FROM carteiro.recipient_records AS p WHERE NOT a.sees_all AND p.tenant = a.tenant
 ) AS r;
 
-CREATE VIEW carteiro.dlq WITH (security_barrier) AS
+CREATE OR REPLACE VIEW carteiro.dlq WITH (security_barrier) AS
 SELECT
     d.message_id AS jobId, d.message_id AS outboxId, d.tenant AS companyId, c.content AS originalData,
     d.failed_attempts AS failedAttempts, carteiro.readable(d.failure::text) ->> 'reason' AS lastFailureReason,

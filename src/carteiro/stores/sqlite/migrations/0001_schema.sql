@@ -1,4 +1,4 @@
--- The ledger (messages, contents, events, dead letters), the queue (ready, parked, seats, ring_clock), tenants and recipients.
+-- The ledger (messages, contents, events, dead letters), the queue (ready, parked, seats, ring_clock), and the rest.
 -- Times are milliseconds since 1970 (next_token_us: microseconds). Views at the end show the ISO form and the classic names.
 
 CREATE TABLE tenants (
@@ -11,19 +11,40 @@ CREATE TABLE tenants (
     rate_per_second REAL,
     paused INTEGER NOT NULL,
     next_token_us INTEGER NOT NULL DEFAULT 0,
-    created_at INTEGER NOT NULL
+    created_at INTEGER NOT NULL,
+    disabled INTEGER NOT NULL DEFAULT 0,
+    default_from TEXT,
+    from_domains TEXT NOT NULL DEFAULT '[]',      -- JSON
+    allowed_networks TEXT NOT NULL DEFAULT '[]',  -- JSON
+    limits TEXT,                                  -- JSON: [a minute, an hour, a day]
+    retry_preset TEXT,
+    external_id_is_key INTEGER NOT NULL DEFAULT 0
 ) STRICT, WITHOUT ROWID;
+
+-- Whose a domain is: what tenants.from_domains lists, in its normal form. A domain is one tenant's alone.
+CREATE TABLE sender_domains (
+    domain TEXT PRIMARY KEY,
+    tenant TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX sender_domains_of_tenant ON sender_domains (tenant);
 
 CREATE TABLE tiers (
     name TEXT PRIMARY KEY,
     weight REAL NOT NULL
 ) STRICT, WITHOUT ROWID;
 
-CREATE TABLE tenant_keys (
-    key_hash TEXT PRIMARY KEY,
-    tenant TEXT NOT NULL REFERENCES tenants (id),
-    created_at INTEGER NOT NULL
+-- Known by their hash alone. tenant NULL: an administrator's.
+CREATE TABLE access_keys (
+    id TEXT PRIMARY KEY,
+    tenant TEXT,
+    key_hash TEXT NOT NULL UNIQUE,
+    hint TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    expires_at INTEGER,
+    revoked_at INTEGER,
+    last_used_at INTEGER
 ) STRICT, WITHOUT ROWID;
+CREATE INDEX access_keys_of_tenant ON access_keys (tenant, created_at);
 
 CREATE TABLE recipient_records (
     id TEXT PRIMARY KEY,
@@ -41,6 +62,10 @@ CREATE UNIQUE INDEX recipient_by_external_id ON recipient_records (tenant, exter
     WHERE external_id IS NOT NULL AND deleted_at IS NULL;
 CREATE INDEX recipient_by_document ON recipient_records (tenant, cpf_cnpj_hash)
     WHERE cpf_cnpj_hash IS NOT NULL AND deleted_at IS NULL;
+CREATE INDEX recipients_named ON recipient_records (external_id, tenant, created_at, id)
+    WHERE external_id IS NOT NULL;
+CREATE INDEX recipients_by_age ON recipient_records (tenant, created_at, id);
+CREATE INDEX recipients_by_email ON recipient_records (tenant, email, created_at, id);
 
 -- Rows find each other by number, people by id.
 CREATE TABLE messages (
@@ -74,9 +99,40 @@ CREATE TABLE messages (
     provider_message_id TEXT,
     failure TEXT,                         -- the last one, as JSON
     duration_ms INTEGER,
-    finished_at INTEGER                   -- not set: it is unfinished, and has a job
+    finished_at INTEGER,                  -- not set: it is unfinished, and has a job
+    template_type TEXT,
+    tags TEXT                             -- JSON, in the sender's order; NULL: none
 ) STRICT;
 CREATE INDEX messages_by_expiry ON messages (expires_at, id) WHERE finished_at IS NULL;
+
+-- Finding messages, newest first, by what people ask for. Each index costs every message that is in it a write, so each
+-- holds as little as it can: what is NULL is left out, and no index names a column that a declare changes.
+CREATE INDEX messages_by_age ON messages (created_at);
+CREATE INDEX emails_of_tenant ON messages (tenant, created_at) WHERE kind = 'email:send';
+CREATE INDEX tasks_of_tenant ON messages (tenant, created_at) WHERE kind <> 'email:send';
+-- The tenant is part of each key: a tenant's list walks its own rows alone.
+CREATE INDEX messages_to ON messages (to_address, tenant, created_at) WHERE to_address IS NOT NULL;
+CREATE INDEX messages_by_external_id ON messages (external_id, tenant, created_at) WHERE external_id IS NOT NULL;
+CREATE INDEX messages_of_recipient ON messages (recipient_id, created_at) WHERE recipient_id IS NOT NULL;
+
+-- By state. Sent: e-mails that have the provider's id. Unlucky: what ended otherwise or failed at least once.
+-- The rest is unfinished and has a job: it is found through the queue.
+CREATE INDEX messages_sent ON messages (tenant, created_at)
+    WHERE provider_message_id IS NOT NULL AND kind = 'email:send';
+CREATE INDEX messages_unlucky ON messages (tenant, created_at)
+    WHERE provider_message_id IS NULL AND (finished_at IS NOT NULL OR failure IS NOT NULL);
+-- Not what is erased: its id is an empty text.
+CREATE INDEX messages_by_provider_id ON messages (provider_message_id, tenant, created_at)
+    WHERE provider_message_id <> '';
+
+-- The same tags, to find messages by: newest first is this key read backwards.
+CREATE TABLE message_tags (
+    tenant TEXT NOT NULL,
+    tag TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    message_no INTEGER NOT NULL,
+    PRIMARY KEY (tenant, tag, created_at, message_no)
+) STRICT, WITHOUT ROWID;
 
 -- Immutable, and never in a row that is updated: a settle must not rewrite a megabyte.
 CREATE TABLE contents (
@@ -104,9 +160,85 @@ CREATE TABLE dead_letters (
     enqueued_at INTEGER NOT NULL,
     moved_at INTEGER NOT NULL,
     ttl_ms INTEGER NOT NULL,
-    redriven_at INTEGER
+    redriven_at INTEGER,
+    code TEXT GENERATED ALWAYS AS (failure ->> 'code') VIRTUAL,
+    category TEXT GENERATED ALWAYS AS (failure ->> 'category') VIRTUAL
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX dead_letters_by_age ON dead_letters (moved_at);
+CREATE INDEX dead_letters_of_tenant ON dead_letters (tenant, moved_at, message_id);
+CREATE INDEX dead_letters_with_code ON dead_letters (code, moved_at, message_id);
+CREATE INDEX dead_letters_for_reason ON dead_letters (reason, moved_at, message_id);
+CREATE INDEX dead_letters_by_end ON dead_letters (moved_at + ttl_ms, message_id) WHERE redriven_at IS NULL;
+
+-- What a version says never changes. A type is out of use when its newest version is deleted. A table with row ids, and
+-- the long columns last: lists and look-ups must not read through texts that they do not ask for.
+CREATE TABLE templates (
+    tenant TEXT NOT NULL,
+    type TEXT NOT NULL,
+    version INTEGER NOT NULL,
+    retry_preset TEXT,
+    created_at INTEGER NOT NULL,
+    deleted_at INTEGER,
+    bytes INTEGER NOT NULL DEFAULT 0,     -- of the three below; no generated column: no index would cover it
+    subject TEXT NOT NULL,
+    html TEXT,
+    text TEXT,
+    PRIMARY KEY (tenant, type, version)
+) STRICT;
+CREATE INDEX templates_by_size ON templates (tenant, type, version, deleted_at, bytes);
+
+-- Whom tenants must not write to. An address is known by its hash, each reason is a row of its own.
+
+CREATE TABLE suppressions (
+    tenant TEXT NOT NULL,
+    key TEXT NOT NULL,                    -- SHA-256 of tenant and address
+    reason TEXT NOT NULL,
+    address TEXT,                         -- NULL: erased
+    created_at INTEGER NOT NULL,
+    expires_at INTEGER,                   -- NULL: never; then the row is over
+    is_active INTEGER NOT NULL,           -- 0: soft bounces that are merely counted
+    bounces TEXT NOT NULL,                -- JSON: the moments of the last soft bounces
+    PRIMARY KEY (tenant, key, reason)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX suppressions_by_age ON suppressions (tenant, created_at, key || reason);
+CREATE INDEX suppressions_by_end ON suppressions (expires_at) WHERE expires_at IS NOT NULL;
+
+-- How many rows of suppressions a tenant has: to count 100,000 would hold up all others who write.
+CREATE TABLE suppression_counts (
+    tenant TEXT PRIMARY KEY,
+    count INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE TRIGGER suppressions_more AFTER INSERT ON suppressions BEGIN
+    INSERT INTO suppression_counts (tenant, count) VALUES (NEW.tenant, 1)
+    ON CONFLICT (tenant) DO UPDATE SET count = count + 1;
+END;
+CREATE TRIGGER suppressions_fewer AFTER DELETE ON suppressions BEGIN
+    UPDATE suppression_counts SET count = count - 1 WHERE tenant = OLD.tenant;
+    DELETE FROM suppression_counts WHERE tenant = OLD.tenant AND count <= 0;
+END;
+
+-- What answers a request that comes again: whole, for its message may be pruned before it.
+CREATE TABLE idempotency_keys (
+    tenant TEXT NOT NULL,
+    key TEXT NOT NULL,
+    digest TEXT NOT NULL,
+    message_id TEXT NOT NULL,
+    recipient_id TEXT,
+    request_id TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    PRIMARY KEY (tenant, key)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX idempotency_keys_by_age ON idempotency_keys (created_at);
+CREATE INDEX idempotency_keys_of_message ON idempotency_keys (message_id);
+
+-- What a tenant handed in over HTTP, in the latest window of each length: a new window takes the old one's row.
+CREATE TABLE api_counts (
+    tenant TEXT NOT NULL,
+    window_ms INTEGER NOT NULL,
+    starts_at INTEGER NOT NULL,
+    count INTEGER NOT NULL,
+    PRIMARY KEY (tenant, window_ms)
+) STRICT, WITHOUT ROWID;
 
 -- The queue: one thin row per unfinished message, in one of two tables. Ready jobs lie in the order in which they are
 -- claimed, so that the jobs of a turn share a page however many tenants there are; a message's own row says where its
@@ -121,6 +253,8 @@ CREATE TABLE ready (
     claims INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (tenant, kind, priority, due_at, id)
 ) STRICT, WITHOUT ROWID;
+-- An open attempt has a claim on it, or once had: such jobs are few, and usually none.
+CREATE INDEX ready_again ON ready (tenant, message_no) WHERE claims > 0;
 
 CREATE TABLE parked (
     id TEXT PRIMARY KEY,
@@ -135,6 +269,7 @@ CREATE TABLE parked (
     claims INTEGER NOT NULL DEFAULT 0
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX parked_of_seat ON parked (tenant, is_claimed, kind, parked_until, id);
+CREATE INDEX parked_again ON parked (tenant, message_no) WHERE claims > 0 AND is_claimed = 0;
 
 -- The ring of tenants with ready work, per kind. wake_at NULL: in the ring; else when to look again.
 CREATE TABLE seats (
@@ -177,6 +312,19 @@ CREATE TABLE leads (
     seen_at INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
+-- How fast each provider is called by all processes together: see policy/rates.py. Rates are calls a second; stays is JSON,
+-- until when each process counts. It is not carried along in a move: calling finds out again.
+CREATE TABLE rates (
+    provider TEXT PRIMARY KEY,
+    ceiling REAL,
+    cut_to REAL,
+    peak REAL NOT NULL,
+    cut_at_us INTEGER NOT NULL,
+    next_us INTEGER NOT NULL,
+    stays TEXT NOT NULL,
+    trouble TEXT -- JSON: why it was left alone last, when, and until when
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE inbox (
     id INTEGER PRIMARY KEY,
     message_id TEXT NOT NULL,
@@ -188,6 +336,7 @@ CREATE TABLE inbox (
     created_at INTEGER NOT NULL
 ) STRICT;
 CREATE INDEX inbox_of_message ON inbox (message_id);
+CREATE INDEX inbox_of_tenant ON inbox (tenant);
 
 CREATE VIEW email_outbox AS
 SELECT m.id, m.tenant AS companyId, m.state AS status, m.attempts, m.failure ->> 'reason' AS lastError,

@@ -137,7 +137,7 @@ CREATE INDEX entries_by_provider_id ON carteiro.entries (provider_message_id, te
 CREATE INDEX entries_unlucky ON carteiro.entries (tenant, created_at, message_no)
     WHERE provider_message_id IS NULL AND (finished_at IS NOT NULL OR failure IS NOT NULL);
 
--- Changes that applications requested by SQL (0005_pre_table_queue.sql) and that no process has applied yet: usually
+-- Changes that applications requested by SQL (functions/table_queue.sql) and that no process has applied yet: usually
 -- none. Applications add rows here and lock nothing else that workers write.
 CREATE TABLE carteiro.queue_changes (
     no bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -170,7 +170,7 @@ CREATE TABLE carteiro.contents (
     content text NOT NULL
 );
 
--- Events lie in parts, each of a range of messages: see 0008_pre_event_parts.sql. Events outside all parts lie in
+-- Events lie in parts, each of a range of messages: see functions/event_parts.sql. Events outside all parts lie in
 -- `events_rest`: an insert never fails.
 CREATE SEQUENCE carteiro.event_id;
 CREATE TABLE carteiro.events (
@@ -184,6 +184,14 @@ ALTER SEQUENCE carteiro.event_id OWNED BY carteiro.events.id;
 CREATE INDEX events_of_message ON carteiro.events (message_no, id);
 CREATE TABLE carteiro.events_0 PARTITION OF carteiro.events FOR VALUES FROM (MINVALUE) TO (500000);
 CREATE TABLE carteiro.events_rest PARTITION OF carteiro.events DEFAULT;
+
+CREATE TABLE carteiro.event_parts (
+    from_no bigint PRIMARY KEY,           -- its table is events_{from_no}
+    to_no bigint NOT NULL,                -- the first number that is not in it
+    opened_at bigint,                     -- when its first message was accepted
+    filled_at bigint                      -- when its last one was
+);
+INSERT INTO carteiro.event_parts (from_no, to_no) VALUES (0, 500000);
 
 -- The same tags, to find messages by: newest first is this key read backwards.
 CREATE TABLE carteiro.message_tags (
@@ -258,6 +266,21 @@ CREATE TABLE carteiro.templates (
     PRIMARY KEY (tenant, type, version)
 );
 
+-- Whom tenants must not write to. An address is known by its hash, each reason is a row of its own.
+CREATE TABLE carteiro.suppressions (
+    tenant text COLLATE "C" NOT NULL,
+    key text COLLATE "C" NOT NULL,        -- SHA-256 of tenant and address
+    reason text COLLATE "C" NOT NULL,
+    address text,                         -- NULL: erased
+    created_at bigint NOT NULL,
+    expires_at bigint,                    -- NULL: never; then the row is over
+    is_active boolean NOT NULL,           -- false: soft bounces that are merely counted
+    bounces text NOT NULL,                -- JSON: the moments of the last soft bounces
+    PRIMARY KEY (tenant, key, reason)
+);
+CREATE INDEX suppressions_by_age ON carteiro.suppressions (tenant, created_at, (key || reason));
+CREATE INDEX suppressions_by_end ON carteiro.suppressions (expires_at) WHERE expires_at IS NOT NULL;
+
 -- The queue: one thin row per unfinished message, in one of three tables: `ready` to be claimed, `delayed` until a time,
 -- `leased` to a worker until the lease or the hold ends. `rank` is priority and due time in one number (see
 -- `carteiro.rank`), so that ready jobs lie in the order in which they are claimed. Anybody may add to `ready` and `delayed`;
@@ -271,6 +294,9 @@ CREATE TABLE carteiro.ready (
     claims integer NOT NULL DEFAULT 0,
     PRIMARY KEY (tenant, kind, rank, id)
 ) WITH (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_cost_delay = 0);
+-- Open attempts are found by their jobs: all that are leased, and those that were before. An index of entries that have a
+-- hold would be written by every declare, and with it every other index of the row.
+CREATE INDEX ready_again ON carteiro.ready (tenant, message_no) WHERE claims > 0;
 
 CREATE TABLE carteiro.delayed (
     message_no bigint PRIMARY KEY,
@@ -282,6 +308,7 @@ CREATE TABLE carteiro.delayed (
     claims integer NOT NULL DEFAULT 0
 ) WITH (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_cost_delay = 0);
 CREATE INDEX delayed_of_seat ON carteiro.delayed (tenant, kind, parked_until, id);
+CREATE INDEX delayed_again ON carteiro.delayed (tenant, message_no) WHERE claims > 0;
 
 CREATE TABLE carteiro.leased (
     message_no bigint PRIMARY KEY,
@@ -296,14 +323,6 @@ CREATE TABLE carteiro.leased (
 -- Nobody knows how many there are, so queries must not leave a choice: those of a seat compare all three columns as one.
 CREATE INDEX leased_by_end ON carteiro.leased (kind, parked_until);
 CREATE INDEX leased_of_seat ON carteiro.leased (tenant, kind, parked_until);
-
--- Both kinds of waiting for a time, for readers.
-CREATE VIEW carteiro.parked AS
-SELECT message_no, id, kind, tenant, rank, parked_until, false AS is_claimed, NULL::text AS claim_id, claims
-FROM carteiro.delayed
-UNION ALL
-SELECT message_no, id, kind, tenant, rank, parked_until, true, claim_id, claims
-FROM carteiro.leased;
 
 -- The ring of tenants with ready work, per kind: written by claim alone, under the lock of `carteiro.ring`.
 -- wake_at NULL: in the ring; else when to look again. No ready job of a seat has a rank below `lowest`, and no delayed one a
@@ -388,6 +407,19 @@ CREATE TABLE carteiro.leads (
     seen_at bigint NOT NULL
 );
 
+-- How fast each provider is called by all processes together: see policy/rates.py. Rates are calls a second; stays is JSON,
+-- until when each process counts. One row is written again and again: room beside it keeps its index as it is.
+CREATE TABLE carteiro.rates (
+    provider text COLLATE "C" PRIMARY KEY,
+    ceiling double precision,
+    cut_to double precision,
+    peak double precision NOT NULL,
+    cut_at_us bigint NOT NULL,
+    next_us bigint NOT NULL,
+    stays text NOT NULL,
+    trouble text -- JSON: why it was left alone last, when, and until when
+) WITH (fillfactor = 50);
+
 CREATE TABLE carteiro.inbox (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     message_id text COLLATE "C" NOT NULL,
@@ -401,32 +433,28 @@ CREATE TABLE carteiro.inbox (
 CREATE INDEX inbox_of_message ON carteiro.inbox (message_id, id);
 CREATE INDEX inbox_of_tenant ON carteiro.inbox (tenant, id);
 
--- What people read: a message with what became of it.
-CREATE VIEW carteiro.ledger AS
-SELECT
-    m.no, m.id, m.tenant, m.kind, m.declares, m.delivery, m.priority, m.ttl_ms, m.request_id, m.external_id,
-    m.recipient_id, m.to_address, m.subject, m.template_type, m.tags, m.created_at, e.version, e.state, e.due_at,
-    e.expires_at, e.attempts, e.charged, e.in_doubt, e.round, e.revision, e.holder, e.held_until,
-    e.cancel_requested_at, e.evidence, e.provider, e.provider_message_id, e.failure, e.duration_ms, e.finished_at
-FROM carteiro.messages AS m JOIN carteiro.entries AS e ON e.message_no = m.no;
+-- Which tenant a role of the database stands for. It stays when the tenant is erased: the role must not become another's.
+CREATE TABLE carteiro.client_roles (
+    role name PRIMARY KEY,
+    tenant text COLLATE "C" NOT NULL
+);
 
--- --- functions that every store operation shares ------------------------------------------------
+-- What the ledger does not know of a row: whose it is to people, and how often it is tried again. The worker reads the second
+-- in the content, which begins with it.
+CREATE TABLE carteiro.queue_rows (
+    id uuid PRIMARY KEY,
+    message_no bigint NOT NULL UNIQUE REFERENCES carteiro.messages (no) ON DELETE CASCADE,
+    tenant text COLLATE "C" NOT NULL,
+    user_id uuid,
+    max_retries integer NOT NULL
+);
+CREATE INDEX queue_rows_of_tenant ON carteiro.queue_rows (tenant, message_no);
+ALTER TABLE carteiro.queue_rows ENABLE ROW LEVEL SECURITY;
+ALTER TABLE carteiro.queue_rows FORCE ROW LEVEL SECURITY;
 
--- The server's clock, in milliseconds.
-CREATE FUNCTION carteiro.now_ms() RETURNS bigint
-LANGUAGE sql VOLATILE
-AS $$ SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint $$;
-
--- Priority first, then due time: one number that sorts like both.
-CREATE FUNCTION carteiro.rank(priority integer, due_at bigint) RETURNS bigint
-LANGUAGE sql IMMUTABLE PARALLEL SAFE
-AS $$ SELECT (priority::bigint << 48) | greatest(due_at, 0) $$;
-
-CREATE FUNCTION carteiro.due_of(rank bigint) RETURNS bigint
-LANGUAGE sql IMMUTABLE PARALLEL SAFE
-AS $$ SELECT rank & ((1::bigint << 48) - 1) $$;
-
--- The moment of so many milliseconds since 1970, for the views.
-CREATE FUNCTION carteiro.moment(ms bigint) RETURNS timestamptz
-LANGUAGE sql IMMUTABLE PARALLEL SAFE
-AS $$ SELECT to_timestamp(ms / 1000.0) $$;
+-- Rows cannot be locked: those that workers write are behind them. The outer joins keep FOR UPDATE off, with an error that
+-- helps nobody. So the view also joins an empty table, which the planner drops unless rows are to be locked: then it meets
+-- the policy for locks first, whose condition it computes itself.
+CREATE TABLE carteiro.row_locks (no integer PRIMARY KEY);
+ALTER TABLE carteiro.row_locks ENABLE ROW LEVEL SECURITY;
+ALTER TABLE carteiro.row_locks FORCE ROW LEVEL SECURITY;

@@ -1,38 +1,11 @@
--- The operations that must be one step on the server: whoever is stopped, killed or cut off in the midst of one holds no
--- lock that others wait for. Whoever changes entries and leases of the same messages locks the entries first, by number.
--- Their plans must not depend on statistics, which are always wrong for a queue: hence the
--- settings of each.
-
--- Keeps claims away until the transaction ends.
-CREATE FUNCTION carteiro.lock_ring() RETURNS void
-LANGUAGE plpgsql
-SET enable_seqscan = off SET enable_bitmapscan = off
-AS $$
-BEGIN
-    PERFORM 1 FROM carteiro.ring AS r ORDER BY r.n DESC LIMIT 1 FOR UPDATE;
-END
-$$;
-
--- What claim has not read yet.
-CREATE FUNCTION carteiro.unseen_notes() RETURNS SETOF carteiro.notes
-LANGUAGE sql STABLE
-AS $$
-    WITH ring AS MATERIALIZED (SELECT r.seen FROM carteiro.ring AS r ORDER BY r.n DESC LIMIT 1)
-    SELECT n.* FROM ring AS r, carteiro.notes AS n WHERE n.xid >= pg_snapshot_xmax(r.seen)
-    UNION ALL
-    SELECT n.*
-    FROM ring AS r, LATERAL pg_snapshot_xip(r.seen) AS open(xid), carteiro.notes AS n
-    WHERE n.xid = open.xid
-$$;
-
 -- --- the arithmetic of send rates, as in policy/pacing.py ---------------------------------------
 
 -- From when a record counts: further ahead than a full draw can have put it, the clock stepped back.
-CREATE FUNCTION carteiro.pace_due(next_us bigint, now_us bigint, interval_us bigint, burst_us bigint) RETURNS bigint
+CREATE OR REPLACE FUNCTION carteiro.pace_due(next_us bigint, now_us bigint, interval_us bigint, burst_us bigint) RETURNS bigint
 LANGUAGE sql IMMUTABLE
 AS $$ SELECT CASE WHEN next_us > now_us + burst_us + interval_us THEN now_us ELSE greatest(next_us, now_us) END $$;
 
-CREATE FUNCTION carteiro.pace_tokens(next_us bigint, now_us bigint, interval_us bigint, burst_us bigint) RETURNS bigint
+CREATE OR REPLACE FUNCTION carteiro.pace_tokens(next_us bigint, now_us bigint, interval_us bigint, burst_us bigint) RETURNS bigint
 LANGUAGE plpgsql IMMUTABLE
 AS $$
 DECLARE
@@ -45,7 +18,7 @@ $$;
 -- --- the arithmetic of send limits, as in policy/pacing.py: draws are [[time, jobs, claim], …], oldest first ------------
 
 -- How many jobs may start.
-CREATE FUNCTION carteiro.sends_left(p_draws text, p_count bigint, p_per_ms bigint, p_now bigint) RETURNS bigint
+CREATE OR REPLACE FUNCTION carteiro.sends_left(p_draws text, p_count bigint, p_per_ms bigint, p_now bigint) RETURNS bigint
 LANGUAGE sql IMMUTABLE
 AS $$
     SELECT greatest(0, p_count - coalesce(sum((d.draw ->> 1)::bigint), 0))::bigint
@@ -54,7 +27,7 @@ AS $$
 $$;
 
 -- When the next job may start.
-CREATE FUNCTION carteiro.next_send_at(p_draws text, p_count bigint, p_per_ms bigint, p_now bigint) RETURNS bigint
+CREATE OR REPLACE FUNCTION carteiro.next_send_at(p_draws text, p_count bigint, p_per_ms bigint, p_now bigint) RETURNS bigint
 LANGUAGE sql IMMUTABLE
 AS $$
     SELECT coalesce(min(l.until), p_now)
@@ -69,7 +42,7 @@ $$;
 
 -- The draws that count after a claim drew so many jobs: those close together count as one where there may be more than
 -- p_most.
-CREATE FUNCTION carteiro.drawn(
+CREATE OR REPLACE FUNCTION carteiro.drawn(
     p_draws text, p_count bigint, p_per_ms bigint, p_now bigint, p_jobs bigint, p_claim text, p_most bigint
 ) RETURNS text
 LANGUAGE plpgsql IMMUTABLE
@@ -99,7 +72,7 @@ END
 $$;
 
 -- The draws after a claim gave so many jobs back.
-CREATE FUNCTION carteiro.undrawn(p_draws text, p_claim text, p_jobs bigint) RETURNS text
+CREATE OR REPLACE FUNCTION carteiro.undrawn(p_draws text, p_claim text, p_jobs bigint) RETURNS text
 LANGUAGE sql IMMUTABLE
 AS $$
     SELECT coalesce(json_agg(json_build_array((l.draw ->> 0)::bigint, l.jobs, l.draw ->> 2) ORDER BY l.place), '[]')::text
@@ -112,7 +85,7 @@ AS $$
 $$;
 
 -- The draws after the clock stepped back: those that lie ahead were now.
-CREATE FUNCTION carteiro.stepped_back(p_draws text, p_now bigint) RETURNS text
+CREATE OR REPLACE FUNCTION carteiro.stepped_back(p_draws text, p_now bigint) RETURNS text
 LANGUAGE sql IMMUTABLE
 AS $$
     SELECT coalesce(
@@ -122,286 +95,11 @@ AS $$
     FROM json_array_elements(p_draws::json) WITH ORDINALITY AS d (draw, place)
 $$;
 
--- --- the ring ----------------------------------------------------------------------------------
-
--- Reads the notes into the ring. The caller holds the ring's lock. One statement: what is read and what is noted as
--- read are the same snapshot. No alarm is set before those that the next claim of its kind looks at. Returns, by kind, the
--- soonest of the leases that were cut short.
-CREATE FUNCTION carteiro.read_notes(p_jitter bigint) RETURNS TABLE (o_kind text, o_lease_end bigint)
-LANGUAGE plpgsql
-SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
-SET plan_cache_mode = force_generic_plan
-AS $$
-DECLARE
-    v_ring record;
-BEGIN
-    SELECT r.ctid AS place, r.seen, r.folded INTO v_ring FROM carteiro.ring AS r ORDER BY r.n DESC LIMIT 1;
-    RETURN QUERY
-    WITH unseen AS MATERIALIZED (
-        SELECT * FROM carteiro.unseen_notes()
-    ),
-    told AS (
-        SELECT kind, tenant, jobs, wake_at, rank
-        FROM unseen
-        WHERE kind <> ''
-        UNION ALL
-        SELECT s.kind, u.tenant, 0, u.wake_at, NULL
-        FROM (SELECT n.tenant, min(n.wake_at) AS wake_at FROM unseen AS n WHERE n.kind = '' GROUP BY n.tenant) AS u
-        CROSS JOIN LATERAL (
-            SELECT o.kind FROM carteiro.seats AS o WHERE o.tenant = u.tenant AND o.wake_at IS NOT NULL OFFSET 0
-        ) AS s
-    ),
-    sums AS (
-        SELECT kind, tenant, sum(jobs) AS jobs, min(wake_at) AS wake_at, min(rank) AS rank
-        FROM told
-        GROUP BY kind, tenant
-    ),
-    found AS MATERIALIZED (
-        SELECT n.kind, n.tenant, n.jobs, n.wake_at, n.rank, s.place,
-            greatest(n.wake_at, c.seen_at - p_jitter) AS alarm
-        FROM sums AS n
-        LEFT JOIN LATERAL (
-            SELECT o.seen_at FROM carteiro.ring_clock AS o WHERE o.kind = n.kind ORDER BY o.n DESC LIMIT 1
-        ) AS c ON true
-        LEFT JOIN LATERAL (
-            SELECT o.ctid AS place FROM carteiro.seats AS o
-            WHERE o.kind = n.kind AND o.tenant = n.tenant
-            ORDER BY o.n DESC LIMIT 1
-        ) AS s ON true
-    ),
-    known AS (
-        UPDATE carteiro.seats AS s
-        SET n = s.n + 1,
-            jobs = s.jobs + f.jobs,
-            wake_at = CASE WHEN s.wake_at IS NOT NULL THEN least(s.wake_at, f.alarm) END,
-            lowest = least(s.lowest, f.rank),
-            due_from = least(s.due_from, f.wake_at)
-        FROM found AS f
-        WHERE s.ctid = f.place
-    ),
-    new AS (
-        INSERT INTO carteiro.seats (kind, tenant, jobs, wake_at, lowest, due_from)
-        SELECT f.kind, f.tenant, f.jobs, f.alarm, coalesce(f.rank, 0), f.wake_at
-        FROM found AS f
-        WHERE f.place IS NULL AND EXISTS (SELECT FROM carteiro.tenants AS t WHERE t.id = f.tenant)
-    ),
-    seen AS (
-        UPDATE carteiro.ring AS r
-        SET n = r.n + 1, seen = pg_current_snapshot(), folded = r.folded + (SELECT count(*) FROM unseen)
-        WHERE r.ctid = v_ring.place
-    )
-    SELECT u.kind, min(u.lease_end) FROM unseen AS u WHERE u.lease_end IS NOT NULL GROUP BY u.kind;
-    IF v_ring.folded > 5000 THEN
-        DELETE FROM carteiro.notes AS n
-        WHERE n.xid < pg_snapshot_xmax(v_ring.seen) AND pg_visible_in_snapshot(n.xid, v_ring.seen);
-        UPDATE carteiro.ring AS r SET folded = 0
-        WHERE r.ctid = (SELECT o.ctid FROM carteiro.ring AS o ORDER BY o.n DESC LIMIT 1);
-    END IF;
-END
-$$;
-
--- Whether the database was restored into another server, where transactions are counted anew: which notes claim has read
--- can no longer be told.
-CREATE FUNCTION carteiro.is_restored() RETURNS boolean
-LANGUAGE sql STABLE
-AS $$
-    SELECT pg_snapshot_xmax(r.seen) > pg_snapshot_xmax(pg_current_snapshot())
-    FROM carteiro.ring AS r ORDER BY r.n DESC LIMIT 1
-$$;
-
--- Makes the ring anew from the jobs that there are. The caller holds the ring's lock.
-CREATE FUNCTION carteiro.rebuild_ring(p_now bigint) RETURNS void
-LANGUAGE plpgsql
-AS $$
-BEGIN
-    DELETE FROM carteiro.notes;
-    UPDATE carteiro.ring SET n = n + 1, seen = pg_current_snapshot(), folded = 0;
-    UPDATE carteiro.ring_clock SET n = n + 1, least_vt = 0, lost_from = 0, seen_at = 0;
-    UPDATE carteiro.seats SET n = n + 1, jobs = 0, wake_at = p_now, lowest = 0, due_from = 0;
-    WITH jobs AS MATERIALIZED (
-        SELECT j.kind, j.tenant, count(*) AS jobs
-        FROM (
-            SELECT kind, tenant FROM carteiro.ready
-            UNION ALL SELECT kind, tenant FROM carteiro.delayed
-            UNION ALL SELECT kind, tenant FROM carteiro.leased
-        ) AS j
-        GROUP BY j.kind, j.tenant
-    ),
-    known AS (
-        UPDATE carteiro.seats AS s SET jobs = j.jobs
-        FROM jobs AS j
-        WHERE s.kind = j.kind AND s.tenant = j.tenant
-    )
-    INSERT INTO carteiro.seats (kind, tenant, jobs, wake_at)
-    SELECT j.kind, j.tenant, j.jobs, p_now
-    FROM jobs AS j
-    WHERE
-        NOT EXISTS (SELECT FROM carteiro.seats AS s WHERE s.kind = j.kind AND s.tenant = j.tenant)
-        AND EXISTS (SELECT FROM carteiro.tenants AS t WHERE t.id = j.tenant);
-END
-$$;
-
--- Readies jobs that were leased, as long as their lease is over or lies further ahead than any can. The caller holds the
--- ring's lock. `least_rank` is the least among them.
-CREATE FUNCTION carteiro.ready_lost(
-    p_numbers bigint[], p_longest bigint, p_now bigint, OUT readied integer, OUT least_rank bigint
-)
-LANGUAGE plpgsql
-SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
-SET plan_cache_mode = force_generic_plan
-AS $$
-BEGIN
-    WITH taken AS (
-        DELETE FROM carteiro.leased AS l
-        WHERE
-            l.message_no = ANY (p_numbers) AND (l.parked_until <= p_now OR l.parked_until > p_now + p_longest)
-        RETURNING l.tenant, l.kind, l.rank, l.id, l.message_no, l.claims
-    ),
-    added AS (
-        INSERT INTO carteiro.ready (tenant, kind, rank, id, message_no, claims)
-        SELECT tenant, kind, rank, id, message_no, claims FROM taken
-        ON CONFLICT DO NOTHING
-    )
-    SELECT count(*), min(rank) INTO readied, least_rank FROM taken;
-END
-$$;
-
--- Readies the first jobs of a seat whose time has come: delayed ones, past those that somebody else's transaction is just
--- taking away, and leased ones that were lost. The caller holds the ring's lock.
-CREATE FUNCTION carteiro.ready_due(
-    p_kind text, p_tenant text, p_due_from bigint, p_lost_from bigint, p_longest bigint, p_now bigint, p_limit integer,
-    OUT readied integer, OUT least_rank bigint
-)
-LANGUAGE plpgsql
-SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
-SET plan_cache_mode = force_generic_plan
-AS $$
-DECLARE
-    c_far CONSTANT bigint := 4611686018427387904;
-    v_due bigint[];
-    v_lost bigint[];
-    v_rank bigint;
-    v_more integer;
-BEGIN
-    SELECT array_agg(f.message_no) FILTER (WHERE NOT f.is_leased), array_agg(f.message_no) FILTER (WHERE f.is_leased)
-    INTO v_due, v_lost
-    FROM (
-        SELECT * FROM (
-            SELECT * FROM (
-                SELECT d.message_no, d.parked_until, d.id, false AS is_leased FROM carteiro.delayed AS d
-                WHERE
-                    d.tenant = p_tenant AND d.kind = p_kind
-                    AND d.parked_until >= p_due_from AND d.parked_until <= p_now
-                ORDER BY d.parked_until, d.id LIMIT p_limit
-                FOR UPDATE SKIP LOCKED
-            ) AS delayed
-            UNION ALL
-            (
-                SELECT l.message_no, l.parked_until, l.id, true FROM carteiro.leased AS l
-                WHERE
-                    (l.tenant, l.kind, l.parked_until) >= (p_tenant, p_kind, p_lost_from)
-                    AND (l.tenant, l.kind, l.parked_until) <= (p_tenant, p_kind, p_now)
-                ORDER BY l.parked_until, l.id LIMIT p_limit
-            )
-            UNION ALL
-            (
-                SELECT l.message_no, l.parked_until, l.id, true FROM carteiro.leased AS l
-                WHERE
-                    (l.tenant, l.kind, l.parked_until) > (p_tenant, p_kind, p_now + p_longest)
-                    AND (l.tenant, l.kind, l.parked_until) <= (p_tenant, p_kind, c_far)
-                ORDER BY l.parked_until, l.id LIMIT p_limit
-            )
-        ) AS all_of_them
-        ORDER BY parked_until, id
-        LIMIT p_limit
-    ) AS f;
-    WITH taken AS (
-        DELETE FROM carteiro.delayed AS d WHERE d.message_no = ANY (v_due)
-        RETURNING d.rank, d.id, d.message_no, d.claims
-    ),
-    added AS (
-        INSERT INTO carteiro.ready (tenant, kind, rank, id, message_no, claims)
-        SELECT p_tenant, p_kind, rank, id, message_no, claims FROM taken
-        ON CONFLICT DO NOTHING
-    )
-    SELECT count(*), min(rank) INTO readied, least_rank FROM taken;
-    IF v_lost IS NOT NULL THEN
-        SELECT l.readied, l.least_rank INTO v_more, v_rank FROM carteiro.ready_lost(v_lost, p_longest, p_now) AS l;
-        readied := readied + v_more;
-        least_rank := least(least_rank, v_rank);
-    END IF;
-END
-$$;
-
--- Readies the jobs whose lease or hold ran out, or lies further ahead than any can; at most so many. Returns how many.
--- No alarm is set further back than claim looks: a second before the last time that it saw.
-CREATE FUNCTION carteiro.reap(p_limit integer, p_longest bigint, p_now bigint) RETURNS integer
-LANGUAGE plpgsql
-SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
-SET plan_cache_mode = force_generic_plan
-AS $$
-DECLARE
-    v_seat record;
-    v_ready record;
-    v_count integer := 0;
-    v_tenants text[] := '{}';
-BEGIN
-    PERFORM carteiro.lock_ring();
-    FOR v_seat IN
-        SELECT
-            f.kind, f.tenant, array_agg(f.message_no) AS lost, greatest(p_now, max(f.seen_at) - 1000) AS alarm
-        FROM (
-            SELECT c.kind, c.seen_at, l.message_no, l.tenant
-            FROM carteiro.ring_clock AS c
-            CROSS JOIN LATERAL (
-                (
-                    SELECT e.message_no, e.tenant, e.parked_until, e.id FROM carteiro.leased AS e
-                    WHERE e.kind = c.kind AND e.parked_until >= least(c.lost_from, p_now) AND e.parked_until <= p_now
-                    ORDER BY e.parked_until, e.id LIMIT p_limit
-                )
-                UNION ALL
-                (
-                    SELECT e.message_no, e.tenant, e.parked_until, e.id FROM carteiro.leased AS e
-                    WHERE e.kind = c.kind AND e.parked_until > p_now + p_longest
-                    ORDER BY e.parked_until, e.id LIMIT p_limit
-                )
-            ) AS l
-            ORDER BY l.parked_until, l.id
-            LIMIT p_limit
-        ) AS f
-        GROUP BY f.kind, f.tenant
-    LOOP
-        SELECT r.readied, r.least_rank INTO v_ready
-        FROM carteiro.ready_lost(v_seat.lost, p_longest, p_now) AS r;
-        v_count := v_count + v_ready.readied;
-        v_tenants := v_tenants || v_seat.tenant;
-        UPDATE carteiro.seats AS s
-        SET n = s.n + 1,
-            wake_at = CASE WHEN s.wake_at IS NOT NULL THEN least(s.wake_at, v_seat.alarm) END,
-            lowest = least(s.lowest, v_ready.least_rank)
-        WHERE s.ctid = (
-            SELECT o.ctid FROM carteiro.seats AS o
-            WHERE o.kind = v_seat.kind AND o.tenant = v_seat.tenant
-            ORDER BY o.n DESC LIMIT 1
-        );
-    END LOOP;
-    -- Other seats of these tenants may have waited for a slot.
-    UPDATE carteiro.seats AS s
-    SET n = s.n + 1,
-        wake_at = least(s.wake_at, greatest(
-            p_now, (SELECT c.seen_at - 1000 FROM carteiro.ring_clock AS c WHERE c.kind = s.kind ORDER BY c.n DESC LIMIT 1)
-        ))
-    FROM carteiro.tenants AS t
-    WHERE s.tenant = ANY (v_tenants) AND s.wake_at IS NOT NULL AND t.id = s.tenant AND t.cap IS NOT NULL;
-    RETURN v_count;
-END
-$$;
-
 -- Leases at most p_limit ready jobs of these kinds, tenants taking turns by virtual time (docs/explanation/fairness.md).
 -- Always at least one row: o_now and o_idle_ms (when to come again; NULL: nothing is known to come) are the same in all,
 -- o_no is NULL where nothing was leased. The walk is that of the other stores; it counts and ranks nothing but what it takes.
 -- What the messages say is read afterwards: nobody waits for the ring while that is looked up and sent.
-CREATE FUNCTION carteiro.claim(
+CREATE OR REPLACE FUNCTION carteiro.claim(
     p_kinds text[], p_limit integer, p_claim text, p_lease_ms bigint, p_batch integer, p_in_turns boolean,
     p_readied integer, p_suspect integer, p_draws bigint, p_longest bigint, p_jitter bigint, p_now bigint
 ) RETURNS TABLE (
@@ -1040,7 +738,7 @@ END
 $$;
 
 -- What claimed messages are and say: those that there are.
-CREATE FUNCTION carteiro.claimed(p_no bigint[]) RETURNS TABLE (
+CREATE OR REPLACE FUNCTION carteiro.claimed(p_no bigint[]) RETURNS TABLE (
     o_no bigint, o_tenant text, o_declares boolean, o_ttl_ms bigint, o_state text, o_due_at bigint, o_expires_at bigint,
     o_attempts integer, o_charged integer, o_in_doubt integer, o_round integer, o_revision integer, o_holder text,
     o_held_until bigint, o_cancel_requested_at bigint, o_evidence text, o_provider text, o_provider_id text,
@@ -1070,277 +768,9 @@ BEGIN
 END
 $$;
 
--- --- the ledger --------------------------------------------------------------------------------
-
--- Stores what the rules made of entries, each only if it is still the version that was judged, and its job is leased to
--- the claim that it was leased to then (NULL: to none). Jobs follow: p_job 0 leaves it, 1 drops it, 2 has it wait until
--- p_until with no claim on it. Events and dead letters name the item (1, 2, …) that they belong to. With p_lock_ring jobs may
--- be taken from where they wait, and no claim comes in between. Returns the items that were stored; `has_work`: a job may be claimed sooner than before.
-CREATE FUNCTION carteiro.save(
-    p_no bigint[], p_version integer[], p_claim text[], p_kind text[], p_tenant text[],
-    p_state text[], p_due_at bigint[], p_expires_at bigint[], p_attempts integer[], p_charged integer[],
-    p_in_doubt integer[], p_round integer[], p_revision integer[], p_holder text[], p_held_until bigint[],
-    p_cancel_requested_at bigint[], p_evidence text[], p_provider text[], p_provider_id text[], p_failure json[],
-    p_duration_ms bigint[], p_finished_at bigint[],
-    p_job integer[], p_until bigint[],
-    p_event_item integer[], p_event_type text[], p_event_metadata json[], p_event_at bigint[],
-    p_buried_item integer[], p_reason text[], p_code text[], p_category text[], p_buried_failure json[],
-    p_failed_attempts integer[],
-    p_unburied_item integer[], p_lock_ring boolean, p_ttl_ms bigint, p_now bigint,
-    OUT stored integer[], OUT has_work boolean
-)
-LANGUAGE plpgsql
-SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
-SET plan_cache_mode = force_generic_plan
-AS $$
-DECLARE
-    c_far CONSTANT bigint := 4611686018427387904;
-    v_all boolean;
-    v_moved bigint[];
-    v_gone bigint[];
-    v_waiting bigint[];
-    v_ready tid[];
-BEGIN
-    has_work := false;
-    IF p_lock_ring THEN
-        PERFORM carteiro.lock_ring();
-        v_ready := ARRAY( -- before their due times change: a ready job lies where that says
-            SELECT r.ctid
-            FROM (
-                SELECT m.tenant, m.kind, carteiro.rank(m.priority, e.due_at) AS rank, m.id
-                FROM carteiro.messages AS m JOIN carteiro.entries AS e ON e.message_no = m.no
-                WHERE m.no = ANY (p_no)
-                OFFSET 0 -- known first: else all ready jobs of the tenant are looked through
-            ) AS k
-            JOIN carteiro.ready AS r
-                ON r.tenant = k.tenant AND r.kind = k.kind AND r.rank = k.rank AND r.id = k.id
-        );
-    END IF;
-    WITH changed AS (
-        UPDATE carteiro.entries AS e
-        SET version = e.version + 1, state = a.state, due_at = a.due_at, expires_at = a.expires_at,
-            attempts = a.attempts, charged = a.charged, in_doubt = a.in_doubt, round = a.round,
-            revision = a.revision, holder = a.holder, held_until = a.held_until,
-            cancel_requested_at = a.cancel_requested_at, evidence = a.evidence, provider = a.provider,
-            provider_message_id = a.provider_id, failure = a.failure, duration_ms = a.duration_ms,
-            finished_at = a.finished_at
-        FROM unnest(
-            p_no, p_version, p_claim, p_state, p_due_at, p_expires_at, p_attempts, p_charged, p_in_doubt, p_round,
-            p_revision, p_holder, p_held_until, p_cancel_requested_at, p_evidence, p_provider, p_provider_id, p_failure,
-            p_duration_ms, p_finished_at
-        ) WITH ORDINALITY AS a (
-            no, version, claim, state, due_at, expires_at, attempts, charged, in_doubt, round, revision, holder,
-            held_until, cancel_requested_at, evidence, provider, provider_id, failure, duration_ms, finished_at, item
-        )
-        WHERE
-            e.message_no = a.no AND e.version = a.version
-            AND a.claim IS NOT DISTINCT FROM (SELECT l.claim_id FROM carteiro.leased AS l WHERE l.message_no = a.no)
-            AND NOT ( -- what an application requested comes before the next attempt: see `begin_attempts`
-                a.state = 'SENT_ATTEMPT' AND a.attempts > e.attempts
-                AND EXISTS (SELECT FROM carteiro.queue_changes AS c WHERE c.message_no = a.no AND c.what <> 'limit')
-            )
-        RETURNING a.item
-    )
-    SELECT coalesce(array_agg(c.item::integer), '{}') INTO stored FROM changed AS c;
-    v_all := cardinality(stored) = cardinality(p_no);
-    IF cardinality(stored) = 0 THEN
-        RETURN;
-    END IF;
-
-    IF cardinality(p_event_item) > 0 THEN
-        INSERT INTO carteiro.events (message_no, type, metadata, created_at)
-        SELECT p_no[v.item], v.type, v.metadata, v.at
-        FROM unnest(p_event_item, p_event_type, p_event_metadata, p_event_at) AS v (item, type, metadata, at)
-        WHERE v_all OR v.item = ANY (stored);
-    END IF;
-
-    -- Jobs that are over, or wait again.
-    v_moved := ARRAY(
-        SELECT p_no[i] FROM generate_subscripts(p_no, 1) AS i
-        WHERE p_job[i] IN (1, 2) AND (v_all OR i = ANY (stored))
-    );
-    IF cardinality(v_moved) > 0 THEN
-        WITH gone AS (DELETE FROM carteiro.leased AS l WHERE l.message_no = ANY (v_moved) RETURNING l.message_no)
-        SELECT coalesce(array_agg(g.message_no), '{}') INTO v_gone FROM gone AS g;
-        IF p_lock_ring THEN
-            WITH from_delayed AS (
-                DELETE FROM carteiro.delayed AS d WHERE d.message_no = ANY (v_moved) RETURNING d.message_no
-            ),
-            from_ready AS (
-                DELETE FROM carteiro.ready AS r
-                WHERE r.ctid = ANY (v_ready) AND r.message_no = ANY (v_moved)
-                RETURNING r.message_no
-            )
-            SELECT array_agg(g.message_no) INTO v_waiting
-            FROM (SELECT message_no FROM from_delayed UNION ALL SELECT message_no FROM from_ready) AS g;
-            v_gone := v_gone || v_waiting;
-        END IF;
-        -- A lease that ran out just now is ready again: that job stays where it is, and is found stale when it is claimed.
-        v_all := v_all AND cardinality(v_gone) = cardinality(v_moved);
-        IF 2 = ANY (p_job) THEN
-            INSERT INTO carteiro.delayed (message_no, id, kind, tenant, rank, parked_until)
-            SELECT m.no, m.id, p_kind[i], p_tenant[i], carteiro.rank(m.priority, p_until[i]), p_until[i]
-            FROM generate_subscripts(p_no, 1) AS i JOIN carteiro.messages AS m ON m.no = p_no[i]
-            WHERE p_job[i] = 2 AND (v_all OR p_no[i] = ANY (v_gone))
-            ON CONFLICT (message_no) DO UPDATE SET parked_until = excluded.parked_until, rank = excluded.rank, claims = 0;
-        END IF;
-        INSERT INTO carteiro.notes (kind, tenant, jobs, wake_at)
-        SELECT p_kind[i], p_tenant[i], -count(*) FILTER (WHERE p_job[i] = 1),
-            min(CASE WHEN p_job[i] = 2 THEN p_until[i] ELSE c_far END)
-        FROM generate_subscripts(p_no, 1) AS i
-        WHERE p_job[i] IN (1, 2) AND (v_all OR p_no[i] = ANY (v_gone))
-        GROUP BY p_kind[i], p_tenant[i];
-        INSERT INTO carteiro.notes (kind, tenant, wake_at)
-        SELECT '', t.id, p_now
-        FROM carteiro.tenants AS t
-        WHERE t.id = ANY (ARRAY(SELECT DISTINCT unnest(p_tenant))) AND t.cap IS NOT NULL;
-        has_work := FOUND OR 2 = ANY (p_job);
-        v_all := cardinality(stored) = cardinality(p_no);
-    END IF;
-    IF cardinality(p_buried_item) > 0 THEN
-        INSERT INTO carteiro.dead_letters (
-            message_id, message_no, tenant, kind, reason, code, category, failure, failed_attempts, failed_at,
-            enqueued_at, moved_at, ttl_ms
-        )
-        SELECT m.id, m.no, m.tenant, m.kind, b.reason, b.code, b.category, b.failure, b.failed, p_now, m.created_at,
-            p_now, p_ttl_ms
-        FROM unnest(p_buried_item, p_reason, p_code, p_category, p_buried_failure, p_failed_attempts)
-            AS b (item, reason, code, category, failure, failed)
-        JOIN carteiro.messages AS m ON m.no = p_no[b.item]
-        WHERE v_all OR b.item = ANY (stored)
-        ON CONFLICT (message_id) DO UPDATE
-        SET reason = excluded.reason, code = excluded.code, category = excluded.category, failure = excluded.failure,
-            failed_attempts = excluded.failed_attempts, failed_at = excluded.failed_at, moved_at = excluded.moved_at,
-            ttl_ms = excluded.ttl_ms, redriven_at = NULL;
-    END IF;
-    IF cardinality(p_unburied_item) > 0 THEN
-        DELETE FROM carteiro.dead_letters AS d
-        USING carteiro.messages AS m
-        WHERE
-            m.no = ANY (ARRAY(SELECT p_no[i] FROM unnest(p_unburied_item) AS i WHERE v_all OR i = ANY (stored)))
-            AND d.message_id = m.id;
-    END IF;
-END
-$$;
-
--- As `save`, for the two things that happen to nearly every message: fewer columns are less time. Each item is stored only
--- if it is still the version that was judged and its job still the claim's; returns the items that were.
-CREATE FUNCTION carteiro.begin_attempts(
-    p_no bigint[], p_version integer[], p_claim text[], p_attempts integer[], p_in_doubt integer[], p_until bigint[],
-    p_provider text[], p_event_item integer[], p_event_type text[], p_event_metadata json[], p_event_at bigint[]
-) RETURNS integer[]
-LANGUAGE plpgsql
-SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
-SET plan_cache_mode = force_generic_plan
-AS $$
-DECLARE
-    v_stored integer[];
-    v_all boolean;
-BEGIN
-    -- Before the leases are looked at: whoever extends one meanwhile would have it end sooner unnoticed.
-    PERFORM 1 FROM carteiro.entries AS e WHERE e.message_no = ANY (p_no) ORDER BY e.message_no FOR NO KEY UPDATE;
-    WITH held AS (
-        UPDATE carteiro.leased AS l SET parked_until = a.until
-        FROM unnest(p_no, p_version, p_claim, p_until) WITH ORDINALITY AS a (no, version, claim, until, item),
-            carteiro.entries AS e, carteiro.leased AS before
-        WHERE
-            l.message_no = a.no AND l.claim_id = a.claim AND e.message_no = a.no AND e.version = a.version
-            AND before.message_no = a.no
-            -- What an application requested by SQL comes before the next attempt.
-            AND NOT EXISTS (SELECT FROM carteiro.queue_changes AS c WHERE c.message_no = a.no AND c.what <> 'limit')
-        RETURNING a.item, l.kind, l.tenant, l.parked_until, l.parked_until < before.parked_until AS is_sooner
-    ),
-    noted AS (
-        INSERT INTO carteiro.notes (kind, tenant, wake_at, lease_end)
-        SELECT h.kind, h.tenant, min(h.parked_until), min(h.parked_until)
-        FROM held AS h
-        WHERE h.is_sooner
-        GROUP BY h.kind, h.tenant
-    )
-    SELECT coalesce(array_agg(h.item::integer), '{}') INTO v_stored FROM held AS h;
-    v_all := cardinality(v_stored) = cardinality(p_no);
-    WITH changed AS (
-        UPDATE carteiro.entries AS e
-        SET version = e.version + 1, state = 'SENT_ATTEMPT', attempts = a.attempts, in_doubt = a.in_doubt,
-            holder = a.claim, held_until = a.until, provider = a.provider
-        FROM unnest(p_no, p_version, p_claim, p_attempts, p_in_doubt, p_until, p_provider) WITH ORDINALITY
-            AS a (no, version, claim, attempts, in_doubt, until, provider, item)
-        WHERE e.message_no = a.no AND e.version = a.version AND (v_all OR a.item = ANY (v_stored))
-        RETURNING a.item
-    )
-    SELECT coalesce(array_agg(c.item::integer), '{}') INTO v_stored FROM changed AS c;
-    v_all := cardinality(v_stored) = cardinality(p_no);
-    INSERT INTO carteiro.events (message_no, type, metadata, created_at)
-    SELECT p_no[v.item], v.type, v.metadata, v.at
-    FROM unnest(p_event_item, p_event_type, p_event_metadata, p_event_at) AS v (item, type, metadata, at)
-    WHERE v_all OR v.item = ANY (v_stored);
-    RETURN v_stored;
-END
-$$;
-
--- p_has_jobs: the jobs are here, and go; else they are kept elsewhere.
-CREATE FUNCTION carteiro.settle_sent(
-    p_no bigint[], p_version integer[], p_claim text[], p_attempts integer[], p_in_doubt integer[],
-    p_duration_ms bigint[], p_provider text[], p_provider_id text[], p_event_item integer[], p_event_type text[],
-    p_event_metadata json[], p_event_at bigint[], p_has_jobs boolean, p_now bigint,
-    OUT stored integer[], OUT has_work boolean
-)
-LANGUAGE plpgsql
-SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
-SET plan_cache_mode = force_generic_plan
-AS $$
-DECLARE
-    c_far CONSTANT bigint := 4611686018427387904;
-    v_all boolean;
-    v_tenants text[];
-BEGIN
-    WITH changed AS (
-        UPDATE carteiro.entries AS e
-        SET version = e.version + 1, state = 'SENT', attempts = a.attempts, in_doubt = a.in_doubt, holder = a.claim,
-            held_until = NULL, provider = a.provider, provider_message_id = a.provider_id, failure = NULL,
-            duration_ms = a.duration_ms, finished_at = p_now
-        FROM unnest(p_no, p_version, p_claim, p_attempts, p_in_doubt, p_duration_ms, p_provider, p_provider_id)
-            WITH ORDINALITY AS a (no, version, claim, attempts, in_doubt, duration_ms, provider, provider_id, item)
-        WHERE
-            e.message_no = a.no AND e.version = a.version
-            AND (
-                NOT p_has_jobs OR a.claim = (SELECT l.claim_id FROM carteiro.leased AS l WHERE l.message_no = a.no)
-            )
-        RETURNING a.item
-    )
-    SELECT coalesce(array_agg(c.item::integer), '{}') INTO stored FROM changed AS c;
-    v_all := cardinality(stored) = cardinality(p_no);
-    INSERT INTO carteiro.events (message_no, type, metadata, created_at)
-    SELECT p_no[v.item], v.type, v.metadata, v.at
-    FROM unnest(p_event_item, p_event_type, p_event_metadata, p_event_at) AS v (item, type, metadata, at)
-    WHERE v_all OR v.item = ANY (stored);
-    has_work := false;
-    IF NOT p_has_jobs THEN
-        RETURN;
-    END IF;
-    -- A lease that ran out just now is ready again: that job is found stale when it is claimed.
-    WITH gone AS (
-        DELETE FROM carteiro.leased AS l
-        WHERE l.message_no = ANY (
-            CASE WHEN v_all THEN p_no ELSE ARRAY(SELECT p_no[i] FROM unnest(stored) AS i) END
-        )
-        RETURNING l.kind, l.tenant
-    ),
-    noted AS (
-        INSERT INTO carteiro.notes (kind, tenant, jobs, wake_at)
-        SELECT g.kind, g.tenant, -count(*), c_far FROM gone AS g GROUP BY g.kind, g.tenant
-        RETURNING tenant
-    )
-    SELECT array_agg(DISTINCT n.tenant) INTO v_tenants FROM noted AS n;
-    INSERT INTO carteiro.notes (kind, tenant, wake_at)
-    SELECT '', t.id, p_now FROM carteiro.tenants AS t WHERE t.id = ANY (v_tenants) AND t.cap IS NOT NULL;
-    has_work := FOUND;
-END
-$$;
-
 -- Gives claimed jobs back as if they had never been claimed; a declared attempt is not given back. Tokens that were drawn
 -- for nothing go back, too. `has_work`: some may be claimed now.
-CREATE FUNCTION carteiro.release(p_ids text[], p_claims text[], p_wait_ms bigint, p_now bigint, OUT has_work boolean)
+CREATE OR REPLACE FUNCTION carteiro.release(p_ids text[], p_claims text[], p_wait_ms bigint, p_now bigint, OUT has_work boolean)
 LANGUAGE plpgsql
 SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
 SET plan_cache_mode = force_generic_plan
@@ -1400,7 +830,7 @@ END
 $$;
 
 -- Releases all that claims leased. They are looked for under the ring's lock: a claim that waits for it commits first.
-CREATE FUNCTION carteiro.undo_claims(p_claims text[], p_now bigint, OUT has_work boolean)
+CREATE OR REPLACE FUNCTION carteiro.undo_claims(p_claims text[], p_now bigint, OUT has_work boolean)
 LANGUAGE plpgsql
 SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off SET plan_cache_mode = force_generic_plan
 AS $$
@@ -1416,7 +846,7 @@ END
 $$;
 
 -- Pushes the end of claims on, never back, and the holds of their declared attempts with it; the ids whose claim stands.
-CREATE FUNCTION carteiro.extend(p_ids text[], p_claims text[], p_until bigint) RETURNS TABLE (o_id text, o_claim text)
+CREATE OR REPLACE FUNCTION carteiro.extend(p_ids text[], p_claims text[], p_until bigint) RETURNS TABLE (o_id text, o_claim text)
 LANGUAGE plpgsql
 SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
 SET plan_cache_mode = force_generic_plan
@@ -1440,111 +870,5 @@ BEGIN
         WHERE e.message_no = p.message_no AND e.held_until IS NOT NULL AND e.holder = p.claim_id
     )
     SELECT p.id, p.claim_id FROM pushed AS p;
-END
-$$;
-
--- Adds messages with their jobs. Items (1, 2, …) that were not added come back with why: 'known' (what was answered then
--- beside it), 'unknown' or 'disabled' tenant. Also for callers inside a transaction of their own: nothing here writes the
--- ring, so an open transaction neither hides nor blocks a tenant.
-CREATE FUNCTION carteiro.accept(
-    p_id text[], p_tenant text[], p_kind text[], p_declares boolean[], p_delivery text[], p_priority integer[],
-    p_ttl_ms bigint[], p_request_id text[], p_external_id text[], p_recipient_id text[], p_to text[], p_subject text[],
-    p_template_type text[], p_tags text[], p_due_at bigint[], p_content text[],
-    p_event_item integer[], p_event_type text[], p_event_metadata json[], p_event_at bigint[],
-    p_tag_item integer[], p_tag text[], p_now bigint
-) RETURNS TABLE (o_item integer, o_why text, o_created_at bigint, o_recipient_id text, o_request_id text)
-LANGUAGE plpgsql
-SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
-SET plan_cache_mode = force_generic_plan
-AS $$
-DECLARE
-    v_open text[];    -- tenants that may send
-    v_known text[];   -- tenants that there are
-    v_no bigint[];
-    v_new bigint[];
-    v_all boolean;
-    -- The caller's clock may be a little ahead: what is ready is not looked at later for that.
-    v_here bigint := CASE WHEN p_now - carteiro.now_ms() BETWEEN 0 AND 1000 THEN carteiro.now_ms() ELSE p_now END;
-BEGIN
-    SELECT array_agg(t.id) FILTER (WHERE NOT t.disabled), array_agg(t.id) INTO v_open, v_known
-    FROM (
-        SELECT s.id, s.disabled FROM carteiro.tenants AS s
-        WHERE s.id = ANY (ARRAY(SELECT DISTINCT unnest(p_tenant)))
-        ORDER BY s.id
-        FOR KEY SHARE -- it is not erased before this is committed
-    ) AS t;
-    v_no := ARRAY(SELECT nextval('carteiro.message_no') FROM generate_subscripts(p_id, 1));
-    WITH added AS (
-        INSERT INTO carteiro.messages (
-            no, id, tenant, kind, declares, delivery, priority, ttl_ms, request_id, external_id, recipient_id,
-            to_address, subject, template_type, tags, created_at
-        )
-        SELECT a.no, a.id, a.tenant, a.kind, a.declares, a.delivery, a.priority, a.ttl_ms, a.request_id,
-            a.external_id, a.recipient_id, a.to_address, a.subject, a.template_type, a.tags, p_now
-        FROM unnest(
-            v_no, p_id, p_tenant, p_kind, p_declares, p_delivery, p_priority, p_ttl_ms, p_request_id, p_external_id,
-            p_recipient_id, p_to, p_subject, p_template_type, p_tags
-        ) AS a (
-            no, id, tenant, kind, declares, delivery, priority, ttl_ms, request_id, external_id, recipient_id,
-            to_address, subject, template_type, tags
-        )
-        WHERE a.tenant = ANY (v_open)
-        ON CONFLICT (id) DO NOTHING
-        RETURNING no
-    )
-    SELECT coalesce(array_agg(a.no), '{}') INTO v_new FROM added AS a;
-    v_all := cardinality(v_new) = cardinality(v_no);
-
-    INSERT INTO carteiro.entries (message_no, state, due_at, expires_at, tenant, is_email, created_at)
-    SELECT a.no, 'ENQUEUED', a.due_at, a.due_at + a.ttl_ms, a.tenant, a.kind = 'email:send', p_now
-    FROM unnest(v_no, p_due_at, p_ttl_ms, p_tenant, p_kind) AS a (no, due_at, ttl_ms, tenant, kind)
-    WHERE v_all OR a.no = ANY (v_new);
-    INSERT INTO carteiro.contents (message_no, content)
-    SELECT a.no, a.content FROM unnest(v_no, p_content) AS a (no, content) WHERE v_all OR a.no = ANY (v_new);
-    INSERT INTO carteiro.events (message_no, type, metadata, created_at)
-    SELECT v_no[v.item], v.type, v.metadata, v.at
-    FROM unnest(p_event_item, p_event_type, p_event_metadata, p_event_at) AS v (item, type, metadata, at)
-    WHERE v_all OR v_no[v.item] = ANY (v_new);
-    IF NOT EXISTS (SELECT FROM carteiro.overrides AS o WHERE o.name = 'queue') THEN -- else jobs are kept elsewhere
-        INSERT INTO carteiro.ready (tenant, kind, rank, id, message_no)
-        SELECT a.tenant, a.kind, carteiro.rank(a.priority, a.due_at), a.id, a.no
-        FROM unnest(v_no, p_id, p_tenant, p_kind, p_priority, p_due_at) AS a (no, id, tenant, kind, priority, due_at)
-        WHERE a.due_at <= p_now AND (v_all OR a.no = ANY (v_new));
-        IF p_now < ANY (p_due_at) THEN
-            INSERT INTO carteiro.delayed (message_no, id, kind, tenant, rank, parked_until)
-            SELECT a.no, a.id, a.kind, a.tenant, carteiro.rank(a.priority, a.due_at), a.due_at
-            FROM unnest(v_no, p_id, p_tenant, p_kind, p_priority, p_due_at) AS a (no, id, tenant, kind, priority, due_at)
-            WHERE a.due_at > p_now AND (v_all OR a.no = ANY (v_new));
-        END IF;
-        INSERT INTO carteiro.notes (kind, tenant, jobs, wake_at, rank)
-        SELECT a.kind, a.tenant, count(*), min(CASE WHEN a.due_at <= p_now THEN least(a.due_at, v_here) ELSE a.due_at END),
-            min(CASE WHEN a.due_at <= p_now THEN carteiro.rank(a.priority, a.due_at) END)
-        FROM unnest(v_no, p_tenant, p_kind, p_priority, p_due_at) AS a (no, tenant, kind, priority, due_at)
-        WHERE v_all OR a.no = ANY (v_new)
-        GROUP BY a.kind, a.tenant;
-    END IF;
-    IF cardinality(p_tag_item) > 0 THEN
-        INSERT INTO carteiro.message_tags (tenant, tag, created_at, message_no)
-        SELECT p_tenant[g.item], g.tag, p_now, v_no[g.item]
-        FROM unnest(p_tag_item, p_tag) AS g (item, tag)
-        WHERE v_all OR v_no[g.item] = ANY (v_new)
-        ON CONFLICT DO NOTHING;
-    END IF;
-    IF cardinality(v_new) > 0 THEN
-        PERFORM pg_notify(w.channel, '') FROM carteiro.wake_channel AS w;
-    END IF;
-    IF v_all THEN
-        RETURN;
-    END IF;
-    RETURN QUERY
-    SELECT i,
-        CASE
-            WHEN m.no IS NOT NULL THEN 'known'
-            WHEN p_tenant[i] = ANY (v_known) THEN 'disabled'
-            ELSE 'unknown'
-        END,
-        m.created_at, m.recipient_id, m.request_id
-    FROM generate_subscripts(p_id, 1) AS i LEFT JOIN carteiro.messages AS m ON m.id = p_id[i]
-    WHERE NOT v_no[i] = ANY (v_new);
 END
 $$;
