@@ -22,8 +22,7 @@ LIMIT :limit;
 
 -- name: dead_letters_find_by_code
 -- Dead letters of all tenants with one code, newest first, from the place where the page before ended; null matches
--- all.
--- :tenant; :kind; :reason; :code; :category; :is_redriven; :text; :moved_after; :before_at; :before_id; :limit
+-- all. :tenant; :kind; :reason; :code; :category; :is_redriven; :text; :moved_after; :before_at; :before_id; :limit
 SELECT d.message_id, d.moved_at
 FROM carteiro.dead_letters AS d
 WHERE
@@ -34,8 +33,7 @@ LIMIT :limit;
 
 -- name: dead_letters_find_by_reason
 -- Dead letters of all tenants for one reason, newest first, from the place where the page before ended; null matches
--- all.
--- :tenant; :kind; :reason; :code; :category; :is_redriven; :text; :moved_after; :before_at; :before_id; :limit
+-- all. :tenant; :kind; :reason; :code; :category; :is_redriven; :text; :moved_after; :before_at; :before_id; :limit
 SELECT d.message_id, d.moved_at
 FROM carteiro.dead_letters AS d
 WHERE
@@ -89,9 +87,9 @@ FROM carteiro.dead_letters
 WHERE message_id = ANY (:ids::text[]);
 
 -- name: dead_letters_restore
--- Puts dead letters back whose messages are still dead, and have none. The entries are held meanwhile: what is redriven or
--- pruned now either was before, or finds its dead letter. :rows = [[message id, tenant, reason, code, category, failure,
--- failed attempts, failed_at, enqueued_at, moved_at, ttl_ms], …]
+-- Puts dead letters back whose messages are still dead, and have none. The entries are held meanwhile: what is redriven
+-- or pruned now either was before, or finds its dead letter. :rows = [[message id, tenant, reason, code, category,
+-- failure, failed attempts, failed_at, enqueued_at, moved_at, ttl_ms], …]
 WITH told AS (
     SELECT DISTINCT ON (r.id) r.*
     FROM unnest(

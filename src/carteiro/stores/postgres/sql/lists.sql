@@ -207,8 +207,7 @@ LIMIT :limit;
 
 -- name: walk_external_id
 -- Messages of tenants with their own id for them, newest first, after a given one: each tenant's by themselves, by the
--- whole key of
--- the index, so that no other index fits. :tenants = [tenant, …]; :external_id; :since; :at, :no; :limit
+-- whole key of the index, so that no other index fits. :tenants = [tenant, …]; :external_id; :since; :at, :no; :limit
 SELECT m.created_at, m.no
 FROM unnest(:tenants::text[]) AS i (tenant)
 CROSS JOIN LATERAL (
@@ -225,9 +224,9 @@ ORDER BY m.created_at DESC, m.no DESC
 LIMIT :limit;
 
 -- name: walk_provider_id
--- Messages of tenants with an id that a provider gave, newest first, after a given one: each tenant's by themselves,
--- by the whole key of
--- the index, so that no other index fits. :tenants = [tenant, …]; :provider_id; :since; :at, :no; :limit
+-- Messages of tenants with an id that a provider gave, newest first, after a given one: each tenant's by themselves, by
+-- the whole key of the index, so that no other index fits. :tenants = [tenant, …]; :provider_id; :since; :at, :no;
+-- :limit
 SELECT m.created_at, m.message_no
 FROM unnest(:tenants::text[]) AS i (tenant)
 CROSS JOIN LATERAL (
@@ -245,8 +244,7 @@ LIMIT :limit;
 
 -- name: walk_recipient
 -- Messages to recipients, newest first, after a given one: each recipient's by themselves, by the whole key of the
--- index.
--- :recipients = [recipient, …]; :since; :at, :no; :limit
+-- index. :recipients = [recipient, …]; :since; :at, :no; :limit
 SELECT m.created_at, m.no
 FROM unnest(:recipients::text[]) AS i (recipient)
 CROSS JOIN LATERAL (
@@ -364,9 +362,8 @@ ORDER BY created_at DESC, message_no DESC
 LIMIT :limit;
 
 -- name: walk_unlucky
--- Messages of a tenant that ended unsent or failed at least once, newest first, after a given one: the whole key of
--- the index
--- is compared and sorted by, so that no other index fits. :tenant; :since; :at, :no; :limit
+-- Messages of a tenant that ended unsent or failed at least once, newest first, after a given one: the whole key of the
+-- index is compared and sorted by, so that no other index fits. :tenant; :since; :at, :no; :limit
 SELECT created_at, message_no
 FROM carteiro.entries
 WHERE
