@@ -60,3 +60,7 @@ WHERE (tenant, key, reason) IN (
 -- name: tend_events
 -- Nothing: events lie in one table. :until; :now
 SELECT 0;
+
+-- name: examine_newest
+-- When the message that was accepted last came.
+SELECT created_at FROM messages ORDER BY no DESC LIMIT 1;
