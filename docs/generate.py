@@ -31,8 +31,8 @@ from carteiro.providers.resend import ResendProvider
 from carteiro.providers.ses import SesProvider
 from carteiro.providers.smtp import SmtpProvider
 from carteiro.stores.sqlite import opening
-from carteiro.tickets import archive_metrics
-from carteiro.tickets import metrics as ticket_metrics
+from carteiro.tickets.archive import metrics as archive_metrics
+from carteiro.tickets.consume import metrics as ticket_metrics
 from errors_page import errors_page
 from verdicts_page import verdicts_page
 

@@ -18,7 +18,7 @@ from confluent_kafka.cimpl import NewTopic
 from carteiro.cli.process import tune
 from carteiro.config import TicketSettings, load
 from carteiro.tickets import Ticket, Tickets
-from carteiro.tickets.worker import TicketWorker
+from carteiro.tickets.consume.worker import TicketWorker
 from figures import Figure, measured, report
 from watched import watched
 

@@ -9,7 +9,8 @@ import pytest
 import yaml  # type: ignore[import-untyped]
 
 from carteiro.observability.metrics.definitions import METRICS
-from carteiro.tickets import archive_metrics, metrics
+from carteiro.tickets.archive import metrics as archive_metrics
+from carteiro.tickets.consume import metrics
 from support.pages import REPOSITORY
 from support.promtool import RulesRefused, check_rules, run_rule_tests
 

@@ -5,7 +5,14 @@ from typing import Any
 
 import orjson
 
-from carteiro.tickets.dead_letter import REDRIVES, DeadTicket, Death, Envelope, envelope, opened
+from carteiro.tickets.dead_letters.envelope import (
+    REDRIVES,
+    DeadTicket,
+    Death,
+    Envelope,
+    envelope,
+    opened,
+)
 from carteiro.tickets.ticket import Reason, Record, read
 
 TOPIC, DLQ_TOPIC = "execution.tickets", "execution.tickets.dlq"

@@ -7,11 +7,11 @@ from datetime import timedelta
 
 from carteiro.config import TicketSettings, load
 from carteiro.policy.retry import RetryPolicy
-from carteiro.tickets.handlers import Function, Permanent, Tickets
-from carteiro.tickets.metrics import TicketMetrics
-from carteiro.tickets.runner import Runner
+from carteiro.tickets.consume.handlers import Function, Permanent, Tickets
+from carteiro.tickets.consume.metrics import TicketMetrics
+from carteiro.tickets.consume.runner import Runner
+from carteiro.tickets.consume.watch import Watch
 from carteiro.tickets.ticket import Ticket
-from carteiro.tickets.watch import Watch
 from support.ticket_log import MemoryCounter, MemoryGraves, MemoryLog
 
 TICKETS = 10  # different ones, that cannot reach something: then their type pauses

@@ -7,10 +7,10 @@ from typing import Any
 
 import orjson
 
-from carteiro.tickets.dead_letter import Death, Headers
-from carteiro.tickets.notes import read_notes
-from carteiro.tickets.ports import Commit, Given, Keeper, LastError, Part, Standing
-from carteiro.tickets.publisher import PublishFailed
+from carteiro.tickets.consume.notes import read_notes
+from carteiro.tickets.consume.ports import Commit, Given, Keeper, LastError, Part, Standing
+from carteiro.tickets.dead_letters.envelope import Death, Headers
+from carteiro.tickets.dead_letters.publisher import PublishFailed
 from carteiro.tickets.ticket import Record, Ticket, TicketId, Unreadable
 
 TOPIC = "execution.tickets"

@@ -4,7 +4,7 @@ The Kafka log is this lane's ledger and queue: no store is used. What it shares 
 failures are judged, when they are tried again, and how it is all told.
 """
 
-from carteiro.tickets.handlers import Permanent, Tickets, handler
+from carteiro.tickets.consume.handlers import Permanent, Tickets, handler
 from carteiro.tickets.ticket import Ticket
 
 __all__ = ["Permanent", "Ticket", "Tickets", "handler"]

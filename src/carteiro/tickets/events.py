@@ -5,7 +5,7 @@ from datetime import timedelta
 
 from carteiro.observability.log import Level, event
 from carteiro.tickets.advice import advice
-from carteiro.tickets.dead_letter import Death
+from carteiro.tickets.dead_letters.envelope import Death
 from carteiro.tickets.scrubbing import scrubbed_start
 from carteiro.tickets.ticket import Record, TaskType, Ticket, TicketId, Unreadable
 

@@ -19,7 +19,7 @@ from carteiro.errors import CarteiroError, ConfigError
 from carteiro.model import value
 from carteiro.observability import log
 from carteiro.tickets import events
-from carteiro.tickets.dead_letter import TOPIC_LIMIT
+from carteiro.tickets.dead_letters.envelope import TOPIC_LIMIT
 from carteiro.tickets.scrubbing import scrub
 
 PARTITIONS, REPLICAS = 3, 3

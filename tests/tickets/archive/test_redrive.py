@@ -15,15 +15,10 @@ from confluent_kafka.admin import AdminClient
 
 from carteiro.config import TicketSettings
 from carteiro.errors import CarteiroError
-from carteiro.tickets.archived import Archived, Wanted
-from carteiro.tickets.counter import RetryCounter
-from carteiro.tickets.dead_letter import DeadTicket, Envelope, opened
-from carteiro.tickets.fetching import fetched
-from carteiro.tickets.kafka_client import KafkaAway
-from carteiro.tickets.mongo_archive import MongoArchive
-from carteiro.tickets.ports import CountsAway
-from carteiro.tickets.publisher import Publisher
-from carteiro.tickets.redrive import (
+from carteiro.tickets.archive.document import Archived, Wanted
+from carteiro.tickets.archive.fetching import fetched
+from carteiro.tickets.archive.mongo import MongoArchive
+from carteiro.tickets.archive.redrive import (
     MOST_FAILED,
     MOST_REDRIVES,
     STALE_AFTER,
@@ -33,6 +28,11 @@ from carteiro.tickets.redrive import (
     Terms,
     judge,
 )
+from carteiro.tickets.consume.counter import RetryCounter
+from carteiro.tickets.consume.ports import CountsAway
+from carteiro.tickets.dead_letters.envelope import DeadTicket, Envelope, opened
+from carteiro.tickets.dead_letters.publisher import Publisher
+from carteiro.tickets.kafka_client import KafkaAway
 from support.archiving import clock_at, tickets_settings
 from support.dead_tickets import a_dead_ticket, a_deep_ticket, a_ticket, an_oversized_ticket
 from support.kafka_server import Broker
@@ -370,7 +370,7 @@ async def test_without_a_broker_nobody_says_that_it_is_gone(
     kit: Kit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The next run may well find it."""
-    monkeypatch.setattr("carteiro.tickets.fetching._PATIENCE_S", 0.2)
+    monkeypatch.setattr("carteiro.tickets.archive.fetching._PATIENCE_S", 0.2)
     away = kit.settings.model_copy(update={"bootstrap_servers": f"{HOST}:{free_port()}"})
 
     with pytest.raises(KafkaAway, match=kit.settings.topic):

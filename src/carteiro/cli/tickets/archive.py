@@ -22,7 +22,7 @@ def archive(*, config: ConfigFile = None) -> None:
 
 async def _archive(settings: Settings) -> None:
     with needing_libraries():
-        from carteiro.tickets.archive import Archivist  # noqa: PLC0415 - dear, and for this command alone
+        from carteiro.tickets.archive.archiver import Archivist  # noqa: PLC0415 - dear, and for this command alone
 
     stop = stop_on_signals()
     archivist = Archivist(settings.tickets)

@@ -15,7 +15,7 @@ from carteiro.cli.tickets.page import page_part
 from carteiro.config import Settings, load
 from carteiro.errors import ConfigError
 from carteiro.tickets import events
-from carteiro.tickets.handlers import Tickets, load_app
+from carteiro.tickets.consume.handlers import Tickets, load_app
 
 App = Annotated[
     str | None,
@@ -44,8 +44,8 @@ def run(*, app: App = None, config: ConfigFile = None) -> None:
 
 async def _work(settings: Settings, tickets: Tickets) -> None:
     with needing_libraries():
-        from carteiro.tickets.runner import HandlersGoOn  # noqa: PLC0415 - dear, and for this command alone
-        from carteiro.tickets.worker import TicketWorker  # noqa: PLC0415 - as above
+        from carteiro.tickets.consume.runner import HandlersGoOn  # noqa: PLC0415 - dear, and for this command alone
+        from carteiro.tickets.consume.worker import TicketWorker  # noqa: PLC0415 - as above
 
     stop = stop_on_signals()
     worker = TicketWorker(settings.tickets, tickets, urls=settings.ticket_urls)

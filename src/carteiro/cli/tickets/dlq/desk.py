@@ -15,11 +15,11 @@ from carteiro.cli.printing import Printer
 from carteiro.config import Settings, load
 from carteiro.errors import ConfigError
 from carteiro.model import value
-from carteiro.tickets.archived import ArchiveAway, Archived, State, Wanted
+from carteiro.tickets.archive.document import ArchiveAway, Archived, State, Wanted
 from carteiro.tickets.ticket import LONGEST_ID, Reason, is_fit
 
 if TYPE_CHECKING:
-    from carteiro.tickets.mongo_archive import MongoArchive
+    from carteiro.tickets.archive.mongo import MongoArchive
 
 Tickets = Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="The tickets.")]
 Everything = Annotated[
@@ -126,7 +126,7 @@ async def _at_the_archive(
     work: Work, settings: Settings, printer: Printer, options: Mapping[str, object]
 ) -> None:
     with needing_libraries():
-        from carteiro.tickets.mongo_archive import MongoArchive  # noqa: PLC0415 - dear, and not for all
+        from carteiro.tickets.archive.mongo import MongoArchive  # noqa: PLC0415 - dear, and not for all
 
     archive = MongoArchive(settings.tickets)
     try:

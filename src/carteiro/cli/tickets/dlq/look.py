@@ -13,9 +13,9 @@ from carteiro.cli.options import Limit
 from carteiro.cli.paging import print_pages
 from carteiro.cli.printing import Column
 from carteiro.cli.tickets.dlq.desk import Choice, Desk, at_the_archive
-from carteiro.tickets.archived import UNSETTLED, Archived, GroupBy, State, dumped
-from carteiro.tickets.dead_letter import OVERSIZED
-from carteiro.tickets.redrive import fields_of, own_text
+from carteiro.tickets.archive.document import UNSETTLED, Archived, GroupBy, State, dumped
+from carteiro.tickets.archive.redrive import fields_of, own_text
+from carteiro.tickets.dead_letters.envelope import OVERSIZED
 
 InState = Annotated[State | None, typer.Option("--state", help="What became of it since.")]
 _MOST_SHOWN = 500  # bytes that are no ticket

@@ -10,7 +10,7 @@ from carteiro.cli.paging import pages
 from carteiro.cli.progress import count_done
 from carteiro.cli.tickets.dlq.desk import Choice, Desk
 from carteiro.model import value
-from carteiro.tickets.archived import State, Step, Wanted
+from carteiro.tickets.archive.document import State, Step, Wanted
 
 
 @value

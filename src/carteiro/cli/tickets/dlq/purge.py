@@ -11,7 +11,7 @@ from carteiro.cli.options import Yes, a_duration, in_words
 from carteiro.cli.tickets.dlq.desk import Choice, Desk, DryRun, at_the_archive
 from carteiro.observability import log
 from carteiro.tickets import events
-from carteiro.tickets.archived import STATES, Wanted
+from carteiro.tickets.archive.document import STATES, Wanted
 from carteiro.tickets.ticket import TicketId
 from carteiro.views.dead_letters import in_iso
 

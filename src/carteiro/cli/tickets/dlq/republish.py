@@ -22,8 +22,8 @@ from carteiro.cli.tickets.dlq.desk import (
     needing_libraries,
     refuse_both,
 )
-from carteiro.tickets.archived import Wanted
-from carteiro.tickets.redrive import (
+from carteiro.tickets.archive.document import Wanted
+from carteiro.tickets.archive.redrive import (
     MOST_REDRIVES,
     RESTING,
     Answer,
@@ -107,9 +107,9 @@ async def republish(  # noqa: PLR0913 - a parameter per flag
 
 async def _run(desk: Desk, wanted: Wanted, how: HowTo, *, is_dry: bool, is_listed: bool) -> None:
     with needing_libraries():
-        from carteiro.tickets.counter import RetryCounter  # noqa: PLC0415 - dear, and for this command alone
-        from carteiro.tickets.fetching import fetched  # noqa: PLC0415 - as above
-        from carteiro.tickets.publisher import Publisher  # noqa: PLC0415 - as above
+        from carteiro.tickets.archive.fetching import fetched  # noqa: PLC0415 - as above
+        from carteiro.tickets.consume.counter import RetryCounter  # noqa: PLC0415 - dear, and for this command alone
+        from carteiro.tickets.dead_letters.publisher import Publisher  # noqa: PLC0415 - as above
 
     settings = desk.settings.tickets
     counter, publisher = RetryCounter(settings.redis), Publisher(settings)

@@ -1,0 +1,114 @@
+"""What is told of the lane: figures for Prometheus, lines for the log, and an alert where nobody else would tell."""
+
+import time
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+
+from carteiro.policy.classify import message_of
+from carteiro.tickets import events
+from carteiro.tickets.consume.failures import error_type
+from carteiro.tickets.consume.lanes import Work
+from carteiro.tickets.consume.metrics import TicketMetrics
+from carteiro.tickets.consume.ports import Part
+from carteiro.tickets.dead_letters.envelope import Death
+from carteiro.tickets.ticket import Reason, TaskType
+from carteiro.tickets.trouble import Paused
+
+_SAY_EVERY_S = 30.0  # a client complains of one trouble in several ways, again and again
+
+
+class Watch:
+    """Hears what happens in one worker, and tells it; ``alert`` is called when there is more or less to alert of."""
+
+    def __init__(
+        self,
+        metrics: TicketMetrics,
+        alert: Callable[[], None] = lambda: None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._metrics = metrics
+        self._alert = alert
+        self._clock = clock
+        self._say_again = 0.0
+        self._waits_for = ""
+        self.parts: set[Part] = set()
+        self.paused: dict[TaskType, Paused] = {}
+
+    @property
+    def waits_for(self) -> str:
+        """What the worker cannot go on without; "": nothing."""
+        return self._waits_for
+
+    def waits(self, what: str) -> None:
+        """It cannot go on without this; "": it goes on."""
+        waited_for, self._waits_for = self._waits_for, what
+        if waited_for and not what:
+            events.tickets_going_on(waited_for)
+        elif what and (not waited_for or self._clock() >= self._say_again):
+            self._say_again = self._clock() + _SAY_EVERY_S
+            events.tickets_waiting(what)
+
+    def assigned(self, parts: Sequence[Part]) -> None:
+        """These partitions are ours."""
+        self.parts |= set(parts)
+        events.partitions_assigned(parts)
+
+    def unassigned(self, parts: Sequence[Part], *, lost: bool) -> None:
+        """These are not any more."""
+        self.parts -= set(parts)
+        (events.partitions_lost if lost else events.partitions_revoked)(parts)
+
+    def began_again(self, part: Part) -> None:
+        """The log of a partition is another one than it was."""
+        events.partition_began_again([part])
+
+    def done(self, work: Work) -> None:
+        """A ticket is done."""
+        self._metrics.done(work.ticket.type, failures=work.failures)
+
+    def failed(self, work: Work, error: BaseException, after: timedelta | None) -> None:
+        """A ticket failed, and is tried again after a while, or never."""
+        self._metrics.failed(work.ticket.type)
+        if after is not None:
+            events.ticket_failed(
+                work.ticket,
+                failures=work.failures,
+                after=after,
+                type=error_type(error),
+                why=message_of(error),
+            )
+
+    def buried(self, death: Death, *, is_whole: bool) -> None:
+        """The broker has its dead letter; one that is not whole can be redriven only from its own topic."""
+        reason: Reason = death.reason if is_whole else "oversized"
+        self._metrics.died(death.ticket.type, reason, failures=death.failures)
+
+    def held(self, death: Death) -> None:
+        """It is dead, and dead letters are switched off: it stays, with all of its key."""
+        events.ticket_held(death)
+        self._alert()
+
+    def publish_failed(self, error_type: str) -> None:
+        """The broker did not take a dead letter; it is tried again."""
+        self._metrics.publish_failed(error_type)
+
+    def pause_began(self, type: TaskType, error: BaseException) -> None:
+        """Most tickets of a type cannot reach something: no more are started for a while."""
+        self._metrics.pauses(type, paused=True)
+        self.paused[type] = Paused(type, error_type(error), message_of(error))
+        events.ticket_pause_began(type, error_type=error_type(error), why=message_of(error))
+        self._alert()
+
+    def pause_ended(self, type: TaskType) -> None:
+        """They succeed again."""
+        self._metrics.pauses(type, paused=False)
+        self.paused.pop(type, None)
+        events.ticket_pause_ended(type)
+        self._alert()
+
+    def pause_given_up(self, type: TaskType) -> None:
+        """The pause was as long as a pause may be."""
+        self._metrics.pauses(type, paused=False)
+        self.paused.pop(type, None)
+        events.ticket_pause_given_up(type)
+        self._alert()
