@@ -31,13 +31,14 @@ from carteiro.policy.retry import PRESETS, RetryPolicy
 from carteiro.policy.stage import Stage
 from carteiro.providers.resend.provider import REPLAYS_FOR
 from carteiro.stores.sqlite.opening import _OLDEST_SQLITE
-from carteiro.tickets import alerts, kafka_client
+from carteiro.tickets import alerts
 from carteiro.tickets.archive import metrics as archive_metrics
 from carteiro.tickets.archive.redrive import MOST_REDRIVES
 from carteiro.tickets.consume import metrics as ticket_metrics
 from carteiro.tickets.consume import notes, pauses
 from carteiro.tickets.consume.counter import TIME_TO_LIVE_S
 from carteiro.tickets.consume.http_handler import _WORTH_ANOTHER_TRY, _as_ascii
+from carteiro.tickets.dead_letters import topic
 from carteiro.tickets.dead_letters.envelope import TOPIC_LIMIT, done_envelope, envelope
 from carteiro.tickets.ticket import LONGEST_ID
 from support.deaths import a_death
@@ -109,7 +110,7 @@ def lasting(policy: RetryPolicy) -> timedelta:
         (DEPLOYED, f"gives up after about {lasting(DEFAULT_PRESET).seconds} seconds"),
         (
             TICKETS,
-            f"{kafka_client.PARTITIONS} partitions, up to {kafka_client.REPLICAS} replicas, 30 days",
+            f"{topic.PARTITIONS} partitions, up to {topic.REPLICAS} replicas, 30 days",
         ),
         (TICKETS, f"1 to {LONGEST_ID} characters"),
         (TICKETS, f"`é` is `{_as_ascii('é')}`"),

@@ -5,14 +5,8 @@ from typing import Any
 
 import orjson
 
-from carteiro.tickets.dead_letters.envelope import (
-    REDRIVES,
-    DeadTicket,
-    Death,
-    Envelope,
-    envelope,
-    opened,
-)
+from carteiro.tickets.dead_letters.envelope import REDRIVES, DeadTicket, Envelope, envelope, opened
+from carteiro.tickets.deaths import Death
 from carteiro.tickets.ticket import Reason, Record, read
 
 TOPIC, DLQ_TOPIC = "execution.tickets", "execution.tickets.dlq"

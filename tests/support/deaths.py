@@ -7,7 +7,8 @@ from typing import Any
 import orjson
 
 from carteiro.config import TicketSettings, load
-from carteiro.tickets.dead_letters.envelope import Death, Envelope
+from carteiro.tickets.dead_letters.envelope import Envelope
+from carteiro.tickets.deaths import Death
 from carteiro.tickets.ticket import Record, read
 
 NOW_MS = 1_800_000_000_000

@@ -8,10 +8,11 @@ from typing import Any
 import orjson
 
 from carteiro.tickets.consume.notes import read_notes
-from carteiro.tickets.consume.ports import Commit, Given, Keeper, LastError, Part, Standing
-from carteiro.tickets.dead_letters.envelope import Death, Headers
-from carteiro.tickets.dead_letters.publisher import PublishFailed
-from carteiro.tickets.ticket import Record, Ticket, TicketId, Unreadable
+from carteiro.tickets.consume.ports import Commit, Given, Keeper, LastError, Standing
+from carteiro.tickets.dead_letters.envelope import Headers
+from carteiro.tickets.deaths import Death
+from carteiro.tickets.errors import PublishFailed
+from carteiro.tickets.ticket import Part, Record, Ticket, TicketId, Unreadable
 
 TOPIC = "execution.tickets"
 

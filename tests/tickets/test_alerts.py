@@ -20,7 +20,7 @@ from carteiro.tickets.alerts import (
     held_alerts,
     paused_alert,
 )
-from carteiro.tickets.trouble import Paused, Trouble
+from carteiro.tickets.deaths import Paused, Trouble
 from support.alertmanager_server import AlertmanagerServer, an_alertmanager
 from support.archiving import until
 from support.services import HOST, free_port

@@ -17,12 +17,17 @@ import httpx
 
 from carteiro.model import value
 from carteiro.observability import log
-from carteiro.observability.metrics.definitions import OTHER
+from carteiro.observability.metrics.definitions import OTHER, Metric
 from carteiro.tickets import events
-from carteiro.tickets.advice import advice
+from carteiro.tickets.deaths import Kind, Paused, Trouble, advice
 from carteiro.tickets.scrubbing import scrubbed_start
 from carteiro.tickets.ticket import TicketId
-from carteiro.tickets.trouble import Kind, Paused, Trouble
+
+ALERTMANAGER_UP = Metric(
+    "carteiro_tickets_alertmanager_up",
+    "gauge",
+    "1 if the Alertmanager took the last alerts, 0 if it did not; not there before the first.",
+)
 
 Labels: TypeAlias = tuple[tuple[str, str], ...]
 

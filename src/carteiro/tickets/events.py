@@ -4,8 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 
 from carteiro.observability.log import Level, event
-from carteiro.tickets.advice import advice
-from carteiro.tickets.dead_letters.envelope import Death
+from carteiro.tickets.deaths import Death, advice
 from carteiro.tickets.scrubbing import scrubbed_start
 from carteiro.tickets.ticket import Record, TaskType, Ticket, TicketId, Unreadable
 

@@ -16,10 +16,12 @@ from carteiro.model.checkup import Finding, Level
 from carteiro.policy.masking import masked_servers
 from carteiro.stores.redis.server import client_of, close, shown
 from carteiro.stores.redis.server import said_by as redis_said
-from carteiro.tickets.archive.document import ArchiveAway, Wanted
+from carteiro.tickets.archive.document import Wanted
 from carteiro.tickets.archive.mongo import MongoArchive
 from carteiro.tickets.consume.counter import TIME_TO_LIVE_S
-from carteiro.tickets.kafka_client import client_options, differences, said_by, topic_settings
+from carteiro.tickets.dead_letters.topic import differences, topic_settings
+from carteiro.tickets.errors import ArchiveAway
+from carteiro.tickets.kafka_client import client_options, said_by
 
 _PATIENCE_S = 5.0
 _DAY = timedelta(days=1)

@@ -15,6 +15,7 @@ from carteiro.model import value
 
 TicketId: TypeAlias = str
 TaskType: TypeAlias = str
+Part: TypeAlias = tuple[str, int]  # topic and number of a partition
 Reason: TypeAlias = Literal[
     "max_retries_exceeded", "permanent_error", "unknown_task_type", "undecodable", "oversized"
 ]

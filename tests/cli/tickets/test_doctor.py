@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from carteiro.cli import app
-from carteiro.tickets.kafka_client import TOPIC_SETTINGS
+from carteiro.tickets.dead_letters.topic import TOPIC_SETTINGS
 from support.alertmanager_server import AlertmanagerServer
 from support.kafka_server import Broker
 from support.mongo_server import MongoServer

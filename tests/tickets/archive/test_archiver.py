@@ -27,10 +27,10 @@ from carteiro.tickets.archive.mongo import MongoArchive
 from carteiro.tickets.archive.reader import DeadLetterLog
 from carteiro.tickets.archive.redrive import Redrive, Terms
 from carteiro.tickets.consume.counter import RetryCounter
-from carteiro.tickets.consume.kafka_log import SESSION_MS
 from carteiro.tickets.consume.worker import TicketWorker
 from carteiro.tickets.dead_letters.envelope import DeadTicket, Envelope, opened
 from carteiro.tickets.dead_letters.publisher import Publisher
+from carteiro.tickets.kafka_client import SESSION_MS
 from carteiro.tickets.ticket import Record
 from support.alertmanager_server import AlertmanagerServer
 from support.archiving import kept_in, tickets_settings, until

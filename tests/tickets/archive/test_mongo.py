@@ -12,17 +12,10 @@ from pymongo.asynchronous.collection import AsyncCollection
 from pymongo.errors import BulkWriteError, DocumentTooLarge, OperationFailure, WriteError
 
 from carteiro.errors import ConfigError
-from carteiro.tickets.archive.document import (
-    OURS,
-    ArchiveAway,
-    ArchiveUnfit,
-    Kept,
-    State,
-    Step,
-    Wanted,
-)
+from carteiro.tickets.archive.document import OURS, Kept, State, Step, Wanted
 from carteiro.tickets.archive.mongo import LARGEST_DOCUMENT, MongoArchive
 from carteiro.tickets.dead_letters.envelope import Done
+from carteiro.tickets.errors import ArchiveAway, ArchiveUnfit
 from support.archiving import COLLECTION, clock_at, kept_in, tickets_settings
 from support.dead_tickets import a_dead_ticket, a_ticket
 from support.mongo_server import MongoServer

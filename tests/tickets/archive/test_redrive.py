@@ -29,10 +29,9 @@ from carteiro.tickets.archive.redrive import (
     judge,
 )
 from carteiro.tickets.consume.counter import RetryCounter
-from carteiro.tickets.consume.ports import CountsAway
 from carteiro.tickets.dead_letters.envelope import DeadTicket, Envelope, opened
 from carteiro.tickets.dead_letters.publisher import Publisher
-from carteiro.tickets.kafka_client import KafkaAway
+from carteiro.tickets.errors import CountsAway, KafkaAway
 from support.archiving import clock_at, tickets_settings
 from support.dead_tickets import a_dead_ticket, a_deep_ticket, a_ticket, an_oversized_ticket
 from support.kafka_server import Broker

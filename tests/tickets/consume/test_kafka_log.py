@@ -13,8 +13,8 @@ from confluent_kafka import Consumer, TopicPartition
 
 from carteiro.tickets.consume.kafka_log import KafkaLog
 from carteiro.tickets.consume.notes import Noted, note_down
-from carteiro.tickets.consume.ports import Commit, Given, Part
-from carteiro.tickets.ticket import Record
+from carteiro.tickets.consume.ports import Commit, Given
+from carteiro.tickets.ticket import Part, Record
 from support.kafka_server import Broker, KafkaServer, a_kafka
 from support.shared_servers import shared_kafka
 from support.ticket_topic import TicketTopic, until

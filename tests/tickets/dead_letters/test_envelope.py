@@ -13,7 +13,6 @@ from carteiro.tickets.dead_letters.envelope import (
     LIMIT,
     SHORT_ERROR,
     TOPIC_LIMIT,
-    Death,
     Envelope,
     Missing,
     dlq_id_of,
@@ -22,6 +21,7 @@ from carteiro.tickets.dead_letters.envelope import (
     opened,
     size,
 )
+from carteiro.tickets.deaths import Death
 from carteiro.tickets.ticket import Record, Ticket
 from support.deaths import (
     NOW_MS,

@@ -13,7 +13,8 @@ from carteiro.config import TicketSettings
 from carteiro.errors import ConfigError
 from carteiro.tickets.dead_letters import publisher as module
 from carteiro.tickets.dead_letters.envelope import Envelope, opened
-from carteiro.tickets.dead_letters.publisher import TIMED_OUT, Publisher, PublishFailed
+from carteiro.tickets.dead_letters.publisher import TIMED_OUT, Publisher
+from carteiro.tickets.errors import PublishFailed
 from support.deaths import a_death, a_record, settings_of
 from support.services import HOST, free_port
 from support.topics import a_mock_broker, records_of

@@ -9,8 +9,10 @@ import pytest
 
 from carteiro.config import TicketSettings
 from carteiro.tickets.dead_letters import publisher as module
-from carteiro.tickets.dead_letters.envelope import TOPIC_LIMIT, DeadTicket, Death, opened
-from carteiro.tickets.dead_letters.publisher import TIMED_OUT, TOO_LARGE, Publisher, PublishFailed
+from carteiro.tickets.dead_letters.envelope import TOPIC_LIMIT, DeadTicket, opened
+from carteiro.tickets.dead_letters.publisher import TIMED_OUT, TOO_LARGE, Publisher
+from carteiro.tickets.deaths import Death
+from carteiro.tickets.errors import PublishFailed
 from support.deaths import (
     a_death,
     a_record,

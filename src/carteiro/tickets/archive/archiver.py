@@ -15,14 +15,15 @@ from carteiro.config import TicketSettings
 from carteiro.observability.metrics.definitions import OTHER
 from carteiro.tickets import events
 from carteiro.tickets.alerts import SEND_EVERY, Alert, Alerts, bounded, dead_alert
-from carteiro.tickets.archive.document import WAITING, ArchiveAway, Archived, Wanted
+from carteiro.tickets.archive.document import WAITING, Archived, Wanted
 from carteiro.tickets.archive.metrics import ArchiveMetrics
 from carteiro.tickets.archive.mongo import MongoArchive
 from carteiro.tickets.archive.reader import DeadLetterLog
 from carteiro.tickets.dead_letters.envelope import DeadTicket, done_of, opened
-from carteiro.tickets.kafka_client import have_dlq_topic
+from carteiro.tickets.dead_letters.topic import have_dlq_topic
+from carteiro.tickets.deaths import Kind, Trouble
+from carteiro.tickets.errors import ArchiveAway
 from carteiro.tickets.ticket import Record
-from carteiro.tickets.trouble import Kind, Trouble
 
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.25, 30.0
 _MOST_DOUBLINGS = 10

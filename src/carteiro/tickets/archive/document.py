@@ -13,7 +13,6 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import orjson
 
-from carteiro.errors import CarteiroError
 from carteiro.model import value
 from carteiro.tickets.dead_letters.envelope import (
     METADATA,
@@ -47,14 +46,6 @@ MOST_OCCURRENCES = 50  # the newest; how many there were in all is counted
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LONGEST_ERROR_AGAIN = 300  # in the list of occurrences
-
-
-class ArchiveAway(CarteiroError):
-    """MongoDB cannot be reached, or does not take it now; says what it waits for. Nothing is lost: ask again."""
-
-
-class ArchiveUnfit(CarteiroError):
-    """The collection cannot be used as it is; says what to do."""
 
 
 @value

@@ -6,8 +6,8 @@ import re
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from carteiro.config import TicketSettings
-from carteiro.tickets.consume.kafka_log import record_of
-from carteiro.tickets.kafka_client import KafkaAway, client_options, said_by
+from carteiro.tickets.errors import KafkaAway
+from carteiro.tickets.kafka_client import client_options, record_of, said_by
 from carteiro.tickets.ticket import Record
 
 _PATIENCE_S = 10.0

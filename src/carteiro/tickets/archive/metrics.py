@@ -7,8 +7,8 @@ from prometheus_client import CollectorRegistry, Gauge, generate_latest
 from prometheus_client import Counter as Counting
 
 from carteiro.observability.metrics.definitions import OTHER, Metric
+from carteiro.tickets.alerts import ALERTMANAGER_UP
 from carteiro.tickets.archive.document import STATES, Kept
-from carteiro.tickets.consume.metrics import ALERTMANAGER_UP
 
 ARCHIVED = Metric("carteiro_tickets_archived_total", "counter", "Dead tickets that were archived.")
 ARCHIVE_LAG = Metric(

@@ -33,9 +33,7 @@ from carteiro.tickets import events
 from carteiro.tickets.archive.document import (
     OURS,
     PAYLOAD_BYTES,
-    ArchiveAway,
     Archived,
-    ArchiveUnfit,
     Document,
     GroupBy,
     Kept,
@@ -50,6 +48,7 @@ from carteiro.tickets.archive.document import (
     state_of,
 )
 from carteiro.tickets.dead_letters.envelope import OVERSIZED, DeadTicket, Done
+from carteiro.tickets.errors import ArchiveAway, ArchiveUnfit
 from carteiro.tickets.ticket import TicketId
 
 LARGEST_DOCUMENT = 16 * 1024 * 1024 - 16 * 1024  # what the server adds must fit, too

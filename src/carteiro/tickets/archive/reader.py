@@ -13,10 +13,8 @@ from typing import TypeVar
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from carteiro.config import TicketSettings
-from carteiro.tickets.consume.kafka_log import SESSION_MS, record_of
-from carteiro.tickets.consume.ports import Part
-from carteiro.tickets.kafka_client import client_options
-from carteiro.tickets.ticket import Record
+from carteiro.tickets.kafka_client import SESSION_MS, client_options, record_of
+from carteiro.tickets.ticket import Part, Record
 
 Answer = TypeVar("Answer")
 

@@ -17,8 +17,8 @@ from uuid import uuid4
 from carteiro.errors import CarteiroError
 from carteiro.model import Cursor, Page, value
 from carteiro.tickets.archive.document import Archived, State, Step, Wanted, dumped
-from carteiro.tickets.consume.ports import CountsAway
 from carteiro.tickets.dead_letters.envelope import METADATA, REDRIVES, Envelope, Missing, carried
+from carteiro.tickets.errors import CountsAway
 from carteiro.tickets.json_members import with_members
 from carteiro.tickets.ticket import Record, Ticket, TicketId, read
 

@@ -6,7 +6,8 @@ from contextlib import suppress
 
 from carteiro.config import TicketSettings
 from carteiro.tickets.consume.lanes import Partition, Work
-from carteiro.tickets.consume.ports import Commit, Part, TicketLog
+from carteiro.tickets.consume.ports import Commit, TicketLog
+from carteiro.tickets.ticket import Part
 
 _SHORTEST_PAUSE_S = 0.02
 _MOST_UNFINISHED = 10_000  # tickets of a partition in memory, however small they are

@@ -26,7 +26,8 @@ from redis.exceptions import RedisError
 from carteiro.model import value
 from carteiro.stores.redis.server import client_of, close, said_by, shown
 from carteiro.tickets import events
-from carteiro.tickets.consume.ports import CountsAway, LastError, Standing
+from carteiro.tickets.consume.ports import LastError, Standing
+from carteiro.tickets.errors import CountsAway
 from carteiro.tickets.ticket import TicketId
 
 TIME_TO_LIVE_S = 604_800  # 7 days, as long as the topic keeps a ticket

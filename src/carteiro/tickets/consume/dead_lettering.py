@@ -10,10 +10,10 @@ from carteiro.tickets import events
 from carteiro.tickets.consume.lanes import Partition, Work
 from carteiro.tickets.consume.ports import DeadLetterTopic, FailureCounter, LastError
 from carteiro.tickets.consume.watch import Watch
-from carteiro.tickets.dead_letters.envelope import SHORT_ERROR, Death
-from carteiro.tickets.dead_letters.publisher import PublishFailed
+from carteiro.tickets.dead_letters.envelope import SHORT_ERROR
+from carteiro.tickets.deaths import Death, Trouble
+from carteiro.tickets.errors import PublishFailed
 from carteiro.tickets.scrubbing import scrubbed_start
-from carteiro.tickets.trouble import Trouble
 
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 30.0
 _TELLING_PAUSES_S = (0.5, 2.0)

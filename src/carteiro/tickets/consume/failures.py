@@ -11,7 +11,7 @@ from carteiro.policy import classify
 from carteiro.tickets.consume.handlers import Permanent
 from carteiro.tickets.consume.lanes import Work
 from carteiro.tickets.consume.ports import LastError
-from carteiro.tickets.dead_letters.envelope import Death
+from carteiro.tickets.deaths import Death
 from carteiro.tickets.ticket import Reason, Unreadable
 
 

@@ -18,8 +18,9 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 
 from carteiro.tickets import events
 from carteiro.tickets.consume.notes import Noted, read_notes
-from carteiro.tickets.consume.ports import Commit, Given, Keeper, Part
-from carteiro.tickets.ticket import Record
+from carteiro.tickets.consume.ports import Commit, Given, Keeper
+from carteiro.tickets.kafka_client import SESSION_MS, record_of
+from carteiro.tickets.ticket import Part, Record
 
 _T = TypeVar("_T")
 
@@ -35,7 +36,6 @@ _DRY_S = (
     1.0  # how long a member may ask for nothing; it hears of changes in its group only when it asks
 )
 
-SESSION_MS = 10_000  # heartbeats have a thread of their own; what a killed member had waits so long
 _OPTIONS = {
     "enable.auto.commit": False,
     "enable.auto.offset.store": False,
@@ -400,29 +400,6 @@ def _in_a_thread(work: Callable[[], None]) -> "asyncio.Future[None]":
 
     threading.Thread(target=run, name="tickets", daemon=True).start()
     return asyncio.wrap_future(ended)
-
-
-def record_of(message: Message) -> Record:
-    """What a message of the client is, as the lane has it."""
-    topic, partition, offset = message.topic(), message.partition(), message.offset()
-    return Record(
-        topic or "",
-        -1 if partition is None else partition,
-        -1 if offset is None else offset,
-        message.key(),
-        message.value(),
-        _headers(message),
-        max(0, message.timestamp()[1]),
-    )
-
-
-def _headers(message: Message) -> tuple[tuple[str, bytes | None], ...]:
-    """Those of a message; none, if the client cannot read their names: a ticket does not live by them."""
-    try:
-        headers: Any = message.headers()
-    except (SystemError, UnicodeError):
-        return ()
-    return tuple(headers) if headers else ()
 
 
 def _are_ours(consumer: Consumer, commits: Iterable[Commit]) -> bool:

@@ -13,10 +13,9 @@ from carteiro.policy.retry import RetryPolicy
 from carteiro.tickets.consume.handlers import Function, Handler
 from carteiro.tickets.consume.offsets import Offsets
 from carteiro.tickets.consume.pauses import Health, Terms
-from carteiro.tickets.consume.ports import Part
-from carteiro.tickets.dead_letters.envelope import Death, redrives_of
-from carteiro.tickets.ticket import TaskType, Ticket, Unreadable
-from carteiro.tickets.trouble import Trouble
+from carteiro.tickets.dead_letters.envelope import redrives_of
+from carteiro.tickets.deaths import Death, Trouble
+from carteiro.tickets.ticket import Part, TaskType, Ticket, Unreadable
 
 
 class Line:

@@ -21,6 +21,7 @@ from prometheus_client.registry import Collector
 from carteiro.observability.metrics.definitions import OTHER, Metric
 from carteiro.observability.metrics.histogram import Histogram
 from carteiro.observability.metrics.labels import Codes
+from carteiro.tickets.alerts import ALERTMANAGER_UP
 from carteiro.tickets.ticket import Reason, TaskType
 
 _Labels: TypeAlias = tuple[str, ...]
@@ -61,11 +62,6 @@ PAUSED = Metric(
     "gauge",
     "1 while a type is paused because too many of its tickets cannot reach something.",
     ("task_type",),
-)
-ALERTMANAGER_UP = Metric(
-    "carteiro_tickets_alertmanager_up",
-    "gauge",
-    "1 if the Alertmanager took the last alerts, 0 if it did not; not there before the first.",
 )
 ALL = (
     DLQ_MESSAGES,

@@ -1,15 +1,12 @@
 """What the lane asks of the log, of the counter and of the topic of dead letters, and what the log tells it."""
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol, TypeAlias
+from typing import Protocol
 
-from carteiro.errors import CarteiroError
 from carteiro.model import value
 from carteiro.tickets.consume.notes import Noted
-from carteiro.tickets.dead_letters.envelope import Death
-from carteiro.tickets.ticket import Reason, Record, Ticket, TicketId, Unreadable
-
-Part: TypeAlias = tuple[str, int]  # topic and number of a partition
+from carteiro.tickets.deaths import Death
+from carteiro.tickets.ticket import Part, Reason, Record, Ticket, TicketId, Unreadable
 
 
 @value
@@ -102,10 +99,6 @@ class LastError:
     error: str
     failures: int
     failed_at_ms: int
-
-
-class CountsAway(CarteiroError):
-    """Redis cannot be reached, and this time its answer is needed; says what to do."""
 
 
 class FailureCounter(Protocol):

@@ -30,17 +30,10 @@ from carteiro.tickets.consume.lanes import Lanes, Line, Partition, Work
 from carteiro.tickets.consume.offsets import Offsets
 from carteiro.tickets.consume.pauses import terms_of
 from carteiro.tickets.consume.pool import Hands
-from carteiro.tickets.consume.ports import (
-    Commit,
-    DeadLetterTopic,
-    FailureCounter,
-    Given,
-    Part,
-    TicketLog,
-)
+from carteiro.tickets.consume.ports import Commit, DeadLetterTopic, FailureCounter, Given, TicketLog
 from carteiro.tickets.consume.watch import Watch
-from carteiro.tickets.ticket import Record, Ticket, read
-from carteiro.tickets.trouble import Trouble
+from carteiro.tickets.deaths import Trouble
+from carteiro.tickets.ticket import Part, Record, Ticket, read
 
 _FOR_EVER = timedelta.max
 _OVERSHOOT = 3_000  # records that may be on their way when a partition is paused

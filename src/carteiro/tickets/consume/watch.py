@@ -9,10 +9,8 @@ from carteiro.tickets import events
 from carteiro.tickets.consume.failures import error_type
 from carteiro.tickets.consume.lanes import Work
 from carteiro.tickets.consume.metrics import TicketMetrics
-from carteiro.tickets.consume.ports import Part
-from carteiro.tickets.dead_letters.envelope import Death
-from carteiro.tickets.ticket import Reason, TaskType
-from carteiro.tickets.trouble import Paused
+from carteiro.tickets.deaths import Death, Paused
+from carteiro.tickets.ticket import Part, Reason, TaskType
 
 _SAY_EVERY_S = 30.0  # a client complains of one trouble in several ways, again and again
 

@@ -15,7 +15,8 @@ from carteiro.tickets.consume.metrics import TicketMetrics
 from carteiro.tickets.consume.runner import Runner
 from carteiro.tickets.consume.watch import Watch
 from carteiro.tickets.dead_letters.publisher import Publisher
-from carteiro.tickets.kafka_client import client_options, have_dlq_topic
+from carteiro.tickets.dead_letters.topic import have_dlq_topic
+from carteiro.tickets.kafka_client import client_options
 
 
 class TicketWorker:

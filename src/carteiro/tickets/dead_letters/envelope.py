@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, TypeAlias, get_args
 import orjson
 
 from carteiro.model import value
+from carteiro.tickets.deaths import Death
 from carteiro.tickets.json_members import with_members
 from carteiro.tickets.scrubbing import cut, scrubbed_start
 from carteiro.tickets.scrubbing import scrub as scrub  # noqa: PLC0414 - callers look for it here, too
@@ -53,18 +54,6 @@ _LONGEST_NAME = 256
 _MOST = 2**31 - 1
 _NUMBER = re.compile("[0-9]{1,19}")
 _LAST_MS = 253_402_300_799_999  # the last moment that has a date of four digits
-
-
-@value
-class Death:
-    """What became of a ticket that nobody tries again; ``error`` is cut and scrubbed on the way out."""
-
-    ticket: Ticket | Unreadable
-    reason: Reason
-    error_type: str
-    error: str
-    failures: int
-    failed_at_ms: int
 
 
 @value

@@ -17,16 +17,10 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from carteiro.config import TicketSettings
-from carteiro.errors import CarteiroError
 from carteiro.tickets import events
-from carteiro.tickets.dead_letters.envelope import (
-    LIMIT,
-    Death,
-    Envelope,
-    done_envelope,
-    forms,
-    size,
-)
+from carteiro.tickets.dead_letters.envelope import LIMIT, Envelope, done_envelope, forms, size
+from carteiro.tickets.deaths import Death
+from carteiro.tickets.errors import PublishFailed
 from carteiro.tickets.kafka_client import client_options, refusal
 from carteiro.tickets.scrubbing import scrub
 from carteiro.tickets.ticket import Ticket, Unreadable
@@ -70,15 +64,6 @@ _PERMANENT = _TOO_LARGE | {
     KafkaError.TOPIC_EXCEPTION,
     KafkaError.UNKNOWN_TOPIC_OR_PART,
 }
-
-
-class PublishFailed(CarteiroError):
-    """A record is not known to be in its topic; ``is_permanent``: it will not be before somebody does something."""
-
-    def __init__(self, text: str, *, error_type: str, is_permanent: bool) -> None:
-        self.error_type = error_type
-        self.is_permanent = is_permanent
-        super().__init__(text)
 
 
 class Publisher:

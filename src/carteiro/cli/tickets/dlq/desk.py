@@ -15,7 +15,8 @@ from carteiro.cli.printing import Printer
 from carteiro.config import Settings, load
 from carteiro.errors import ConfigError
 from carteiro.model import value
-from carteiro.tickets.archive.document import ArchiveAway, Archived, State, Wanted
+from carteiro.tickets.archive.document import Archived, State, Wanted
+from carteiro.tickets.errors import ArchiveAway
 from carteiro.tickets.ticket import LONGEST_ID, Reason, is_fit
 
 if TYPE_CHECKING:
