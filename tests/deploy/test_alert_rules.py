@@ -125,4 +125,4 @@ def test_an_alert_is_about_figures_that_there_are(name: str) -> None:
     named = set(_METRIC.findall(ALERTS[name]["expr"]))
 
     assert named
-    assert named <= {*METRICS, *(each.name for each in (*metrics.ALL, *archive_metrics.OWN))}
+    assert named <= {*METRICS, *(each.full_name for each in (*metrics.ALL, *archive_metrics.OWN))}

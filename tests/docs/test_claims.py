@@ -39,9 +39,9 @@ from carteiro.tickets.consume import notes, pauses
 from carteiro.tickets.consume.counter import TIME_TO_LIVE_S
 from carteiro.tickets.consume.http_handler import _WORTH_ANOTHER_TRY, _as_ascii
 from carteiro.tickets.dead_letters import topic
-from carteiro.tickets.dead_letters.envelope import TOPIC_LIMIT, done_envelope, envelope
+from carteiro.tickets.dead_letters.envelope import TOPIC_LIMIT, done_envelope
 from carteiro.tickets.ticket import LONGEST_ID
-from support.deaths import a_death
+from support.deaths import a_death, envelope
 from support.lane import HOW_TO as TICKETS
 from support.lane import RECOVER
 from support.pages import REPOSITORY, pages, text_of
@@ -188,7 +188,7 @@ def test_the_table_of_commands_is_what_make_offers() -> None:
 def test_a_metric_that_is_named_exists(page: str) -> None:
     """Whoever builds an alert on a page gets figures."""
     known = {metric.full_name for metric in METRICS.values()}
-    known |= {metric.name for metric in (*ticket_metrics.ALL, *archive_metrics.OWN)}
+    known |= {metric.full_name for metric in (*ticket_metrics.ALL, *archive_metrics.OWN)}
     series = {name + end for name in known for end in _SERIES}
 
     assert set(_METRIC.findall(text_of(page))) - known - series - HEADERS == set()

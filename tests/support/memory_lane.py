@@ -73,7 +73,7 @@ class MemoryLane:
             tickets,
             log=self.log,
             counter=self.counter,
-            graves=self.graves,
+            topic=self.graves,
             watch=self.watch,
         )
 

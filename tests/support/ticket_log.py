@@ -196,7 +196,7 @@ class MemoryGraves:
         await asyncio.sleep(0)
         if self.fails:
             self.fails -= 1
-            raise PublishFailed("away", error_type="TimeoutError", is_permanent=False)
+            raise PublishFailed("away", error_type="TimeoutError")
         self.deaths.append(death)
         return self.keeps_all
 
@@ -205,7 +205,7 @@ class MemoryGraves:
         await asyncio.sleep(0)
         if self.fails:
             self.fails -= 1
-            raise PublishFailed("away", error_type="TimeoutError", is_permanent=False)
+            raise PublishFailed("away", error_type="TimeoutError")
         self.dones.append((ticket.id, redrives))
 
     @property

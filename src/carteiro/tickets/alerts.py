@@ -24,7 +24,7 @@ from carteiro.tickets.scrubbing import scrubbed_start
 from carteiro.tickets.ticket import TicketId
 
 ALERTMANAGER_UP = Metric(
-    "carteiro_tickets_alertmanager_up",
+    "tickets_alertmanager_up",
     "gauge",
     "1 if the Alertmanager took the last alerts, 0 if it did not; not there before the first.",
 )

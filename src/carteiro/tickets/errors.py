@@ -20,9 +20,8 @@ class ArchiveUnfit(CarteiroError):
 
 
 class PublishFailed(CarteiroError):
-    """A record is not known to be in its topic; ``is_permanent``: it will not be before somebody does something."""
+    """A record is not known to be in its topic."""
 
-    def __init__(self, text: str, *, error_type: str, is_permanent: bool) -> None:
+    def __init__(self, text: str, *, error_type: str) -> None:
         self.error_type = error_type
-        self.is_permanent = is_permanent
         super().__init__(text)

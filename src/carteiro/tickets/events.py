@@ -9,9 +9,8 @@ from carteiro.tickets.scrubbing import scrubbed_start
 from carteiro.tickets.ticket import Record, TaskType, Ticket, TicketId, Unreadable
 
 _LONGEST_REASON = 1024  # bytes
-_NO_TOPIC = (
-    "Subscribed topic not available"  # what the library of Kafka says of one that is not there
-)
+# The text of the Kafka library for a topic that does not exist.
+_NO_TOPIC = "Subscribed topic not available"
 
 
 # --- dead letters -----------------------------------------------------------------------------
@@ -225,12 +224,8 @@ def ticket_pause_given_up(type: TaskType) -> None:
 
 def partitions_assigned(parts: Sequence[tuple[str, int]]) -> None:
     """Tell which partitions are ours."""
-    event(
-        Level.INFO,
-        "Partitions are ours",
-        "partitions_assigned",
-        {"partitions": [*map(_part, parts)]},
-    )
+    fields = {"partitions": [*map(_part, parts)]}
+    event(Level.INFO, "Partitions are ours", "partitions_assigned", fields)
 
 
 def partitions_revoked(parts: Sequence[tuple[str, int]]) -> None:

@@ -60,9 +60,7 @@ def client_options(settings: TicketSettings) -> dict[str, str]:
     own = {line.name: line.said for line in _lines(settings.kafka_file)}
     options = _DEFAULTS | own | {"bootstrap.servers": settings.bootstrap_servers}
     try:
-        AdminClient(
-            {**options}
-        )  # the library knows which properties there are, and what they may be
+        AdminClient({**options})  # the library knows the properties and their values
     except KafkaException as error:
         raise refusal(settings, error) from None
     return options

@@ -117,4 +117,4 @@ def test_every_metric_that_is_defined_is_scraped_and_no_other() -> None:
     page = TicketMetrics(["BUILD"]).page().decode()
 
     scraped = {line.split()[2] for line in page.splitlines() if line.startswith("# TYPE")}
-    assert scraped == {each.name for each in ALL}
+    assert scraped == {each.full_name for each in ALL}

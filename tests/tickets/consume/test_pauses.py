@@ -15,7 +15,7 @@ TICKETS, WITHIN_S = TERMS.tickets, TERMS.within_s
 
 def fail(health: Health, id: str, now: float = 0.0) -> bool:
     """One ticket fails."""
-    return health.failed(health.begin(now), now, NO_JITTER, id=id)
+    return health.failed(health.breaker.begin(now), now, NO_JITTER, id=id)
 
 
 def an_outage() -> Health:
@@ -29,8 +29,8 @@ def an_outage() -> Health:
 def test_many_different_tickets_that_fail_are_an_outage() -> None:
     """The last of them begins it, and a pause."""
     health = an_outage()
-    assert health.is_out
-    assert health.wait(0.0) == FIRST_PAUSE_S
+    assert health.breaker.is_open
+    assert health.breaker.wait(0.0) == FIRST_PAUSE_S
 
 
 def test_one_ticket_that_fails_again_and_again_is_none() -> None:
@@ -43,8 +43,8 @@ def test_a_few_among_many_that_succeed_are_none() -> None:
     """A third of failures is no outage."""
     health = Health(TERMS)
     for each in range(500):
-        health.succeeded(health.begin(0.0), 0.0)
-        health.succeeded(health.begin(0.0), 0.0)
+        health.succeeded(health.breaker.begin(0.0), 0.0)
+        health.succeeded(health.breaker.begin(0.0), 0.0)
         assert not fail(health, f"t{each}")
 
 
@@ -60,54 +60,54 @@ def test_after_the_pause_one_is_tried_and_its_failure_makes_the_next_pause_longe
     """Trials come one at a time, and ever more rarely."""
     health = an_outage()
     now = FIRST_PAUSE_S
-    assert health.wait(now) == 0.0
-    began = health.begin(now)
-    assert health.wait(now) > 0  # one at a time
+    assert health.breaker.wait(now) == 0.0
+    began = health.breaker.begin(now)
+    assert health.breaker.wait(now) > 0  # one at a time
     assert not health.failed(began, now, NO_JITTER, id="probe")
-    assert health.wait(now) == 2 * FIRST_PAUSE_S
+    assert health.breaker.wait(now) == 2 * FIRST_PAUSE_S
 
 
 def test_a_success_ends_it_and_what_was_before_is_forgotten() -> None:
     """The next failure is a first one."""
     health = an_outage()
-    assert health.succeeded(health.begin(FIRST_PAUSE_S), FIRST_PAUSE_S)
-    assert not health.is_out
+    assert health.succeeded(health.breaker.begin(FIRST_PAUSE_S), FIRST_PAUSE_S)
+    assert not health.breaker.is_open
     assert not fail(health, "another", now=FIRST_PAUSE_S)
 
 
 def test_a_success_that_was_begun_before_the_outage_does_not_end_it() -> None:
     """It says how things were."""
     health = Health(TERMS)
-    early = health.begin(0.0)
+    early = health.breaker.begin(0.0)
     for each in range(TICKETS):
         fail(health, f"t{each}")
     assert not health.succeeded(early, 0.0)
-    assert health.is_out
+    assert health.breaker.is_open
 
 
 def test_a_trial_that_is_taken_away_makes_room_for_another() -> None:
     """Its partition went to another worker."""
     health = an_outage()
-    health.begin(FIRST_PAUSE_S)
-    health.unused(FIRST_PAUSE_S)
-    assert health.wait(FIRST_PAUSE_S) == 0.0
+    health.breaker.begin(FIRST_PAUSE_S)
+    health.breaker.unused(FIRST_PAUSE_S)
+    assert health.breaker.wait(FIRST_PAUSE_S) == 0.0
 
 
 def test_a_pause_that_was_given_up_is_not_begun_again_before_a_success() -> None:
     """Or its end would be none."""
     health = an_outage()
     health.give_up()
-    assert not health.is_out
+    assert not health.breaker.is_open
     assert not any(fail(health, f"u{each}") for each in range(5 * TICKETS))
 
-    health.succeeded(health.begin(0.0), 0.0)
+    health.succeeded(health.breaker.begin(0.0), 0.0)
     assert any(fail(health, f"v{each}") for each in range(5 * TICKETS))
 
 
 def test_thresholds_are_those_of_the_settings() -> None:
     """Few tickets, a large share, a short while."""
     health = Health(replace(TERMS, tickets=2, share=1.0, within_s=5.0))
-    health.succeeded(health.begin(0.0), 0.0)
+    health.succeeded(health.breaker.begin(0.0), 0.0)
     assert not fail(health, "a")
     assert not fail(health, "b")  # two of three
     assert not fail(health, "c", now=6.0)

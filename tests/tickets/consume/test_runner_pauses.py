@@ -36,7 +36,7 @@ async def test_ordinary_failures_pause_nothing_however_many_there_are() -> None:
         lane.log.put(id)
     async with lane.working() as runner:
         await lane.until(lambda: lane.log.committed == 4 * TICKETS)
-        assert not runner.lines[0].health.is_out
+        assert not runner.lines[0].health.breaker.is_open
 
     assert sorted(lane.graves.reasons) == sorted(ids("ill", 3 * TICKETS))
     assert len(lane.done) == TICKETS
@@ -49,7 +49,7 @@ async def test_a_ticket_that_fails_three_times_is_dead_whatever_the_others_do() 
     lane.is_out = True
     lane.log.put("only")
     async with lane.working() as runner:
-        await lane.until(lambda: runner.lines[0].health.is_out)
+        await lane.until(lambda: runner.lines[0].health.breaker.is_open)
         await lane.until(lambda: lane.log.committed == 1)
 
     assert lane.runs == [("only", 1), ("only", 2), ("only", 3)]
@@ -63,10 +63,10 @@ async def test_a_pause_has_an_end_though_nothing_succeeds() -> None:
     for id in ids("t", 3 * TICKETS):
         lane.log.put(id)
     async with lane.working() as runner:
-        await lane.until(lambda: runner.lines[0].health.is_out)
-        await lane.until(lambda: not runner.lines[0].health.is_out)
+        await lane.until(lambda: runner.lines[0].health.breaker.is_open)
+        await lane.until(lambda: not runner.lines[0].health.breaker.is_open)
         await lane.until(lambda: lane.log.committed == 3 * TICKETS)
-        assert not runner.lines[0].health.is_out
+        assert not runner.lines[0].health.breaker.is_open
 
     assert len(lane.graves.deaths) == 3 * TICKETS
 
@@ -78,7 +78,7 @@ async def test_a_pause_is_told_while_it_lasts() -> None:
     for id in ids("t", 2 * TICKETS):
         lane.log.put(id)
     async with lane.working() as runner:
-        await lane.until(lambda: runner.lines[0].health.is_out)
+        await lane.until(lambda: runner.lines[0].health.breaker.is_open)
         [paused] = lane.watch.paused.values()
         assert (paused.type, paused.error_type) == ("BUILD", "ConnectionError")
         assert b'carteiro_tickets_paused{task_type="BUILD"} 1.0' in lane.metrics.page()
@@ -98,7 +98,7 @@ async def test_switched_off_nothing_pauses() -> None:
         lane.log.put(id)
     async with lane.working() as runner:
         await lane.until(lambda: lane.log.committed == 3 * TICKETS)
-        assert not runner.lines[0].health.is_out
+        assert not runner.lines[0].health.breaker.is_open
     assert len(lane.graves.deaths) == 3 * TICKETS
 
 
@@ -109,7 +109,7 @@ async def test_what_the_settings_name_pauses_too() -> None:
     for id in ids("t", 2 * TICKETS):
         lane.log.put(id)
     async with lane.working() as runner:
-        await lane.until(lambda: runner.lines[0].health.is_out)
+        await lane.until(lambda: runner.lines[0].health.breaker.is_open)
         lane.is_out = False
         await lane.until(lambda: lane.log.committed == 2 * TICKETS)
 
@@ -162,7 +162,7 @@ async def test_keys_that_wait_for_the_end_of_an_outage_are_held() -> None:
     for id in ids("t", 2 * TICKETS):
         lane.log.put(id)
     async with lane.working() as runner:
-        await lane.until(lambda: runner.lines[0].health.is_out)
+        await lane.until(lambda: runner.lines[0].health.breaker.is_open)
         await lane.until(lambda: runner.held_keys == 2 * TICKETS)
         lane.is_out = False
         await lane.until(lambda: lane.log.committed == 2 * TICKETS)
@@ -176,7 +176,7 @@ async def test_a_type_goes_on_after_an_outage_though_nothing_else_happens() -> N
     for id in ids("t", 2 * TICKETS):
         lane.log.put(id)
     async with lane.working() as runner:
-        await lane.until(lambda: runner.lines[0].health.is_out)
+        await lane.until(lambda: runner.lines[0].health.breaker.is_open)
         failed = len(lane.runs)
         await lane.until(lambda: len(lane.runs) > failed)
         lane.is_out = False
@@ -193,7 +193,7 @@ async def test_many_poison_tickets_that_hold_up_a_window_are_no_outage() -> None
         lane.log.put(f"t{each}", fails=9 if each % 60 == 0 else 0)
     async with lane.working() as runner:
         await lane.until(lambda: len(lane.done) == 2950)
-        assert not runner.lines[0].health.is_out
+        assert not runner.lines[0].health.breaker.is_open
     assert len(lane.graves.deaths) > 2 * TICKETS
 
 
@@ -204,7 +204,7 @@ async def test_poison_tickets_that_fail_again_together_are_no_outage() -> None:
         lane.log.put(f"t{each}", fails=9 if each % 50 == 0 else 0)
     async with lane.working() as runner:
         await lane.until(lambda: lane.log.committed == 2000)
-        assert not runner.lines[0].health.is_out
+        assert not runner.lines[0].health.breaker.is_open
     assert len(lane.graves.deaths) == 40
     assert len(lane.runs) == 1960 + 3 * 40
 
@@ -221,5 +221,5 @@ async def test_in_an_outage_those_are_tried_first_that_never_failed() -> None:
     for id in ids("f", TICKETS):
         line.health.failed(0, 0.0, 0.5, id=id)
 
-    assert line.health.is_out
+    assert line.health.breaker.is_open
     assert [line.pop().ticket.id for _ in works] == ["t2", "t0", "t1", "t3"]

@@ -375,9 +375,9 @@ async def test_a_handler_under_way_may_end_before_its_partition_goes(site: Opens
         await until(lambda: len(here.runs) == 2)
         async with here.working() as other:
             await asyncio.sleep(0.5)
-            assert not other._watch.parts
+            assert not other._runner._partitions
             here.gate.set()
-            await until(lambda: len(other._watch.parts) == 1)
+            await until(lambda: len(other._runner._partitions) == 1)
     assert here.topic.committed() == [1, 1]
     assert sorted(here.done) == ids
     assert len(here.runs) == 2

@@ -16,7 +16,6 @@ from carteiro.tickets.dead_letters.envelope import (
     Envelope,
     Missing,
     dlq_id_of,
-    envelope,
     forms,
     opened,
     size,
@@ -29,6 +28,7 @@ from support.deaths import (
     a_record,
     a_ticket_record,
     as_read,
+    envelope,
     random_bytes,
     random_text,
 )

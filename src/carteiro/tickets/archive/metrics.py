@@ -10,31 +10,26 @@ from carteiro.observability.metrics.definitions import OTHER, Metric
 from carteiro.tickets.alerts import ALERTMANAGER_UP
 from carteiro.tickets.archive.document import STATES, Kept
 
-ARCHIVED = Metric("carteiro_tickets_archived_total", "counter", "Dead tickets that were archived.")
+ARCHIVED = Metric("tickets_archived_total", "counter", "Dead tickets that were archived.")
 ARCHIVE_LAG = Metric(
-    "carteiro_tickets_archive_lag", "gauge", "Records of the dead letter topic not archived yet."
+    "tickets_archive_lag", "gauge", "Records of the dead letter topic not archived yet."
 )
 ARCHIVE_UP = Metric(
-    "carteiro_tickets_archive_up", "gauge", "1 if MongoDB takes dead tickets, 0 if it is away."
+    "tickets_archive_up", "gauge", "1 if MongoDB takes dead tickets, 0 if it is away."
 )
 OLDEST_UNARCHIVED = Metric(
-    "carteiro_tickets_oldest_unarchived_seconds",
+    "tickets_oldest_unarchived_seconds",
     "gauge",
     "While MongoDB is away, the age of the oldest dead ticket in hand.",
 )
 IN_ARCHIVE = Metric(
-    "carteiro_tickets_in_archive",
+    "tickets_in_archive",
     "gauge",
     "Tickets in the archive, as it was last looked at; dead and redriving ones wait for people.",
     ("state", "task_type"),
 )
-OWN = (
-    ARCHIVED,
-    ARCHIVE_LAG,
-    ARCHIVE_UP,
-    OLDEST_UNARCHIVED,
-    IN_ARCHIVE,
-)  # beside those of the whole lane
+# In addition to those of the whole lane.
+OWN = (ARCHIVED, ARCHIVE_LAG, ARCHIVE_UP, OLDEST_UNARCHIVED, IN_ARCHIVE)
 MOST_TYPES = 100  # beyond it, the rarest are "other"
 
 
@@ -48,7 +43,7 @@ class ArchiveMetrics:
         self.is_up = self._gauge(ARCHIVE_UP)
         self.oldest_unarchived = self._gauge(OLDEST_UNARCHIVED)
         self._in_archive = Gauge(
-            IN_ARCHIVE.name, IN_ARCHIVE.told, IN_ARCHIVE.labels, registry=self.registry
+            IN_ARCHIVE.full_name, IN_ARCHIVE.told, IN_ARCHIVE.labels, registry=self.registry
         )
         self._alertmanager_up: Gauge | None = None
 
@@ -77,7 +72,7 @@ class ArchiveMetrics:
         return generate_latest(self.registry)
 
     def _counter(self, metric: Metric) -> Counting:
-        return Counting(metric.name, metric.told, registry=self.registry)
+        return Counting(metric.full_name, metric.told, registry=self.registry)
 
     def _gauge(self, metric: Metric) -> Gauge:
-        return Gauge(metric.name, metric.told, registry=self.registry)
+        return Gauge(metric.full_name, metric.told, registry=self.registry)

@@ -155,9 +155,8 @@ class MongoArchive:
         poorer: Counter[TicketId] = Counter()
         for round_ in range(_ROUNDS):
             known = await self._noted([each.id for each in dead])
-            plans = _plans(
-                dead, known, poorer, now()
-            )  # as late as can be: what is written says when
+            # The time is read as late as possible: the documents carry it.
+            plans = _plans(dead, known, poorer, now())
             fresh |= {each.dlq_id: each for plan in plans for each in plan.deaths}
             # Together first; if the server had to refuse one, each by itself, to know which and why.
             is_done = await (

@@ -7,7 +7,6 @@ anyway. The count goes first: a ticket that arrives with an old count would go s
 
 import asyncio
 import hashlib
-from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -98,32 +97,6 @@ class Redriven:
     ticket: Archived
     answer: Answer
     error: str = ""
-
-
-@value
-class Tally:
-    """What became of all so far."""
-
-    counts: tuple[tuple[Answer, int], ...] = ()
-
-    def plus(self, done: Sequence[Redriven]) -> "Tally":
-        """The tally with these counted, too."""
-        counts = Counter(dict(self.counts)) + Counter(each.answer for each in done)
-        return Tally(tuple(sorted(counts.items())))
-
-    def of(self, answer: Answer) -> int:
-        """How many got this answer."""
-        return dict(self.counts).get(answer, 0)
-
-    @property
-    def sent(self) -> int:
-        """How many are on the topic again."""
-        return sum(self.of(each) for each in SENT)
-
-    @property
-    def seen(self) -> int:
-        """How many were looked at."""
-        return sum(count for _, count in self.counts)
 
 
 class Redrive:

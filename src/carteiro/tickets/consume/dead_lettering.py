@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from datetime import timedelta
 
 from carteiro.config import TicketSettings
@@ -19,25 +20,16 @@ _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 30.0
 _TELLING_PAUSES_S = (0.5, 2.0)
 
 
-class Burying:
+@dataclass(frozen=True)
+class DeadLettering:
     """Publishes dead letters beside the work, however long that takes; a handler is not run again meanwhile."""
 
-    def __init__(  # noqa: PLR0913 - the parts that it is made of
-        self,
-        settings: TicketSettings,
-        counter: FailureCounter,
-        graves: DeadLetterTopic,
-        watch: Watch,
-        *,
-        ended: Callable[[Work], None],
-        changed: Callable[[], None],
-    ) -> None:
-        self._is_enabled = settings.dlq_enabled
-        self._counter = counter
-        self._graves = graves
-        self._watch = watch
-        self._ended = ended
-        self._changed = changed
+    settings: TicketSettings
+    counter: FailureCounter
+    topic: DeadLetterTopic
+    watch: Watch
+    ended: Callable[[Work], None]
+    changed: Callable[[], None]
 
     def start(self, work: Work, death: Death) -> None:
         """Have its dead letter kept; then its key goes on."""
@@ -48,7 +40,7 @@ class Burying:
 
     def tell_done(self, work: Work) -> bool:
         """Have the archive told that a republished ticket is done, and its key go on then; False: it never had it."""
-        if not (self._is_enabled and work.redrives):
+        if not (self.settings.dlq_enabled and work.redrives):
             return False
         task = asyncio.get_running_loop().create_task(self._tell_done(work))
         work.partition.burials[work] = task
@@ -68,16 +60,16 @@ class Burying:
     async def _bury(self, work: Work, death: Death) -> None:
         partition = work.partition
         try:
-            if not self._is_enabled:
+            if not self.settings.dlq_enabled:
                 await self._hold(work, death)
                 return
             is_whole = await self._publish(death)
             if not partition.is_live:
                 return
-            await self._counter.ended(work.ticket.id, work.ticket.record.place)
+            await self.counter.ended(work.ticket.id, work.ticket.record.place)
             if partition.is_live:
-                self._watch.buried(death, is_whole=is_whole)
-                self._ended(work)
+                self.watch.buried(death, is_whole=is_whole)
+                self.ended(work)
         finally:
             del partition.burials[work]
 
@@ -86,15 +78,15 @@ class Burying:
         try:
             for pause in (*_TELLING_PAUSES_S, 0.0):
                 try:
-                    await self._graves.publish_done(work.ticket, redrives=work.redrives)
+                    await self.topic.publish_done(work.ticket, redrives=work.redrives)
                     break
                 except PublishFailed as error:
-                    self._watch.publish_failed(error.error_type)
+                    self.watch.publish_failed(error.error_type)
                 await asyncio.sleep(pause)
             else:
                 events.dlq_done_not_told(work.ticket)
             if work.partition.is_live:
-                self._ended(work)
+                self.ended(work)
         finally:
             del work.partition.burials[work]
 
@@ -105,26 +97,26 @@ class Burying:
             last = LastError(
                 death.reason, death.error_type, error, death.failures, death.failed_at_ms
             )
-            await self._counter.keep_error(ticket.id, last)
+            await self.counter.keep_error(ticket.id, last)
             if not work.partition.is_live:
                 return
         trouble = Trouble(ticket.id, ticket.type, death.reason, death.error_type, error)
         work.partition.held.append(trouble)
-        self._watch.held(death)
+        self.watch.held(death)
         if work.line is not None:
             used_up = max(work.failures, work.line.policy.max_attempts)
             work.partition.offsets.failed(work.ticket.record.offset, used_up)
-            self._changed()
+            self.changed()
 
     async def _publish(self, death: Death) -> bool:
         pause = _FIRST_PAUSE_S
         while True:
             try:
-                return await self._graves.publish(death)
+                return await self.topic.publish(death)
             except PublishFailed as error:
-                self._watch.publish_failed(error.error_type)
+                self.watch.publish_failed(error.error_type)
             except Exception as error:  # noqa: BLE001 - a bug of ours must be seen, and must not leave it half dead
                 log.unexpected("burying", error)
-                self._watch.publish_failed(type(error).__name__)
+                self.watch.publish_failed(type(error).__name__)
             await asyncio.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE_S)

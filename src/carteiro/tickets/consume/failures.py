@@ -20,9 +20,8 @@ class OutOfTime(CarteiroError, TimeoutError):
 
 
 _STATUSES = range(100, 600)
-_SEVERAL = (
-    "Multiple exceptions: "  # how asyncio begins when no address of a host takes a connection
-)
+# The start of asyncio's message when no address of a host takes a connection.
+_SEVERAL = "Multiple exceptions: "
 
 
 def names_of(error: BaseException) -> frozenset[str]:
@@ -44,11 +43,8 @@ def names_of(error: BaseException) -> frozenset[str]:
 
 def _status_of(error: BaseException) -> int | None:
     """The status that clients of HTTP keep in their errors, each at another place."""
-    places = (
-        (getattr(error, "response", None), "status_code"),
-        (error, "status"),
-        (error, "code"),
-    )
+    response = getattr(error, "response", None)
+    places = ((response, "status_code"), (error, "status"), (error, "code"))
     found = (getattr(where, name, None) for where, name in places)
     return next((each for each in found if isinstance(each, int) and each in _STATUSES), None)
 

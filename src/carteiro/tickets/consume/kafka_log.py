@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
@@ -32,9 +33,8 @@ _RETRY_S = 1.0
 _KNOCK_S = 0.5  # how long it is listened for a broker that was away
 _PARTING_S = 10.0  # how long it is waited for a broker that hangs, when it is to stop
 _TICK_S = 0.1
-_DRY_S = (
-    1.0  # how long a member may ask for nothing; it hears of changes in its group only when it asks
-)
+# The longest that a member asks for nothing: it hears of changes in its group only when it asks.
+_DRY_S = 1.0
 
 _OPTIONS = {
     "enable.auto.commit": False,
@@ -71,12 +71,11 @@ class KafkaLog:
 
     async def run(self, keeper: Keeper) -> None:
         """Bring records to the keeper until `stop`; what it says when partitions are revoked is committed."""
-        loop = asyncio.get_running_loop()
         member = _Member(
-            self._consumer, keeper, loop, self._stopping, self._waits, self._errands, self._taps
-        )
-        self._ends = member.ends
-        polling = _in_a_thread(partial(member.poll_until_stopped, self._topic))
+            self._topic, self._consumer, keeper, asyncio.get_running_loop(), self._stopping,
+            self._waits, self._errands, self._taps, self._ends,
+        )  # fmt: skip
+        polling = _in_a_thread(member.poll_until_stopped)
         try:
             await self._until_over(polling, member)
         finally:  # who is cancelled lets go all the same: the thread needs this loop until its end
@@ -113,17 +112,13 @@ class KafkaLog:
 
     async def commit(self, commits: Sequence[Commit]) -> bool:
         """Store them; whoever is no member any more is refused, and learns the rest by being told so."""
-        loop = asyncio.get_running_loop()
-        stored: asyncio.Future[bool] = loop.create_future()
-        self._errands.put(partial(self._store, commits, loop, stored))
-        return await stored
+        stored: Future[bool] = Future()
+        self._errands.put(partial(self._store, commits, stored))
+        return await asyncio.wrap_future(stored)
 
-    def _store(
-        self,
-        commits: Sequence[Commit],
-        loop: asyncio.AbstractEventLoop,
-        stored: "asyncio.Future[bool]",
-    ) -> None:
+    def _store(self, commits: Sequence[Commit], stored: "Future[bool]") -> None:
+        if not stored.set_running_or_notify_cancel():
+            return  # the caller has stopped waiting
         try:
             # A broker takes them from any member.
             is_stored = not self._waits.is_away and _are_ours(self._consumer, commits)
@@ -131,8 +126,7 @@ class KafkaLog:
                 _commit(self._consumer, commits)
         except (KafkaException, RuntimeError):  # refused, away, or closed
             is_stored = False
-        with suppress(RuntimeError):  # nobody waits any more
-            loop.call_soon_threadsafe(_answer, stored, is_stored)
+        stored.set_result(is_stored)
 
     def _heard_error(self, error: KafkaError) -> None:
         is_last = error.code() == KafkaError._ALL_BROKERS_DOWN  # noqa: SLF001 - so it is named
@@ -200,44 +194,34 @@ class _Taps:
         return False
 
 
+@dataclass(eq=False)
 class _Member:
     """What is done in the thread that asks."""
 
-    def __init__(  # noqa: PLR0913, PLR0917 - both sides of a thread
-        self,
-        consumer: Consumer,
-        keeper: Keeper,
-        loop: asyncio.AbstractEventLoop,
-        stopping: threading.Event,
-        waits: _Waiting,
-        errands: "SimpleQueue[Callable[[], None]]",
-        taps: _Taps,
-    ) -> None:
-        self.ends: dict[Part, int] = {}
-        self._taps = taps
-        self._told: Future[Any] | None = None
-        self.alone_s = 0.0  # for how long it has waited for a broker since it was to stop
-        self._parts: set[Part] = set()  # that the keeper has
-        self._is_abandoned = False
-        self._consumer = consumer
-        self._keeper = keeper
-        self._loop = loop
-        self._stopping = stopping
-        self._waits = waits
-        self._errands = errands
-        self._taking_in: Future[None] | None = None
-        self._topic = ""
-        self._look_at = 0.0
+    topic: str
+    consumer: Consumer
+    keeper: Keeper
+    loop: asyncio.AbstractEventLoop
+    stopping: threading.Event
+    waits: _Waiting
+    errands: "SimpleQueue[Callable[[], None]]"
+    taps: _Taps
+    ends: dict[Part, int]
+    alone_s: float = 0.0  # for how long it has waited for a broker since it was to stop
+    parts: set[Part] = field(default_factory=set)  # that the keeper has
+    telling: "Future[Any] | None" = None
+    taking_in: "Future[None] | None" = None
+    is_abandoned: bool = False
+    look_at: float = 0.0
 
-    def poll_until_stopped(self, topic: str) -> None:
+    def poll_until_stopped(self) -> None:
         """Ask for records, and do errands, until it is to stop; then leave the group in good order."""
-        self._topic = topic
-        self._consumer.subscribe(
-            [topic], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._lost
+        self.consumer.subscribe(
+            [self.topic], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._lost
         )
         try:
-            while not self._stopping.is_set():
-                if self._taps.is_dry(self._parts):
+            while not self.stopping.is_set():
+                if self.taps.is_dry(self.parts):
                     self._bring([])
                     self._wait_for_errand()
                 else:
@@ -246,143 +230,142 @@ class _Member:
                 self._look_around()
             self._part()
         finally:
-            self._consumer.close()  # revokes what is left
+            self.consumer.close()  # revokes what is left
             self._run_errands()  # whoever waits for one learns that it is too late
 
     @property
     def is_telling(self) -> bool:
         """Whether it waits for the keeper, and not for a broker."""
-        return self._told is not None and not self._told.done()
+        return self.telling is not None and not self.telling.done()
 
     async def abandoned(self) -> None:
         """The thread hangs, and is left to itself: the keeper lets go, and what was to be committed is read again."""
-        self._is_abandoned = True
-        await self._keeper.revoked([*self._parts])
+        self.is_abandoned = True
+        await self.keeper.revoked([*self.parts])
 
     def _wait_for_errand(self) -> None:
         with suppress(Empty):
-            self._errands.get(timeout=_POLL_S)()
+            self.errands.get(timeout=_POLL_S)()
 
     def _run_errands(self) -> None:
-        while not self._errands.empty():
-            self._errands.get()()
+        while not self.errands.empty():
+            self.errands.get()()
 
     def _part(self) -> None:
         """Have the keeper let go of all, still a member: one that is being closed is soon taken for dead."""
-        parts = [*self._parts]
+        parts = [*self.parts]
         if not parts:
             return
-        _steer(self._consumer.pause, parts)
-        told = self._begin_to_tell(self._keeper.revoked(parts))
+        _steer(self.consumer.pause, parts)
+        told = self._begin_to_tell(self.keeper.revoked(parts))
         while not told.done():
-            self._consumer.poll(_POLL_S)  # what was on its way is read again by somebody
+            self.consumer.poll(_POLL_S)  # what was on its way is read again by somebody
             self._bring([])
             self._run_errands()
-        self._parts.clear()
+        self.parts.clear()
         self._commit_last(told.result())
 
     def _look_around(self) -> None:
-        if (now := time.monotonic()) >= self._look_at:
-            self._look_at = now + _LOOK_S
+        if (now := time.monotonic()) >= self.look_at:
+            self.look_at = now + _LOOK_S
             self._note_ends()
-            if self._waits.is_on:
+            if self.waits.is_on:
                 self._knock()
 
     def _knock(self) -> None:
         """Ask for the topic: a broker that answers, and has it, is not waited for any more."""
         with suppress(KafkaException):
-            found = self._consumer.list_topics(self._topic, timeout=_KNOCK_S).topics
-            if self._topic in found and found[self._topic].error is None:
-                self._waits("")
+            found = self.consumer.list_topics(self.topic, timeout=_KNOCK_S).topics
+            if self.topic in found and found[self.topic].error is None:
+                self.waits("")
 
     def _note_ends(self) -> None:
         with suppress(KafkaException, RuntimeError):
-            for each in self._consumer.assignment():
-                _, end = self._consumer.get_watermark_offsets(each, cached=True)
+            for each in self.consumer.assignment():
+                _, end = self.consumer.get_watermark_offsets(each, cached=True)
                 if end >= 0:
                     self.ends[_part(each)] = end
 
     def _records(self) -> list[Record]:
         """The first one as soon as it comes, and with it all that have come."""
-        first = self._consumer.poll(_POLL_S)
+        first = self.consumer.poll(_POLL_S)
         if first is None:
             return []
-        messages = (first, *self._consumer.consume(_MOST_AT_ONCE - 1, 0))
+        messages = (first, *self.consumer.consume(_MOST_AT_ONCE - 1, 0))
         return [record for each in messages if (record := self._record(each)) is not None]
 
     def _record(self, message: Message) -> Record | None:
         error = message.error()
         if error is not None:
-            self._waits(f"Kafka: {error.str()}")
-            self._stopping.wait(_RETRY_S)  # nothing else slows it down
+            self.waits(f"Kafka: {error.str()}")
+            self.stopping.wait(_RETRY_S)  # nothing else slows it down
             return None
         return record_of(message)
 
     def _bring(self, records: list[Record]) -> None:
         """Hand them over, after the last ones were taken in; meanwhile the next ones are asked for."""
-        if self._taking_in is not None and (records or self._taking_in.done()):
-            self._taking_in.result()  # it takes no time, or raises what must not be passed over
-            self._taking_in = None
+        if self.taking_in is not None and (records or self.taking_in.done()):
+            self.taking_in.result()  # it takes no time, or raises what must not be passed over
+            self.taking_in = None
         if records:
-            self._waits("")
-            told = self._keeper.arrived(records)
-            self._taking_in = asyncio.run_coroutine_threadsafe(told, self._loop)
+            self.waits("")
+            told = self.keeper.arrived(records)
+            self.taking_in = asyncio.run_coroutine_threadsafe(told, self.loop)
 
     def _assigned(self, _: Consumer, parts: list[TopicPartition]) -> None:
-        self._waits("")
+        self.waits("")
         given = self._with_notes(parts)
-        self._parts |= {_part(each) for each in parts}
-        self._taps.forget(_part(each) for each in parts)
+        self.parts |= {_part(each) for each in parts}
+        self.taps.forget(_part(each) for each in parts)
         self._tell(
-            self._keeper.assigned(
+            self.keeper.assigned(
                 [Given(_part(each), _noted(each), _committed(each)) for each in given]
             )
         )
         from_there = [TopicPartition(each.topic, each.partition, each.offset) for each in given]
-        self._consumer.incremental_assign(from_there)
-        self._consumer.resume(
-            from_there
-        )  # the client remembers a pause, though they were others' meanwhile
+        self.consumer.incremental_assign(from_there)
+        # The client remembers a pause, though they were others' meanwhile.
+        self.consumer.resume(from_there)
 
     def _with_notes(self, parts: list[TopicPartition]) -> list[TopicPartition]:
         """The same with what was committed of them; without it, if the broker does not say: then more runs again."""
         until = time.monotonic() + _ASK_S
-        while not self._stopping.is_set() and time.monotonic() < until:
+        while not self.stopping.is_set() and time.monotonic() < until:
             with suppress(KafkaException):
-                return self._consumer.committed(parts, timeout=_ASK_S)
-            self._stopping.wait(_RETRY_S)
+                return self.consumer.committed(parts, timeout=_ASK_S)
+            self.stopping.wait(_RETRY_S)
         return parts
 
     def _revoked(self, _: Consumer, parts: list[TopicPartition]) -> None:
-        self._taps.forget(_part(each) for each in parts)
-        ours = [part for each in parts if (part := _part(each)) in self._parts]
+        self.taps.forget(_part(each) for each in parts)
+        ours = [part for each in parts if (part := _part(each)) in self.parts]
         if ours:
-            commits = self._tell(self._keeper.revoked(ours))
-            self._parts -= set(ours)
+            commits = self._tell(self.keeper.revoked(ours))
+            self.parts -= set(ours)
             self._commit_last(commits)
-        self._consumer.incremental_unassign(parts)
+        self.consumer.incremental_unassign(parts)
 
     def _commit_last(self, commits: Sequence[Commit]) -> None:
         self._run_errands()  # commits that were asked for before must not come after the last ones
-        if commits and not self._waits.is_away:
+        if commits and not self.waits.is_away:
             with suppress(KafkaException):  # then it is read again
-                _commit(self._consumer, commits)
+                _commit(self.consumer, commits)
 
     def _lost(self, _: Consumer, parts: list[TopicPartition]) -> None:
-        self._taps.forget(_part(each) for each in parts)
-        self._tell(self._keeper.lost([_part(each) for each in parts]))
-        self._parts -= {_part(each) for each in parts}
+        self.taps.forget(_part(each) for each in parts)
+        self._tell(self.keeper.lost([_part(each) for each in parts]))
+        self.parts -= {_part(each) for each in parts}
         with suppress(KafkaException):
-            self._consumer.incremental_unassign(parts)
+            self.consumer.incremental_unassign(parts)
 
     def _tell(self, told: Coroutine[Any, Any, _T]) -> _T:
         return self._begin_to_tell(told).result()
 
     def _begin_to_tell(self, told: Coroutine[Any, Any, _T]) -> "Future[_T]":
-        if self._is_abandoned:
+        if self.is_abandoned:
             told.close()
             raise RuntimeError("nobody listens any more")
-        self._told = telling = asyncio.run_coroutine_threadsafe(told, self._loop)
+        self.telling = telling = asyncio.run_coroutine_threadsafe(told, self.loop)
         return telling
 
 
@@ -412,11 +395,6 @@ def _commit(consumer: Consumer, commits: Iterable[Commit]) -> None:
     for each in consumer.commit(offsets=offsets, asynchronous=False) or ():
         if each.error is not None:
             raise KafkaException(each.error)
-
-
-def _answer(stored: "asyncio.Future[bool]", is_stored: bool) -> None:  # noqa: FBT001 - as a loop calls it
-    if not stored.done():
-        stored.set_result(is_stored)
 
 
 def _steer(how: Callable[[list[TopicPartition]], None], parts: Sequence[Part]) -> None:

@@ -33,13 +33,12 @@ class Line:
         self.end_of_pause: asyncio.TimerHandle | None = None
         self.ready: deque[Work] = deque()
         self.running = 0
-        self.done_at_once = (
-            0  # tickets that never failed; counted here, it is the one thing that is done for each
-        )
+        # Tickets that never failed; counted here, it is the one thing that is done for each.
+        self.done_at_once = 0
 
     def pop(self) -> "Work":
         """The next one; in a pause one that never failed, if there is one: others would only use up their attempts."""
-        if self.health.is_perfect or not self.health.is_out:
+        if self.health.is_perfect or not self.health.breaker.is_open:
             return self.ready.popleft()
         place = next((at for at, work in enumerate(self.ready) if not work.failures), 0)
         self.ready.rotate(-place)
@@ -52,7 +51,7 @@ class Line:
         if self.limit is not None and self.running >= self.limit:
             return False
         health = self.health
-        return health.is_perfect or not health.is_out or health.wait(now) <= 0
+        return health.is_perfect or not health.breaker.is_open or health.breaker.wait(now) <= 0
 
 
 class Partition:
@@ -62,9 +61,8 @@ class Partition:
         self.part = part
         self.start = start  # where its last owner ended, if that is known
         self.offsets = offsets
-        self.lanes: dict[
-            bytes, deque[Work] | None
-        ] = {}  # a key that is here has a ticket before the others
+        # A key that is here has a ticket before the others.
+        self.lanes: dict[bytes, deque[Work] | None] = {}
         self.waiting: set[Work] = set()  # for another try
         self.burials: dict[Work, asyncio.Task[None]] = {}
         self.held: list[Trouble] = []  # dead, and nowhere to go
@@ -74,16 +72,8 @@ class Partition:
         self.bytes = 0  # of what has not ended
         self.committed: tuple[int, str] | None = None
         self.noted_end: int | None = None  # the end of what had come when that was committed
-        self.unsure_until: int | None = (
-            None  # so far another may have come before, and counted failures
-        )
-
-    @property
-    def uncommitted(self) -> int:
-        """How many records have come since the last one that was committed."""
-        end = self.offsets.end
-        committed = self.committed[0] if self.committed else self.offsets.start
-        return 0 if end is None or committed is None else end - committed
+        # Up to here another worker may have come before, and counted failures.
+        self.unsure_until: int | None = None
 
     @property
     def unnoted(self) -> int:

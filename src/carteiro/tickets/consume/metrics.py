@@ -5,60 +5,57 @@ are few whatever comes: a task type that nobody handles is "other".
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from itertools import product
-from typing import TypeAlias, get_args
+from typing import get_args
 
 from prometheus_client import CollectorRegistry, generate_latest
-from prometheus_client.core import (
-    CounterMetricFamily,
-    GaugeMetricFamily,
-    HistogramMetricFamily,
-)
 from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.registry import Collector
 
 from carteiro.observability.metrics.definitions import OTHER, Metric
+from carteiro.observability.metrics.family import Labels, histograms, numbers
 from carteiro.observability.metrics.histogram import Histogram
 from carteiro.observability.metrics.labels import Codes
 from carteiro.tickets.alerts import ALERTMANAGER_UP
 from carteiro.tickets.ticket import Reason, TaskType
 
-_Labels: TypeAlias = tuple[str, ...]
+_SEED = "worker_agent_"  # the prefix that dashboards know
 
 DLQ_MESSAGES = Metric(
-    "worker_agent_dlq_messages_total",
+    "dlq_messages_total",
     "counter",
     "Tickets that were put into the dead letter topic.",
     ("reason", "task_type"),
+    prefix=_SEED,
 )
 RETRY_COUNT = Metric(
-    "worker_agent_ticket_retry_count",
+    "ticket_retry_count",
     "histogram",
     "How often a ticket had failed when it was done or dead.",
     buckets=(0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 7.0, 10.0, 20.0, 50.0),
+    prefix=_SEED,
 )
 DLQ_PUBLISH_ERRORS = Metric(
-    "worker_agent_dlq_publish_errors_total",
+    "dlq_publish_errors_total",
     "counter",
     "Times that a dead letter could not be put into its topic; it is tried again.",
     ("error_type",),
+    prefix=_SEED,
 )
-DONE = Metric("carteiro_tickets_done_total", "counter", "Tickets done.", ("task_type",))
-FAILED = Metric(
-    "carteiro_tickets_failed_total", "counter", "Executions that failed.", ("task_type",)
-)
-LAG = Metric("carteiro_tickets_lag", "gauge", "Records of the topic that are not committed yet.")
+DONE = Metric("tickets_done_total", "counter", "Tickets done.", ("task_type",))
+FAILED = Metric("tickets_failed_total", "counter", "Executions that failed.", ("task_type",))
+LAG = Metric("tickets_lag", "gauge", "Records of the topic that are not committed yet.")
 HELD_KEYS = Metric(
-    "carteiro_tickets_held_keys", "gauge", "Keys that wait: for a retry, or for their dead letter."
+    "tickets_held_keys", "gauge", "Keys that wait: for a retry, or for their dead letter."
 )
 REDIS_UP = Metric(
-    "carteiro_tickets_redis_up",
+    "tickets_redis_up",
     "gauge",
     "1 if Redis counts failures, 0 if it is away; not there if it is switched off.",
 )
 PAUSED = Metric(
-    "carteiro_tickets_paused",
+    "tickets_paused",
     "gauge",
     "1 while a type is paused because too many of its tickets cannot reach something.",
     ("task_type",),
@@ -94,7 +91,7 @@ class TicketMetrics(Collector):
         self._errors = Codes()
         labels = sorted({*self._types, OTHER})
         reasons: tuple[Reason, ...] = get_args(Reason)
-        self._dead: Counter[_Labels] = Counter(dict.fromkeys(product(reasons, labels), 0))
+        self._dead: Counter[Labels] = Counter(dict.fromkeys(product(reasons, labels), 0))
         self._publish_errors = Counter({self._errors.label(each): 0 for each in _FORESEEN_ERRORS})
         self._done, self._at_once, self._failed, self._paused = (
             Counter(dict.fromkeys(labels, 0)) for _ in range(4)
@@ -167,37 +164,15 @@ class TicketMetrics(Collector):
 
     def collect(self) -> Iterator[Family]:
         """The families, as the library asks for them."""
-        yield _counted(DLQ_MESSAGES, self._dead.copy())
-        yield _counted(DLQ_PUBLISH_ERRORS, _by_one(self._publish_errors))
-        yield _counted(DONE, _by_one(self._done))
-        yield _counted(FAILED, _by_one(self._failed))
-        yield _histogram(RETRY_COUNT, self._retry_count)
-        yield _gauge(PAUSED, _by_one(self._paused))
+        yield numbers(DLQ_MESSAGES, self._dead.copy().items())
+        yield numbers(DLQ_PUBLISH_ERRORS, _by_one(self._publish_errors))
+        yield numbers(DONE, _by_one(self._done))
+        yield numbers(FAILED, _by_one(self._failed))
+        yield histograms(RETRY_COUNT, [((), self._retry_count)])
+        yield numbers(PAUSED, _by_one(self._paused))
         for metric, number in self._gauges.items():
-            yield _gauge(metric, {} if number is None else {(): number})
+            yield numbers(metric, [] if number is None else [((), number)])
 
 
-def _by_one(counts: Counter[str]) -> dict[_Labels, int]:
-    return {(label,): count for label, count in counts.copy().items()}
-
-
-def _counted(metric: Metric, counts: Mapping[_Labels, float]) -> Family:
-    return _filled(CounterMetricFamily(metric.name, metric.told, labels=metric.labels), counts)
-
-
-def _gauge(metric: Metric, numbers: Mapping[_Labels, float]) -> Family:
-    return _filled(GaugeMetricFamily(metric.name, metric.told, labels=metric.labels), numbers)
-
-
-def _filled(
-    family: CounterMetricFamily | GaugeMetricFamily, numbers: Mapping[_Labels, float]
-) -> Family:
-    for labels, number in numbers.items():
-        family.add_metric(labels, number)
-    return family
-
-
-def _histogram(metric: Metric, histogram: Histogram) -> Family:
-    family = HistogramMetricFamily(metric.name, metric.told)
-    family.add_metric((), histogram.cumulative(), histogram.total)
-    return family
+def _by_one(counts: Counter[str]) -> list[tuple[Labels, int]]:
+    return [((label,), count) for label, count in counts.copy().items()]

@@ -21,9 +21,8 @@ class Offsets:
     def __init__(self, noted: Noted | None = None) -> None:
         self._noted = noted
         self._open: dict[int, int] = {}  # offset -> failures; in the order of the log
-        self._taken: deque[int] = (
-            deque()
-        )  # the same, with some that have ended: its first one is quickly found
+        # The same, with some that have ended: its first one is quickly found.
+        self._taken: deque[int] = deque()
         self.start: int | None = None  # the first that came
         self.end: int | None = None  # after the last that came
         self._is_noted_full = False

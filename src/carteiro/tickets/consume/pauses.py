@@ -4,6 +4,7 @@ Pure: seconds of a monotonic clock and ``chance`` in [0, 1) come from the caller
 """
 
 from collections import deque
+from typing import TypeAlias
 
 from carteiro.config import TicketSettings
 from carteiro.model import value
@@ -11,6 +12,8 @@ from carteiro.policy.breaker import Breaker, Round
 from carteiro.tickets.ticket import TicketId
 
 REMEMBERED = 50  # the last outcomes that are looked at
+
+_Outcome: TypeAlias = tuple[float, TicketId | None]  # None: a success
 
 
 @value
@@ -47,40 +50,20 @@ class Health:
 
     def __init__(self, terms: Terms | None) -> None:
         self._terms = terms
-        self._breaker = Breaker()
-        self._last: deque[tuple[float, TicketId | None]] = deque(
-            maxlen=REMEMBERED
-        )  # None: a success
+        self.breaker = Breaker()
+        self._last: deque[_Outcome] = deque(maxlen=REMEMBERED)
         self._has_given_up = False
-        self.is_perfect = (
-            True  # no failure is remembered; a plain attribute, since it is asked for each ticket
-        )
-
-    @property
-    def is_out(self) -> bool:
-        """Whether it is paused."""
-        return self._breaker.is_open
-
-    def wait(self, now: float) -> float:
-        """In how many seconds a ticket may be started; 0.0: now."""
-        return self._breaker.wait(now)
-
-    def begin(self, now: float) -> Round:
-        """A ticket is started; say afterwards how it ended, and in which round it began."""
-        return self._breaker.begin(now)
-
-    def unused(self, now: float) -> None:
-        """A ticket that was started says nothing: it was taken away, or failed for a reason of its own."""
-        self._breaker.unused(now)
+        # No failure is remembered. A plain attribute, since it is asked for each ticket.
+        self.is_perfect = True
 
     def succeeded(self, began: Round, now: float) -> bool:
         """The ticket is done; return whether that ended a pause."""
         self._last.append((now, None))
-        ends = self._breaker.succeeded(began)
+        ends = self.breaker.succeeded(began)
         if ends:
             self._last.clear()
         self._has_given_up = False
-        self.is_perfect = not self.is_out and all(id is None for _, id in self._last)
+        self.is_perfect = not self.breaker.is_open and all(id is None for _, id in self._last)
         return ends
 
     def failed(self, began: Round, now: float, chance: float, *, id: TicketId) -> bool:
@@ -88,18 +71,18 @@ class Health:
         if self._terms is None:
             return False
         self.is_perfect = False
-        if self.is_out:
-            self._breaker.failed(began, now, chance)
+        if self.breaker.is_open:
+            self.breaker.failed(began, now, chance)
             return False
         self._last.append((now, id))
         if self._has_given_up or not self._is_outage(self._terms, now):
             return False
-        self._breaker.open(now, chance)
+        self.breaker.open(now, chance)
         return True
 
     def give_up(self) -> None:
         """The pause has lasted too long: go on, whatever comes of it."""
-        self._breaker = Breaker()
+        self.breaker = Breaker()
         self._last.clear()
         self._has_given_up = True
 

@@ -57,9 +57,8 @@ class Hands:
         self._look_around = look_around
         self._hands = [_Hand() for _ in range(many)]
         self._idle: list[asyncio.Future[None]] = []
-        self._is_waking = (
-            False  # a hand has been called that has not come yet: it calls the next one itself
-        )
+        # A hand has been called that has not come yet: it calls the next one itself.
+        self._is_waking = False
         self._put_down = asyncio.Event()
         self._drains = 0  # how many wait for that
         self._is_over = False
@@ -136,7 +135,7 @@ class Hands:
 
     async def _handle(self, hand: _Hand, work: Work, line: Line, now: float) -> None:
         """Have a ticket's handler run, and see to what comes of it."""
-        work.began = 0 if line.health.is_perfect else line.health.begin(now)
+        work.began = 0 if line.health.is_perfect else line.health.breaker.begin(now)
         if work.failures:
             work.ticket.attempt = work.failures + 1  # type: ignore[misc,union-attr] # the handler has it from now on
         line.running += 1

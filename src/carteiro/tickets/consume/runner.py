@@ -17,7 +17,7 @@ from carteiro.model import Dead, Delivery, Outcome, Retry
 from carteiro.path.judge import judge
 from carteiro.policy.retry import PRESETS, RetryPolicy
 from carteiro.tickets.consume.commits import MOST_UNNOTED, Committing, commits_of
-from carteiro.tickets.consume.dead_lettering import Burying
+from carteiro.tickets.consume.dead_lettering import DeadLettering
 from carteiro.tickets.consume.failures import (
     death_at_once,
     death_known,
@@ -38,9 +38,8 @@ from carteiro.tickets.ticket import Part, Record, Ticket, read
 _FOR_EVER = timedelta.max
 _OVERSHOOT = 3_000  # records that may be on their way when a partition is paused
 _READ_AHEAD = MOST_UNNOTED + _OVERSHOOT  # of what its last commit says
-_FAREWELL = timedelta(
-    seconds=1
-)  # for handlers that were cancelled, to clean up before another runs them
+# For handlers that were cancelled, to clean up before another runs them.
+_FAREWELL = timedelta(seconds=1)
 _CLEANING_UP = timedelta(seconds=5)  # for the same, when the process is to end
 _FAREWELLS = 3
 
@@ -59,7 +58,7 @@ class Runner:
         *,
         log: TicketLog,
         counter: FailureCounter,
-        graves: DeadLetterTopic,
+        topic: DeadLetterTopic,
         watch: Watch,
     ) -> None:
         self._log = log
@@ -74,10 +73,10 @@ class Runner:
         policy, limit = _policy(settings), settings.time_limit
         lines = [Line(each, time_limit=limit, policy=policy, terms=self._terms) for each in tickets]
         self._committing = Committing(settings, log, self._partitions, hurry=self._wait_over)
-        self._burying = Burying(
-            settings, counter, graves, watch, ended=self._buried, changed=self._committing.changed
+        self._dead_lettering = DeadLettering(
+            settings, counter, topic, watch, ended=self._buried, changed=self._committing.changed
         )
-        self._lanes = Lanes(lines, self._burying.start)
+        self._lanes = Lanes(lines, self._dead_lettering.start)
         self._hands = Hands(
             self._lanes,
             settings.concurrency,
@@ -145,7 +144,7 @@ class Runner:
     @property
     def held_keys(self) -> int:
         """How many keys wait: for another try, for their dead letter to be taken, or for people."""
-        paused = sum(len(line.ready) for line in self.lines if line.health.is_out)
+        paused = sum(len(line.ready) for line in self.lines if line.health.breaker.is_open)
         return paused + sum(each.held_keys for each in self._partitions.values())
 
     @property
@@ -158,11 +157,6 @@ class Runner:
         """How many records its partitions have that are not done, as far as is known."""
         ends = self._log.ends([*self._partitions])
         return sum(max(0, end - _begin(self._partitions[part], end)) for part, end in ends.items())
-
-    @property
-    def backlog(self) -> int:
-        """How many records have come that are not committed."""
-        return sum(each.uncommitted for each in self._partitions.values())
 
     @property
     def lines(self) -> Sequence[Line]:
@@ -274,7 +268,7 @@ class Runner:
 
     async def _settle(self, work: Work, line: Line, error: BaseException | None) -> None:
         if not work.partition.is_live:
-            line.health.unused(time.monotonic())
+            line.health.breaker.unused(time.monotonic())
         elif error is None:
             await self._succeeded(work, line)
         else:
@@ -284,12 +278,11 @@ class Runner:
         if line.health.succeeded(work.began, time.monotonic()):
             self._resume(line)
             self._watch.pause_ended(line.type)
-        if (
-            work.failures
-        ):  # killed before the commit, the next owner must not begin again with the first attempt
+        if work.failures:
+            # Killed before the commit, the next owner must not begin again with the first attempt.
             await self._counter.ended(work.ticket.id, work.ticket.record.place)
         self._watch.done(work)
-        if not self._burying.tell_done(work):
+        if not self._dead_lettering.tell_done(work):
             self._ended(work)
 
     async def _failed(self, work: Work, line: Line, error: BaseException) -> None:
@@ -308,9 +301,9 @@ class Runner:
         One that failed before says nothing of others: many such come together, when their waits are over.
         """
         now = time.monotonic()
-        terms, counts = self._terms, line.health.is_out or not work.failures
+        terms, counts = self._terms, line.health.breaker.is_open or not work.failures
         if terms is None or not counts or terms.errors.isdisjoint(names_of(error)):
-            line.health.unused(now)
+            line.health.breaker.unused(now)
         elif line.health.failed(work.began, now, self._chance(), id=work.ticket.id):
             line.end_of_pause = asyncio.get_running_loop().call_later(
                 terms.at_most_s, self._give_up, line
@@ -346,7 +339,7 @@ class Runner:
                 self._wait(work, after)
             case Dead():
                 self._watch.failed(work, error, None)
-                self._burying.start(work, death_of(work, error, now_ms=_now_ms()))
+                self._dead_lettering.start(work, death_of(work, error, now_ms=_now_ms()))
             case _:
                 raise AssertionError(f"a failure cannot end as {verdict}")
 
@@ -394,7 +387,7 @@ class Runner:
     async def _is_put_down(self, partitions: Sequence[Partition], patience: timedelta) -> None:
         until = time.monotonic() + patience.total_seconds()
         await self._hands.drained(partitions, patience)
-        await self._burying.drained(
+        await self._dead_lettering.drained(
             partitions, timedelta(seconds=max(0.0, until - time.monotonic()))
         )
 
@@ -408,7 +401,7 @@ class Runner:
             if work.timer is not None:
                 work.timer.cancel()
         self._hands.interrupt(partition)
-        self._burying.interrupt(partition)
+        self._dead_lettering.interrupt(partition)
 
 
 def _put_away(work: Work) -> None:

@@ -28,18 +28,12 @@ class Watch:
         self._alert = alert
         self._clock = clock
         self._say_again = 0.0
-        self._waits_for = ""
-        self.parts: set[Part] = set()
+        self.waits_for = ""  # the worker cannot go on without it
         self.paused: dict[TaskType, Paused] = {}
-
-    @property
-    def waits_for(self) -> str:
-        """What the worker cannot go on without; "": nothing."""
-        return self._waits_for
 
     def waits(self, what: str) -> None:
         """It cannot go on without this; "": it goes on."""
-        waited_for, self._waits_for = self._waits_for, what
+        waited_for, self.waits_for = self.waits_for, what
         if waited_for and not what:
             events.tickets_going_on(waited_for)
         elif what and (not waited_for or self._clock() >= self._say_again):
@@ -48,12 +42,10 @@ class Watch:
 
     def assigned(self, parts: Sequence[Part]) -> None:
         """These partitions are ours."""
-        self.parts |= set(parts)
         events.partitions_assigned(parts)
 
     def unassigned(self, parts: Sequence[Part], *, lost: bool) -> None:
         """These are not any more."""
-        self.parts -= set(parts)
         (events.partitions_lost if lost else events.partitions_revoked)(parts)
 
     def began_again(self, part: Part) -> None:
@@ -99,14 +91,15 @@ class Watch:
 
     def pause_ended(self, type: TaskType) -> None:
         """They succeed again."""
-        self._metrics.pauses(type, paused=False)
-        self.paused.pop(type, None)
         events.ticket_pause_ended(type)
-        self._alert()
+        self._goes_on(type)
 
     def pause_given_up(self, type: TaskType) -> None:
         """The pause was as long as a pause may be."""
+        events.ticket_pause_given_up(type)
+        self._goes_on(type)
+
+    def _goes_on(self, type: TaskType) -> None:
         self._metrics.pauses(type, paused=False)
         self.paused.pop(type, None)
-        events.ticket_pause_given_up(type)
         self._alert()

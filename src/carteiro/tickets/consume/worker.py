@@ -55,7 +55,7 @@ class TicketWorker:
             handlers,
             log=log,
             counter=self._counter,
-            graves=self._publisher,
+            topic=self._publisher,
             watch=self._watch,
         )
 
@@ -93,11 +93,6 @@ class TicketWorker:
     def paused(self) -> list[str]:
         """Types that are paused, since what their tickets need cannot be reached."""
         return [*self._watch.paused]
-
-    @property
-    def backlog(self) -> int:
-        """How many records it has read that are not committed."""
-        return self._runner.backlog
 
     def page(self) -> bytes:
         """Its figures, for Prometheus."""

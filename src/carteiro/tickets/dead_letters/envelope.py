@@ -18,8 +18,7 @@ import orjson
 from carteiro.model import value
 from carteiro.tickets.deaths import Death
 from carteiro.tickets.json_members import with_members
-from carteiro.tickets.scrubbing import cut, scrubbed_start
-from carteiro.tickets.scrubbing import scrub as scrub  # noqa: PLC0414 - callers look for it here, too
+from carteiro.tickets.scrubbing import cut, scrub, scrubbed_start
 from carteiro.tickets.ticket import (
     NO_TYPE,
     Reason,
@@ -97,14 +96,6 @@ class DeadTicket:
 
 
 # --- writing ----------------------------------------------------------------------------------
-
-
-def envelope(death: Death, *, published_at_ms: int, group: str, limit: int = LIMIT) -> Envelope:
-    """The fullest form of not more than ``limit`` bytes; the last form is made whatever the limit."""
-    for made in forms(death, published_at_ms=published_at_ms, group=group):
-        if size(made) <= limit:
-            break
-    return made
 
 
 def forms(death: Death, *, published_at_ms: int, group: str) -> Iterator[Envelope]:

@@ -7,8 +7,8 @@ whoever asked asks again after the restart, and a second dead letter of the same
 
 import asyncio
 import time
-from asyncio import AbstractEventLoop, Future
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
 from threading import Thread
@@ -54,16 +54,6 @@ _TIMED_OUT = frozenset(
     {KafkaError._MSG_TIMED_OUT, KafkaError._TIMED_OUT, KafkaError.REQUEST_TIMED_OUT}  # noqa: SLF001 - so they are named
 )
 _MISSING = frozenset({"_UNKNOWN_TOPIC", "UNKNOWN_TOPIC_OR_PART"})
-_PERMANENT = _TOO_LARGE | {
-    KafkaError._AUTHENTICATION,  # noqa: SLF001 - so it is named
-    KafkaError._UNKNOWN_TOPIC,  # noqa: SLF001 - as above
-    KafkaError.CLUSTER_AUTHORIZATION_FAILED,
-    KafkaError.INVALID_RECORD,
-    KafkaError.SASL_AUTHENTICATION_FAILED,
-    KafkaError.TOPIC_AUTHORIZATION_FAILED,
-    KafkaError.TOPIC_EXCEPTION,
-    KafkaError.UNKNOWN_TOPIC_OR_PART,
-}
 
 
 class Publisher:
@@ -132,12 +122,11 @@ class Publisher:
 
     async def _result(self, topic: str, made: Envelope) -> PublishFailed | None:
         """Why it is not known to be there, or None: it is."""
-        loop = asyncio.get_running_loop()
-        report: Future[PublishFailed | None] = loop.create_future()
+        report: Future[PublishFailed | None] = Future()
         try:
             async with asyncio.timeout(_BOUND_S):
-                self._producing.write(topic, made, partial(_hand_over, loop, report))
-                return await report
+                self._producing.write(topic, made, partial(_settle, report))
+                return await asyncio.wrap_future(report)
         except TimeoutError:
             return _failed(TIMED_OUT, "no report of the delivery in time")
         except PublishFailed as failed:
@@ -207,7 +196,7 @@ class _Producing:
 
     def _failure(self, error: KafkaError) -> PublishFailed:
         self._is_spent = self._is_spent or error.fatal()
-        return _failed(_type(error), error.str(), is_permanent=error.code() in _PERMANENT)
+        return _failed(_type(error), error.str())
 
     def _complained(self, error: KafkaError) -> None:
         self._is_spent = self._is_spent or error.fatal()
@@ -223,20 +212,13 @@ def _type(error: KafkaError) -> str:
     return TIMED_OUT if error.code() in _TIMED_OUT else error.name()
 
 
-def _failed(type: str, text: str, *, is_permanent: bool = False) -> PublishFailed:
-    return PublishFailed(scrub(text), error_type=type, is_permanent=is_permanent)
+def _failed(type: str, text: str) -> PublishFailed:
+    return PublishFailed(scrub(text), error_type=type)
 
 
-def _hand_over(
-    loop: AbstractEventLoop, report: Future[PublishFailed | None], said: PublishFailed | None
-) -> None:
-    with suppress(RuntimeError):  # the loop is closed: nobody waits any more
-        loop.call_soon_threadsafe(_settle, report, said)
-
-
-def _settle(report: Future[PublishFailed | None], said: PublishFailed | None) -> None:
-    if not report.done():
-        report.set_result(said)
+def _settle(report: Future[PublishFailed | None], result: PublishFailed | None) -> None:
+    if report.set_running_or_notify_cancel():  # False: the caller has stopped waiting
+        report.set_result(result)
 
 
 def _portions(envelopes: Sequence[Envelope]) -> Iterator[list[Envelope]]:

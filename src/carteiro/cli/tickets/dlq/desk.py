@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -80,37 +80,32 @@ class Desk:
     out: Printer
 
     async def chosen(
-        self, tickets: Sequence[str] | None, choice: Choice, states: tuple[State, ...]
+        self,
+        tickets: Sequence[str] | None,
+        choice: Choice,
+        states: tuple[State, ...],
+        *,
+        everything: bool,
     ) -> Wanted:
-        """These tickets, or all that match; `NotFound` if one of them is not here."""
+        """These tickets, or with ``--all`` those that match; `NotFound` if one of them is not here."""
+        if bool(tickets) == everything:  # nobody is to touch all by forgetting an id
+            raise WrongUse("name the tickets, or say --all with options that choose some")
         if not tickets:
             return choice.wanted(states=states)
         if not choice.is_any:
             raise WrongUse("name the tickets, or choose them by options with --all: not both")
         ids = tuple(dict.fromkeys(tickets))
-        missing = [each for each in ids if await self.archive.show(each) is None]
-        if missing:
-            raise no_ticket(missing[0])
-        return replace(Wanted(), ids=ids)
+        for each in ids:
+            await self.known_ticket(each)
+        return Wanted(ids=ids)
 
     async def known_ticket(self, given: str) -> Archived:
         """The ticket of this id; `NotFound` if there is none."""
         found = await self.archive.show(given)
         if found is None:
-            raise no_ticket(given)
+            text = f"there is no dead ticket {given!r} in the archive: carteiro tickets dlq ls shows the newest"
+            raise NotFound(text)
         return found
-
-
-def no_ticket(given: str) -> NotFound:
-    """It never died, was purged, or is not archived yet."""
-    text = f"there is no dead ticket {given!r} in the archive: carteiro tickets dlq ls shows the newest"
-    return NotFound(text)
-
-
-def refuse_both(tickets: Sequence[str] | None, *, everything: bool) -> None:
-    """Either ids or ``--all``: nobody is to touch all by forgetting an id."""
-    if bool(tickets) == everything:
-        raise WrongUse("name the tickets, or say --all with options that choose some")
 
 
 def at_the_archive(work: Work) -> Command:

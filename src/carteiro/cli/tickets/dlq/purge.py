@@ -15,7 +15,6 @@ from carteiro.tickets.archive.document import STATES, Wanted
 from carteiro.tickets.ticket import TicketId
 from carteiro.views.dead_letters import in_iso
 
-OLD = timedelta(days=90)
 _RETENTION = timedelta(days=30)  # of the topic
 _MOST_NAMED = 100
 Reason = Annotated[str, typer.Option("--why", help="The reason, for the log.")]

@@ -1,5 +1,6 @@
 """``carteiro tickets dlq republish``: send dead tickets round again."""
 
+from collections import Counter
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any
@@ -20,16 +21,15 @@ from carteiro.cli.tickets.dlq.desk import (
     Why,
     at_the_archive,
     needing_libraries,
-    refuse_both,
 )
 from carteiro.tickets.archive.document import Wanted
 from carteiro.tickets.archive.redrive import (
     MOST_REDRIVES,
     RESTING,
+    SENT,
     Answer,
     Redrive,
     Redriven,
-    Tally,
     Terms,
 )
 
@@ -98,8 +98,7 @@ async def republish(  # noqa: PLR0913 - a parameter per flag
     twice. Stopped half-way it can be asked again: how far it came stands in the archive. A payload that
     was too large for the archive is read again from the topic it came on, while that still has it.
     """
-    refuse_both(tickets, everything=everything)
-    wanted = await desk.chosen(tickets, choice, RESTING)
+    wanted = await desk.chosen(tickets, choice, RESTING, everything=everything)
     if everything and not dry_run:
         confirm(f"Send {'all' if choice.is_any else 'matching'} dead tickets again?", yes=yes)
     await _run(desk, wanted, how, is_dry=dry_run, is_listed=bool(tickets) or dry_run)
@@ -121,7 +120,7 @@ async def _run(desk: Desk, wanted: Wanted, how: HowTo, *, is_dry: bool, is_liste
         topic=settings.topic,
         terms=how.as_terms(),
     )
-    tally = Tally()
+    answers: Counter[Answer] = Counter()
     try:
         with count_done("republished") as tell:
             run = (
@@ -130,14 +129,14 @@ async def _run(desk: Desk, wanted: Wanted, how: HowTo, *, is_dry: bool, is_liste
                 else redrive.run(wanted, rate=how.rate, limit=how.limit)
             )
             async for done in run:
-                tally = tally.plus(done)
-                tell(tally.sent)
+                answers.update(each.answer for each in done)
+                tell(_sent(answers))
                 if is_listed:
                     desk.out.rows(done, _COLUMNS, _document)
     finally:
         await publisher.close()
         await counter.close()
-    _sum_up(desk, redrive.id, tally, is_dry=is_dry, is_listed=is_listed)
+    _sum_up(desk, redrive.id, answers, is_dry=is_dry, is_listed=is_listed)
 
 
 def _document(done: Redriven) -> dict[str, Any]:
@@ -145,16 +144,23 @@ def _document(done: Redriven) -> dict[str, Any]:
     return found | ({"error": done.error} if done.error else {})
 
 
-def _sum_up(desk: Desk, run: str, tally: Tally, *, is_dry: bool, is_listed: bool) -> None:
+def _sent(answers: Counter[Answer]) -> int:
+    return sum(answers[each] for each in SENT)
+
+
+def _sum_up(
+    desk: Desk, run: str, answers: Counter[Answer], *, is_dry: bool, is_listed: bool
+) -> None:
     """Say what became of all; with ``--json`` a list has said it already."""
+    sent, counts = _sent(answers), dict(sorted(answers.items()))
     if not (is_listed and desk.out.is_for_programs):
-        document = {"run": run, "dryRun": is_dry, "sent": tally.sent, "answers": dict(tally.counts)}
+        document = {"run": run, "dryRun": is_dry, "sent": sent, "answers": counts}
         said = "Would be on their way again" if is_dry else f"On their way again (run {run})"
-        desk.out.answer(document, f"{said}: {tally.sent}.")
-    for answer, count in tally.counts:
+        desk.out.answer(document, f"{said}: {sent}.")
+    for answer, count in counts.items():
         if answer in _TOLD:
             note(f"{count} {_TOLD[answer]}.")
-    if is_listed and not is_dry and tally.sent < tally.seen:
+    if is_listed and not is_dry and sent < answers.total():
         raise typer.Exit(ExitCode.REFUSED)
-    if tally.of("failed"):
+    if answers["failed"]:
         raise typer.Exit(ExitCode.FAILED)
