@@ -23,18 +23,10 @@ SESSION_MS = 10_000  # heartbeats have a thread of their own; what a killed memb
 # What the lane rests on; another value would lose tickets, or another setting says it already.
 _SET_BY_US = frozenset(
     {
-        "acks",
-        "auto.offset.reset",
-        "bootstrap.servers",
-        "enable.auto.commit",
-        "enable.auto.offset.store",
-        "enable.idempotence",
+        *("acks", "request.required.acks", "enable.idempotence", "transactional.id"),
+        *("bootstrap.servers", "metadata.broker.list", "group.id", "message.max.bytes"),
+        *("auto.offset.reset", "enable.auto.commit", "enable.auto.offset.store"),
         "enable.partition.eof",
-        "group.id",
-        "message.max.bytes",
-        "metadata.broker.list",
-        "request.required.acks",
-        "transactional.id",
     }
 )
 _DEFAULTS = {

@@ -13,6 +13,7 @@ from datetime import UTC, datetime, timedelta
 
 from carteiro.config import TicketSettings
 from carteiro.observability.metrics.definitions import OTHER
+from carteiro.policy.retry import RetryPolicy
 from carteiro.tickets import events
 from carteiro.tickets.alerts import SEND_EVERY, Alert, Alerts, bounded, dead_alert
 from carteiro.tickets.archive.document import WAITING, Archived, Wanted
@@ -25,9 +26,8 @@ from carteiro.tickets.deaths import Kind, Trouble
 from carteiro.tickets.errors import ArchiveAway
 from carteiro.tickets.ticket import Record
 
-FIRST_WAIT_S, LONGEST_WAIT_S = 0.25, 30.0
-_MOST_DOUBLINGS = 10
-_JITTER = 0.25  # archives that lost a database together do not come back together
+# With jitter: archives that lost a database together do not come back together.
+_WAITS = RetryPolicy(max_attempts=0, base=timedelta(milliseconds=250), cap=timedelta(seconds=30))
 _STEP_S = 0.5  # of waiting, so that a stop is soon heard
 
 
@@ -139,14 +139,13 @@ class Archivist:
 
     async def _wait(self, why: str, records: list[Record]) -> None:
         """Stay a member of the group, and look again after a while that doubles each time."""
-        wait = min(FIRST_WAIT_S * 2**self._waits, LONGEST_WAIT_S)
-        wait *= random.uniform(1 - _JITTER, 1 + _JITTER)  # noqa: S311 - not for secrets
-        self._waits = min(self._waits + 1, _MOST_DOUBLINGS)
+        self._waits += 1
+        wait = _WAITS.delay(self._waits, random.random())  # noqa: S311 - not for secrets
         self._waits_for["MongoDB"] = why
         self._metrics.is_up.set(0)
         self._metrics.oldest_unarchived.set(_age_s(records))
-        events.dlq_consumer_waiting(why, records=len(records), wait=timedelta(seconds=wait))
-        until = time.monotonic() + wait
+        events.dlq_consumer_waiting(why, records=len(records), wait=wait)
+        until = time.monotonic() + wait.total_seconds()
         while not self._stopping.is_set() and (left := until - time.monotonic()) > 0:
             await self._log.rest(min(left, _STEP_S))
 

@@ -5,7 +5,6 @@ Pure. The ticket's own fields stand at the top as they did on the topic, with ``
 fields it holds as bytes, and what it cannot hold at all it points to.
 """
 
-import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -162,7 +161,11 @@ def documents(before: Mapping[str, Any], dead: DeadTicket, *, now: datetime) -> 
         yield {**dead.fields} | names | ends | {OURS: ours | {"kept": "fields"} | beside}
     if raw is not None:
         yield names | ends | {OURS: ours | {"kept": "bytes", "raw": raw}}
-    yield names | ends | {OURS: ours | _pointer(dead.missing or _missing(raw))}
+    yield (
+        names
+        | ends
+        | {OURS: ours | _pointer(dead.missing or (None if raw is None else Missing.of(raw)))}
+    )
 
 
 def bare(dead: DeadTicket) -> DeadTicket:
@@ -215,11 +218,6 @@ def _occurrence(dead: DeadTicket, now: datetime) -> Document:
         "published_at": _published(dead, now),
         "processed_at": now,
     }
-
-
-def _missing(raw: bytes | None) -> Missing | None:
-    """A payload that no document can hold; None if there is none."""
-    return None if raw is None else Missing(len(raw), hashlib.sha256(raw).hexdigest())
 
 
 def _pointer(missing: Missing | None) -> Document:

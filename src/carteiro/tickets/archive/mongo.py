@@ -14,7 +14,7 @@ from uuid import uuid4
 
 import bson
 from bson.errors import BSONError
-from pymongo import ASCENDING, DESCENDING, AsyncMongoClient, ReplaceOne, UpdateOne
+from pymongo import DESCENDING, AsyncMongoClient, ReplaceOne, UpdateOne
 from pymongo.asynchronous.collection import AsyncCollection
 from pymongo.errors import (
     BulkWriteError,
@@ -79,6 +79,13 @@ _PATHS: dict[GroupBy, str] = {
     "state": f"{OURS}.state",
 }
 _KEPT = {name: _PATHS[name] for name in ("state", "task_type", "error_type")}
+_INDEXES: tuple[Any, ...] = (
+    "task_type",
+    "dlq_metadata.dlq_published_at",
+    ["task_type", "dlq_metadata.error_type"],
+    [("processed_at", DESCENDING), ("ticket_id", DESCENDING)],
+    [*_KEPT.values()],
+)
 # What has to be known of a document to write it anew: never the payload.
 _TO_NOTE = ("version", "state", "first_seen_at", "deaths", "occurrences", "history")
 _IN_LISTS = ("version", "state", "reason", "source", "redrives", "deaths", "published_at", "kept")
@@ -100,8 +107,7 @@ class MongoArchive:
             said = without_quoted(_reason(error))
             raise ConfigError(f"tickets.mongo cannot be used: {said}; correct it") from None
         self.address = _address(self._client)
-        name = f"{settings.mongo_database}.{settings.mongo_collection}"
-        self._name = name
+        self._name = f"{settings.mongo_database}.{settings.mongo_collection}"
         acknowledged = WriteConcern(w="majority", wtimeout=_ANSWER_MS)
         self._tickets: AsyncCollection[Document] = self._client[
             settings.mongo_database
@@ -117,15 +123,8 @@ class MongoArchive:
         """Have the indexes; raises `ArchiveUnfit` if the collection has one ticket twice."""
         async with self._asked():
             await self._have_unique_index()
-            await self._tickets.create_index("task_type")
-            await self._tickets.create_index("dlq_metadata.dlq_published_at")
-            await self._tickets.create_index(
-                [("task_type", ASCENDING), ("dlq_metadata.error_type", ASCENDING)]
-            )
-            await self._tickets.create_index(
-                [("processed_at", DESCENDING), ("ticket_id", DESCENDING)]
-            )
-            await self._tickets.create_index([(path, ASCENDING) for path in _KEPT.values()])
+            for keys in _INDEXES:
+                await self._tickets.create_index(keys)
 
     async def _have_unique_index(self) -> None:
         try:

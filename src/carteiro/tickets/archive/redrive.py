@@ -6,9 +6,8 @@ anyway. The count goes first: a ticket that arrives with an old count would go s
 """
 
 import asyncio
-import hashlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, Protocol, TypeAlias
 from uuid import uuid4
@@ -99,25 +98,20 @@ class Redriven:
     error: str = ""
 
 
+@dataclass(frozen=True)
 class Redrive:
     """One run of sending tickets round again; its ``id`` stands in the history of all it touched."""
 
-    def __init__(  # noqa: PLR0913 - from where, to where, on which terms, and when
-        self,
-        archive: Archive,
-        counts: Counts,
-        producer: Producer,
-        *,
-        fetch: Fetch,
-        topic: str,
-        terms: Terms,
-        now: Callable[[], datetime] = lambda: datetime.now(UTC),
-        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
-    ) -> None:
-        self.id = uuid4().hex
-        self._archive, self._counts, self._producer = archive, counts, producer
-        self._fetch, self._topic, self._terms = fetch, topic, terms
-        self._now, self._sleep = now, sleep
+    archive: Archive
+    counts: Counts
+    producer: Producer
+    _: KW_ONLY
+    fetch: Fetch
+    topic: str
+    terms: Terms
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
+    id: str = field(default_factory=lambda: uuid4().hex)
 
     def run(
         self, wanted: Wanted, *, rate: float | None = None, limit: int = 0
@@ -144,7 +138,7 @@ class Redrive:
         sent, failed_in_a_row, cursor = 0, 0, None
         while failed_in_a_row < MOST_FAILED:
             size = min(_page_size(rate), limit - sent) if limit else _page_size(rate)
-            page = await self._archive.find(wanted, cursor=cursor, limit=size, is_whole=True)
+            page = await self.archive.find(wanted, cursor=cursor, limit=size, is_whole=True)
             done = [
                 each
                 for portion in _portions(page.rows)
@@ -158,29 +152,31 @@ class Redrive:
             if cursor is None or (limit and sent >= limit):
                 return
             if rate is not None:
-                await self._sleep(sent_now / rate)
+                await self.sleep(sent_now / rate)
 
     async def _whole(self, ticket: Archived) -> Archived:
         """With its payload, if that was too large for the archive and still is where it came from."""
         if ticket.missing is None or ticket.state not in RESTING:
             return ticket
-        record = await self._fetch(ticket.source)
-        if record is None or record.body is None or not _is_payload(record.body, ticket.missing):
+        record = await self.fetch(ticket.source)
+        if record is None or record.body is None:
             return ticket
+        if Missing.of(record.body).sha256 != ticket.missing.sha256:
+            return ticket  # the topic was made anew, and has other records at the same places
         return replace(ticket, raw=record.body, headers=carried(record))
 
     async def _foreseen(self, page: Sequence[Archived]) -> list[Redriven]:
         return [self._foreseen_of(each) for each in page]
 
     def _foreseen_of(self, ticket: Archived) -> Redriven:
-        answer = judge(ticket, self._terms, now=self._now())
+        answer = judge(ticket, self.terms, now=self.now())
         if isinstance(answer, Envelope):
             answer = "again" if ticket.state == "redriving" else "redriven"
         return Redriven(ticket, answer)
 
     async def _sent(self, page: Sequence[Archived]) -> list[Redriven]:
-        now = self._now()
-        judged = {each.id: judge(each, self._terms, now=now) for each in page}
+        now = self.now()
+        judged = {each.id: judge(each, self.terms, now=now) for each in page}
         sendable = [each for each in page if isinstance(judged[each.id], Envelope)]
         refused = [
             Redriven(each, answer)
@@ -188,7 +184,7 @@ class Redrive:
             if not isinstance(answer := judged[each.id], Envelope)
         ]
         await self._quarantine([each.ticket for each in refused if each.answer == "undecodable"])
-        claimed = await self._archive.mark(sendable, "redriving", self._step("republishing"))
+        claimed = await self.archive.mark(sendable, "redriving", self._step("republishing"))
         lost = {each.id for each in sendable} - {each.id for each in claimed}
         changed = [Redriven(each, "changed") for each in sendable if each.id in lost]
         envelopes = [each for id in _ids(claimed) if isinstance(each := judged[id], Envelope)]
@@ -204,9 +200,9 @@ class Redrive:
         if not claimed:
             return []
         await self._clear(claimed)
-        faults = await self._producer.send(self._topic, envelopes)
+        faults = await self.producer.send(self.topic, envelopes)
         answers = list(zip(claimed, faults, strict=True))
-        await self._archive.mark(
+        await self.archive.mark(
             [each for each, fault in answers if fault is None],
             "redriven",
             self._step("republished"),
@@ -214,7 +210,7 @@ class Redrive:
         for each, fault in answers:
             if fault is not None:
                 step = self._step("republish failed", why=str(fault))
-                await self._archive.mark([each], "dead", step)
+                await self.archive.mark([each], "dead", step)
         return [
             Redriven(each, "failed", str(fault))
             if fault is not None
@@ -224,19 +220,17 @@ class Redrive:
 
     async def _clear(self, claimed: Sequence[Archived]) -> None:
         try:
-            await self._counts.forget(_ids(claimed))
+            await self.counts.forget(_ids(claimed))
         except CountsAway as error:
-            await self._archive.mark(
-                claimed, "dead", self._step("republish failed", why=str(error))
-            )
+            await self.archive.mark(claimed, "dead", self._step("republish failed", why=str(error)))
             raise
 
     async def _quarantine(self, tickets: Sequence[Archived]) -> None:
         why = "it is no ticket: once released, republish --raw sends its bytes as they were"
-        await self._archive.mark(tickets, "quarantined", self._step("quarantined", why=why))
+        await self.archive.mark(tickets, "quarantined", self._step("quarantined", why=why))
 
     def _step(self, what: str, *, why: str = "") -> Step:
-        return Step(what, self._terms.by, why or self._terms.why, self._now(), self.id)
+        return Step(what, self.terms.by, why or self.terms.why, self.now(), self.id)
 
 
 def judge(ticket: Archived, terms: Terms, *, now: datetime) -> Envelope | Answer:  # noqa: PLR0911 - an answer a line
@@ -255,11 +249,6 @@ def judge(ticket: Archived, terms: Terms, *, now: datetime) -> Envelope | Answer
     if ticket.raw is None:
         return "nothing_kept"
     return _envelope(ticket, ticket.raw) if terms.is_raw else "undecodable"
-
-
-def _is_payload(body: bytes, missing: Missing) -> bool:
-    """A topic that was made anew has other records at the same places."""
-    return hashlib.sha256(body).hexdigest() == missing.sha256
 
 
 def fields_of(ticket: Archived) -> dict[str, Any] | None:

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass, field
 
 from carteiro.config import TicketSettings
 from carteiro.tickets.consume.lanes import Partition, Work
@@ -14,28 +15,20 @@ _MOST_UNFINISHED = 10_000  # tickets of a partition in memory, however small the
 MOST_UNNOTED = 20_000  # records that are read before what became of those before them is committed
 
 
-class Committing:
+@dataclass
+class Committer:
     """Commits what has ended: now and then while there is more, at once when there is not.
 
     ``hurry`` ends the wait of work that holds up its partition.
     """
 
-    def __init__(
-        self,
-        settings: TicketSettings,
-        log: TicketLog,
-        partitions: Mapping[Part, Partition],
-        *,
-        hurry: Callable[[Work], None],
-    ) -> None:
-        self._settings = settings
-        self._log = log
-        self._partitions = partitions
-        self._hurry = hurry
-        self._pause_s = settings.commit_every.total_seconds()
-        self._something_changed = asyncio.Event()
-        self._nothing_left = asyncio.Event()
-        self._has_changed = False  # as the event, but cheap to ask
+    settings: TicketSettings
+    log: TicketLog
+    partitions: Mapping[Part, Partition]
+    hurry: Callable[[Work], None]
+    _something_changed: asyncio.Event = field(default_factory=asyncio.Event)
+    _nothing_left: asyncio.Event = field(default_factory=asyncio.Event)
+    _has_changed: bool = False  # as the event, but cheap to ask
 
     def changed(self) -> None:
         """Something has ended, or failed."""
@@ -46,7 +39,7 @@ class Committing:
     def look_around(self) -> None:
         """Several may have ended: commit at once if nothing is left, and have more brought where there is room."""
         if self._has_changed:
-            for partition in self._partitions.values():
+            for partition in self.partitions.values():
                 if partition.offsets.is_idle:
                     self._nothing_left.set()
                 if partition.is_paused:
@@ -57,14 +50,14 @@ class Committing:
         if not self._is_far(partition):
             if partition.is_paused:
                 partition.is_paused = False
-                self._log.resume([partition.part])
+                self.log.resume([partition.part])
             return
         if not partition.is_paused and partition.is_open:
             partition.is_paused = True
-            self._log.pause([partition.part])
+            self.log.pause([partition.part])
         if self.is_held_up(partition):  # they need not wait, so that they end one way or the other
             for work in list(partition.waiting):
-                self._hurry(work)
+                self.hurry(work)
 
     def is_held_up(self, partition: Partition) -> bool:
         """Whether it is brought nothing more because of a few, while nearly all that came has ended."""
@@ -72,12 +65,12 @@ class Committing:
 
     def _is_far(self, partition: Partition) -> bool:
         offsets, parts = partition.offsets, 2 if partition.is_paused else 1
-        held = sum(each.bytes for each in self._partitions.values())
+        held = sum(each.bytes for each in self.partitions.values())
         return (
-            offsets.span * parts >= self._settings.window
+            offsets.span * parts >= self.settings.window
             or offsets.unfinished * parts >= _MOST_UNFINISHED
             or partition.unnoted * parts >= MOST_UNNOTED
-            or held * parts >= self._settings.window_bytes
+            or held * parts >= self.settings.window_bytes
             or offsets.is_noted_full
         )
 
@@ -86,7 +79,7 @@ class Committing:
         while True:
             await self._something_changed.wait()
             with suppress(TimeoutError):
-                async with asyncio.timeout(self._pause_s):
+                async with asyncio.timeout(self.settings.commit_every.total_seconds()):
                     await self._nothing_left.wait()
             self._something_changed.clear()
             self._nothing_left.clear()
@@ -95,10 +88,10 @@ class Committing:
             await asyncio.sleep(_SHORTEST_PAUSE_S)
 
     async def _commit(self) -> None:
-        partitions = [each for each in self._partitions.values() if each.is_live]
+        partitions = [each for each in self.partitions.values() if each.is_live]
         commits = commits_of(partitions)
         ends = {each: each.offsets.end for each in partitions}
-        if commits and not await self._log.commit([*commits.values()]):
+        if commits and not await self.log.commit([*commits.values()]):
             self._something_changed.set()
         else:
             for each, end in ends.items():

@@ -1,6 +1,7 @@
 """The handler of those without Python: tickets are posted to an address."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import timedelta
 from http.cookiejar import DefaultCookiePolicy
 
@@ -16,6 +17,7 @@ _LONGEST_QUOTE, _LONGEST_HEARD = 500, 65_536  # bytes
 _CONNECT_LIMIT = timedelta(seconds=10)
 
 
+@dataclass(frozen=True)
 class HttpHandler:
     """Posts each ticket as it came; 2xx is done, 5xx and what may pass is tried again, any other answer is for good.
 
@@ -23,14 +25,13 @@ class HttpHandler:
     where the operator said, and nowhere else. Cookies are not kept: one ticket knows nothing of another.
     """
 
-    def __init__(self, url: str, client: httpx.AsyncClient) -> None:
-        self._url = url
-        self._client = client
+    url: str
+    client: httpx.AsyncClient
 
     async def __call__(self, ticket: Ticket) -> None:
         """Post it; raises what the answer means."""
-        asked = self._client.stream(
-            "POST", self._url, content=ticket.record.body, headers=_headers(ticket)
+        asked = self.client.stream(
+            "POST", self.url, content=ticket.record.body, headers=_headers(ticket)
         )
         try:
             async with asked as answer:

@@ -92,16 +92,8 @@ class Work:
     """A record on its way to its end; ``line`` is None for what is no ticket, or has no handler."""
 
     __slots__ = (
-        "began",
-        "death",
-        "failures",
-        "key",
-        "line",
-        "partition",
-        "redrives",
-        "size",
-        "ticket",
-        "timer",
+        *("ticket", "partition", "line", "key", "size", "redrives"),
+        *("failures", "death", "began", "timer"),
     )
 
     def __init__(

@@ -61,26 +61,12 @@ PAUSED = Metric(
     ("task_type",),
 )
 ALL = (
-    DLQ_MESSAGES,
-    RETRY_COUNT,
-    DLQ_PUBLISH_ERRORS,
-    DONE,
-    FAILED,
-    LAG,
-    HELD_KEYS,
-    REDIS_UP,
-    PAUSED,
-    ALERTMANAGER_UP,
+    *(DLQ_MESSAGES, RETRY_COUNT, DLQ_PUBLISH_ERRORS, DONE, FAILED),
+    *(LAG, HELD_KEYS, REDIS_UP, PAUSED, ALERTMANAGER_UP),
 )
 
 # Those that are there from the start: the first failure is an increase only of what was 0 before.
-_FORESEEN_ERRORS = (
-    "TimeoutError",
-    "MSG_SIZE_TOO_LARGE",
-    "TOPIC_AUTHORIZATION_FAILED",
-    "QueueFull",
-    OTHER,
-)
+_FORESEEN = ("TimeoutError", "MSG_SIZE_TOO_LARGE", "TOPIC_AUTHORIZATION_FAILED", "QueueFull", OTHER)
 
 
 class TicketMetrics(Collector):
@@ -92,7 +78,7 @@ class TicketMetrics(Collector):
         labels = sorted({*self._types, OTHER})
         reasons: tuple[Reason, ...] = get_args(Reason)
         self._dead: Counter[Labels] = Counter(dict.fromkeys(product(reasons, labels), 0))
-        self._publish_errors = Counter({self._errors.label(each): 0 for each in _FORESEEN_ERRORS})
+        self._publish_errors = Counter({self._errors.label(each): 0 for each in _FORESEEN})
         self._done, self._at_once, self._failed, self._paused = (
             Counter(dict.fromkeys(labels, 0)) for _ in range(4)
         )

@@ -16,7 +16,7 @@ from carteiro.errors import CarteiroError
 from carteiro.model import Dead, Delivery, Outcome, Retry
 from carteiro.path.judge import judge
 from carteiro.policy.retry import PRESETS, RetryPolicy
-from carteiro.tickets.consume.commits import MOST_UNNOTED, Committing, commits_of
+from carteiro.tickets.consume.commits import MOST_UNNOTED, Committer, commits_of
 from carteiro.tickets.consume.dead_lettering import DeadLettering
 from carteiro.tickets.consume.failures import (
     death_at_once,
@@ -72,9 +72,9 @@ class Runner:
         self._terms = terms_of(settings)
         policy, limit = _policy(settings), settings.time_limit
         lines = [Line(each, time_limit=limit, policy=policy, terms=self._terms) for each in tickets]
-        self._committing = Committing(settings, log, self._partitions, hurry=self._wait_over)
+        self._commits = Committer(settings, log, self._partitions, hurry=self._wait_over)
         self._dead_lettering = DeadLettering(
-            settings, counter, topic, watch, ended=self._buried, changed=self._committing.changed
+            settings, counter, topic, watch, ended=self._buried, changed=self._commits.changed
         )
         self._lanes = Lanes(lines, self._dead_lettering.start)
         self._hands = Hands(
@@ -82,14 +82,14 @@ class Runner:
             settings.concurrency,
             settle=self._settle,
             ended=self._ended,
-            look_around=self._committing.look_around,
+            look_around=self._commits.look_around,
         )
 
     # --- its life ---------------------------------------------------------------------------------
 
     async def run(self) -> None:
         """Work until `stop`; what is under way then may end, and what has ended is committed."""
-        helpers = [*self._hands.start(), asyncio.create_task(self._committing.run())]
+        helpers = [*self._hands.start(), asyncio.create_task(self._commits.run())]
         log = asyncio.create_task(self._log.run(self))
         try:
             await asyncio.wait([log, *helpers], return_when=asyncio.FIRST_COMPLETED)
@@ -212,7 +212,7 @@ class Runner:
                 self._lanes.put(work)
         self._hands.wake()
         for partition in {work.partition for work in works}:
-            self._committing.bound(partition)
+            self._commits.bound(partition)
 
     # --- taking in --------------------------------------------------------------------------------
 
@@ -225,7 +225,7 @@ class Runner:
             partition = self._begin_again(partition)
         failures = partition.offsets.take(record.offset)
         if failures is None:
-            self._committing.changed()
+            self._commits.changed()
             return None
         ticket = read(record)
         line = self._lanes.lines.get(ticket.type) if isinstance(ticket, Ticket) else None
@@ -292,7 +292,7 @@ class Runner:
             return
         work.failures = failures
         work.partition.offsets.failed(work.ticket.record.offset, failures)
-        self._committing.changed()
+        self._commits.changed()
         self._judge(work, line, outcome_of(error), error)
 
     def _notice(self, work: Work, line: Line, error: BaseException) -> None:
@@ -359,7 +359,7 @@ class Runner:
 
     def _buried(self, work: Work) -> None:
         self._ended(work)
-        self._committing.look_around()
+        self._commits.look_around()
         self._hands.wake()
 
     def _ended(self, work: Work) -> None:
@@ -370,7 +370,7 @@ class Runner:
         partition = work.partition
         partition.offsets.finish(work.ticket.record.offset)
         partition.bytes -= work.size
-        self._committing.changed()
+        self._commits.changed()
 
     # --- giving partitions away -------------------------------------------------------------------
 

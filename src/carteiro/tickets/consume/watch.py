@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from datetime import timedelta
 
 from carteiro.policy.classify import message_of
@@ -15,29 +16,24 @@ from carteiro.tickets.ticket import Part, Reason, TaskType
 _SAY_EVERY_S = 30.0  # a client complains of one trouble in several ways, again and again
 
 
+@dataclass
 class Watch:
     """Hears what happens in one worker, and tells it; ``alert`` is called when there is more or less to alert of."""
 
-    def __init__(
-        self,
-        metrics: TicketMetrics,
-        alert: Callable[[], None] = lambda: None,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._metrics = metrics
-        self._alert = alert
-        self._clock = clock
-        self._say_again = 0.0
-        self.waits_for = ""  # the worker cannot go on without it
-        self.paused: dict[TaskType, Paused] = {}
+    metrics: TicketMetrics
+    alert: Callable[[], None] = lambda: None
+    clock: Callable[[], float] = time.monotonic
+    waits_for: str = ""  # the worker cannot go on without it
+    paused: dict[TaskType, Paused] = field(default_factory=dict)
+    _say_again: float = 0.0
 
     def waits(self, what: str) -> None:
         """It cannot go on without this; "": it goes on."""
         waited_for, self.waits_for = self.waits_for, what
         if waited_for and not what:
             events.tickets_going_on(waited_for)
-        elif what and (not waited_for or self._clock() >= self._say_again):
-            self._say_again = self._clock() + _SAY_EVERY_S
+        elif what and (not waited_for or self.clock() >= self._say_again):
+            self._say_again = self.clock() + _SAY_EVERY_S
             events.tickets_waiting(what)
 
     def assigned(self, parts: Sequence[Part]) -> None:
@@ -54,11 +50,11 @@ class Watch:
 
     def done(self, work: Work) -> None:
         """A ticket is done."""
-        self._metrics.done(work.ticket.type, failures=work.failures)
+        self.metrics.done(work.ticket.type, failures=work.failures)
 
     def failed(self, work: Work, error: BaseException, after: timedelta | None) -> None:
         """A ticket failed, and is tried again after a while, or never."""
-        self._metrics.failed(work.ticket.type)
+        self.metrics.failed(work.ticket.type)
         if after is not None:
             events.ticket_failed(
                 work.ticket,
@@ -71,23 +67,23 @@ class Watch:
     def buried(self, death: Death, *, is_whole: bool) -> None:
         """The broker has its dead letter; one that is not whole can be redriven only from its own topic."""
         reason: Reason = death.reason if is_whole else "oversized"
-        self._metrics.died(death.ticket.type, reason, failures=death.failures)
+        self.metrics.died(death.ticket.type, reason, failures=death.failures)
 
     def held(self, death: Death) -> None:
         """It is dead, and dead letters are switched off: it stays, with all of its key."""
         events.ticket_held(death)
-        self._alert()
+        self.alert()
 
     def publish_failed(self, error_type: str) -> None:
         """The broker did not take a dead letter; it is tried again."""
-        self._metrics.publish_failed(error_type)
+        self.metrics.publish_failed(error_type)
 
     def pause_began(self, type: TaskType, error: BaseException) -> None:
         """Most tickets of a type cannot reach something: no more are started for a while."""
-        self._metrics.pauses(type, paused=True)
+        self.metrics.pauses(type, paused=True)
         self.paused[type] = Paused(type, error_type(error), message_of(error))
         events.ticket_pause_began(type, error_type=error_type(error), why=message_of(error))
-        self._alert()
+        self.alert()
 
     def pause_ended(self, type: TaskType) -> None:
         """They succeed again."""
@@ -100,6 +96,6 @@ class Watch:
         self._goes_on(type)
 
     def _goes_on(self, type: TaskType) -> None:
-        self._metrics.pauses(type, paused=False)
+        self.metrics.pauses(type, paused=False)
         self.paused.pop(type, None)
-        self._alert()
+        self.alert()

@@ -72,6 +72,11 @@ class Missing:
     size_bytes: int
     sha256: str
 
+    @classmethod
+    def of(cls, body: bytes) -> "Missing":
+        """As it is known before it is left out."""
+        return cls(len(body), hashlib.sha256(body).hexdigest())
+
 
 @value
 class DeadTicket:
@@ -146,12 +151,9 @@ def _whence(death: Death) -> dict[str, Any]:
 
 
 def _pointer(record: Record) -> dict[str, Any]:
-    body = record.body or b""
-    return {
-        "payload_truncated": True,
-        "payload_bytes": len(body),
-        "payload_sha256": hashlib.sha256(body).hexdigest(),
-    }
+    missing = Missing.of(record.body or b"")
+    told = {"payload_bytes": missing.size_bytes, "payload_sha256": missing.sha256}
+    return {"payload_truncated": True} | told
 
 
 def _body(death: Death, metadata: dict[str, Any]) -> bytes:
@@ -161,7 +163,7 @@ def _body(death: Death, metadata: dict[str, Any]) -> bytes:
     body = death.ticket.record.body
     told: dict[str, Any] = {"payload_base64": None}
     if body is not None:
-        sha256 = hashlib.sha256(body).hexdigest()
+        sha256 = Missing.of(body).sha256
         told = {"payload_base64": b64encode(body).decode(), "payload_sha256": sha256}
     return _named(death, metadata | _whence(death) | told)
 
