@@ -1,4 +1,4 @@
-"""What is wrong becomes alerts of a real Alertmanager: few, for as long as it is so, and never in anybody's way."""
+"""Trouble becomes alerts of a real Alertmanager: few, for as long as it lasts, and never in anybody's way."""
 
 import asyncio
 import socket
@@ -42,7 +42,7 @@ def type_() -> str:
 
 
 class Wrong:
-    """What is wrong, as the test has it."""
+    """Trouble, as the test has it."""
 
     def __init__(self, *alerts: Alert) -> None:
         self.alerts = list(alerts)
@@ -50,7 +50,7 @@ class Wrong:
         self.answers: list[bool] = []
 
     async def look(self) -> list[Alert]:
-        """What an `Alerts` asks."""
+        """Answer the question of an `Alerts`."""
         self.looks += 1
         return self.alerts
 
@@ -241,7 +241,7 @@ async def test_proxies_of_the_environment_are_not_for_alerts(
 
 
 async def test_an_alertmanager_that_comes_back_is_told(type_: str) -> None:
-    """What still holds by then; whether it answers is known."""
+    """Alerts that still hold by then; whether it answers is known."""
     wrong = Wrong(_dead(type_))
     with an_alertmanager() as own:
         own.stop()
@@ -278,7 +278,7 @@ async def test_a_look_that_fails_is_repeated(alertmanager: AlertmanagerServer, t
 
 
 async def test_without_an_address_it_is_looked_at_all_the_same() -> None:
-    """Figures come of it; nobody is told."""
+    """Figures come of it; nobody gets an alert."""
     wrong = Wrong(_dead("BUILD"))
     async with _alerting("", wrong):
         await until(lambda: wrong.looks > 2)

@@ -2,7 +2,7 @@
 
 Nothing waits for it. Before each sending it is asked what holds now, so that there is nothing to remember over a
 restart; what holds is sent again before the Alertmanager would take it for over. An Alertmanager that does not
-answer costs a line in the log, and is told when it is back. The labels are few and bounded, for they decide
+answer costs a line in the log, and gets the alerts when it is back. The labels are few and bounded, for they decide
 which alerts are one; a ticket's id stands in the annotations.
 """
 
@@ -126,8 +126,8 @@ def _labels(name: str, kind: Kind, severity: str) -> Labels:
 class Alerts:
     """Asks ``look`` what is wrong, now and then and after `news`, and tells it; without a URL it only asks.
 
-    ``knows_all``: what is not wrong here is wrong nowhere, so its end is told. Otherwise others may say the same,
-    and it ends by itself when nobody does any more. ``on_answer`` is told whether the Alertmanager takes them.
+    ``knows_all``: this process sees all alerts, so it also reports their end. Otherwise others may send the same,
+    and an alert ends by itself when nobody sends it any more. ``on_answer`` hears whether the Alertmanager takes them.
     """
 
     url: str
@@ -196,7 +196,7 @@ class Alerts:
         }
 
     async def _post(self, client: httpx.AsyncClient, body: object) -> str | None:
-        """What went wrong, if something did."""
+        """Return the error, if there was one."""
         try:
             async with asyncio.timeout(_PATIENCE_S):
                 answer = await client.post(f"{self.url.rstrip('/')}/api/v2/alerts", json=body)

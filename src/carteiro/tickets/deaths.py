@@ -14,14 +14,14 @@ _ADVICE: Mapping[str, str] = {
     "permanent_error": "it was refused for good: have it put again as it should be and quarantine this one, "
     "or mend what refused it, then republish it",
     "unknown_task_type": "deploy a handler for its type, then republish it",
-    "undecodable": "it is no ticket: quarantine it, and tell whoever wrote it",
+    "undecodable": "it is not a ticket: quarantine it, and inform its producer",
 }
 _BE_QUICK = "; only its place is kept, so be quick: its payload is gone when its own topic drops it"
 
 
 @value
 class Death:
-    """What became of a ticket that nobody tries again; ``error`` is cut and scrubbed on the way out."""
+    """The end of a ticket that nobody tries again; ``error`` is cut and scrubbed on the way out."""
 
     ticket: Ticket | Unreadable
     reason: Reason
@@ -58,5 +58,5 @@ class Paused:
 
 
 def advice(reason: Reason | str, *, is_whole: bool = True) -> str:
-    """What to do, as the end of a sentence."""
+    """Return what to do, as the end of a sentence."""
     return _ADVICE.get(reason, _LOOK) + ("" if is_whole else _BE_QUICK)

@@ -1,4 +1,4 @@
-"""What the ticket lane says in the log, one function per event; no ticket's contents can reach a line."""
+"""Log events of the ticket lane, one function per event; no ticket's contents can reach a line."""
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
@@ -41,9 +41,7 @@ def dlq_publish_failed(death: Death, why: str, *, topic: str, error_type: str) -
 
 def dlq_done_not_told(ticket: Ticket | Unreadable) -> None:
     """Tell that the archive will not know of the good end of a ticket."""
-    said = (
-        "Republished ticket is done, and the archive could not be told: there it stays as redriven"
-    )
+    said = "Republished ticket is done, and the archive could not be informed: there it stays as redriven"
     event(Level.WARN, said, "dlq_done_not_told", _named(ticket))
 
 
@@ -127,7 +125,7 @@ def dlq_topic_differs(topic: str, differences: tuple[str, ...]) -> None:
 def redis_away(address: str, why: str) -> None:
     """Tell that failures are counted without Redis."""
     said = (
-        "Redis is away: failures are counted here and in the commits, and written when it is back"
+        "Redis is down: failures are counted here and in the commits, and written when it is back"
     )
     fields = {"redis": address, "errorReason": _shown(why)}
     event(Level.WARN, said, "redis_away", fields)
@@ -145,7 +143,7 @@ def handlers_go_on(said: str) -> None:
 
 
 def kafka_hangs(seconds: float) -> None:
-    """Tell that the group was left without a word: no broker answered for so long."""
+    """Tell that the group was left without a word: no broker answered for this time."""
     said = (
         "Kafka does not answer: leaving without a last commit, what was not committed is read again"
     )
@@ -202,7 +200,7 @@ def ticket_held(death: Death) -> None:
 
 
 def ticket_pause_began(type: TaskType, *, error_type: str, why: str) -> None:
-    """Tell that what a type needs seems to be away."""
+    """Tell that what a type needs seems to be down."""
     said = "Most tickets of a type cannot reach what they need: it pauses, and one is tried now and then"
     fields = {"taskType": type, "errorType": _shown(error_type), "errorReason": _shown(why)}
     event(Level.ERROR, said, "ticket_pause_began", fields)

@@ -1,4 +1,4 @@
-"""Whether what the ticket lane rests on is there, and as it should be; nothing is changed."""
+"""Check the servers and topics of the ticket lane; nothing is changed."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterator
@@ -32,7 +32,7 @@ _Check: TypeAlias = Callable[[TicketSettings], Coroutine[Any, Any, list[Finding]
 
 
 async def examine(settings: TicketSettings) -> list[Finding]:
-    """What is found at Kafka, Redis, MongoDB and Alertmanager, as far as they are used."""
+    """Return the findings at Kafka, Redis, MongoDB and Alertmanager, as far as they are used."""
     checks: list[tuple[str, _Check]] = [
         ("tickets: Kafka", _kafka),
         ("tickets: Redis", _redis),

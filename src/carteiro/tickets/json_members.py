@@ -13,7 +13,7 @@ import orjson
 _STRING = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
 _TOKEN = re.compile(_STRING + rb"|[{}\[\],]", re.DOTALL)
 _NUMBER = re.compile(_STRING + rb"|(-?[0-9][-+.0-9eE]*+)", re.DOTALL)
-_ALWAYS_EXACT = re.compile(rb"-?[0-9.]{1,15}")  # so many digits a float has in any case
+_ALWAYS_EXACT = re.compile(rb"-?[0-9.]{1,15}")  # a float has these digits in any case
 
 
 def with_members(body: bytes, put: Mapping[str, bytes], *, without: str) -> bytes:
@@ -26,7 +26,7 @@ def with_members(body: bytes, put: Mapping[str, bytes], *, without: str) -> byte
 
 
 def is_exact(body: bytes) -> bool:
-    """Whether every number in it stays what it is when it is read and written again."""
+    """Return True if every number in it stays what it is when it is read and written again."""
     return all(_stays(found[1]) for found in _NUMBER.finditer(body) if found[1])
 
 

@@ -1,4 +1,4 @@
-"""How clients of Kafka are set up, and the topic of dead letters made.
+"""Options of Kafka clients, from the settings and a file of properties.
 
 What stands in ``tickets.kafka_file`` may be secret: no error ever shows a value from there, nor a name that
 does not look like one.
@@ -18,7 +18,7 @@ from carteiro.model import value
 from carteiro.tickets.scrubbing import scrub
 from carteiro.tickets.ticket import Record
 
-SESSION_MS = 10_000  # heartbeats have a thread of their own; what a killed member had waits so long
+SESSION_MS = 10_000  # heartbeats have a thread of their own; the partitions of a killed member wait this long
 
 # What the lane rests on; another value would lose tickets, or another setting says it already.
 _SET_BY_US = frozenset(
@@ -48,7 +48,7 @@ class _Line:
 
 
 def client_options(settings: TicketSettings) -> dict[str, str]:
-    """What every client of the lane is given; what it needs beyond that goes on top. `ConfigError` if it is wrong."""
+    """Return the options of every client of the lane; its own go on top. `ConfigError` if one is wrong."""
     own = {line.name: line.said for line in _lines(settings.kafka_file)}
     options = _DEFAULTS | own | {"bootstrap.servers": settings.bootstrap_servers}
     try:
@@ -59,7 +59,7 @@ def client_options(settings: TicketSettings) -> dict[str, str]:
 
 
 def refusal(settings: TicketSettings, error: KafkaException) -> ConfigError:
-    """What to raise, `from None`, when the library refuses to make a client: its own text may quote a secret."""
+    """Return the error to raise, `from None`, if the library refuses the options: its text may quote a secret."""
     lines, said = list(_lines(settings.kafka_file)), said_by(error)
     longest_first = sorted(lines, key=lambda line: len(line.name), reverse=True)
     wrong = next((line for line in longest_first if line.name in said), None)
@@ -103,13 +103,13 @@ def _without_values(said: str, lines: list[_Line]) -> str:
 
 
 def said_by(error: KafkaException) -> str:
-    """What the library says of it; that may be secret only where a client is made."""
+    """Return the library's text; it may be secret only where a client is made."""
     said = error.args[0] if error.args else None
     return said.str() if isinstance(said, KafkaError) else str(error)
 
 
 def record_of(message: Message) -> Record:
-    """What a message of the client is, as the lane has it."""
+    """Convert a message of the client."""
     topic, partition, offset = message.topic(), message.partition(), message.offset()
     return Record(
         topic or "",

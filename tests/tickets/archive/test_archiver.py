@@ -74,7 +74,7 @@ def _letters(*numbers: int) -> list[Envelope]:
 
 
 def committed(settings: TicketSettings) -> int:
-    """How many records the archive will never read again."""
+    """Count the records that the archive will never read again."""
     options = {
         "bootstrap.servers": settings.bootstrap_servers,
         "group.id": f"{settings.group}-dlq",
@@ -227,7 +227,7 @@ def test_an_archive_that_dies_is_missed_as_soon_as_a_worker(lane: dict[str, str]
 async def test_whatever_lies_on_the_topic_stops_nothing(
     lane: dict[str, str], mongo: MongoServer, database: str
 ) -> None:
-    """What is no dead letter of ours is archived by its place."""
+    """A record that is not a dead letter of ours is archived by its place."""
     settings = tickets_settings(**lane)
     garbage = [Envelope(b"k", b"\xff\x00 nonsense", ()), Envelope(b"k", b"", ())]
 
@@ -280,7 +280,7 @@ async def test_a_letter_that_cannot_be_opened_is_kept_as_bytes(
 async def test_a_topic_that_is_missing_is_made(
     lane: dict[str, str], mongo: MongoServer, database: str
 ) -> None:
-    """Whoever comes first makes it: an archive need not wait for a worker."""
+    """The first to come makes it: an archive need not wait for a worker."""
     settings = tickets_settings(**lane | {"DLQ_TOPIC": f"{lane['DLQ_TOPIC']}.new"})
 
     async with _archiving(settings) as archivist:
@@ -322,7 +322,7 @@ async def test_a_database_that_is_away_is_waited_for(
 async def test_a_database_that_is_killed_on_the_way_loses_nothing(
     topics: dict[str, str], own_mongo: MongoServer
 ) -> None:
-    """What came before, during and after is there, each once."""
+    """All that came before, during and after is there, each once."""
     settings = tickets_settings(**topics, MONGO=own_mongo.url)
 
     async with _archiving(settings) as archivist:

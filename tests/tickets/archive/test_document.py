@@ -29,7 +29,7 @@ def _archived(*deaths: DeadTicket) -> Document:
 
 
 def test_a_ticket_stands_in_its_document_as_it_stood_on_its_topic() -> None:
-    """What people look for is where it was, with what is known of its death beside it."""
+    """The ticket's fields are where they were, with the metadata of its death next to them."""
     ticket = a_ticket(parameters={"repository": "x", "steps": [1, 2.5, None]})
 
     document = _archived(a_dead_ticket(ticket))
@@ -97,7 +97,7 @@ def test_the_list_of_deaths_is_bounded_and_their_number_is_not() -> None:
     [("redriven", "dead"), ("redriving", "dead"), ("quarantined", "quarantined")],
 )
 def test_who_dies_again_is_dead_again_but_stays_in_quarantine(before: str, after: str) -> None:
-    """What was set apart is let go by people alone."""
+    """A quarantined ticket is released by people alone."""
     document = _archived(a_dead_ticket())
     document[OURS]["state"] = before
 
@@ -124,7 +124,7 @@ def test_what_is_no_ticket_is_kept_as_bytes() -> None:
 
 
 def test_a_ticket_that_cannot_be_written_again_is_kept_as_it_came() -> None:
-    """What is nested deeply can be read and not be written."""
+    """A deeply nested object can be read and not be written."""
     found = restored(_archived(a_dead_ticket(a_deep_ticket())))
 
     assert (found.id, found.fields, found.raw) == ("T-1", None, a_deep_ticket())
@@ -132,7 +132,7 @@ def test_a_ticket_that_cannot_be_written_again_is_kept_as_it_came() -> None:
 
 @pytest.mark.parametrize("number", [b"123456789012345678901234", b"0.12345678901234567890"])
 def test_numbers_that_fields_cannot_say_are_kept_beside_them(number: bytes) -> None:
-    """People look for fields; what goes round again must not be another number."""
+    """People look for fields; a redriven ticket must not carry another number."""
     body = b'{"ticket_id": "T-1", "task_type": "BUILD", "n": %b}' % number
 
     found = restored(_archived(a_dead_ticket(body)))

@@ -1,4 +1,4 @@
-"""What the archive promises, on a real server."""
+"""The promises of the archive, on a real server."""
 
 import asyncio
 from collections.abc import Sequence
@@ -67,7 +67,7 @@ async def test_a_ticket_that_dies_twice_is_one_document_with_two_deaths(
 async def test_what_is_kept_twice_is_written_once(
     archive: MongoArchive, mongo: MongoServer, database: str
 ) -> None:
-    """Read again after a crash, it is known; nobody is told of it a second time."""
+    """Read again after a crash, it is known; nobody hears of it a second time."""
     deaths = [a_dead_ticket(a_ticket(f"T-{each}"), at=each) for each in range(3)]
 
     fresh = await archive.keep(deaths, now=clock_at(NOW))
@@ -244,7 +244,7 @@ async def test_what_others_left_in_a_document_of_ours_stops_nothing(
 async def test_several_that_write_at_once_do_not_fail(
     archive: MongoArchive, mongo: MongoServer, database: str
 ) -> None:
-    """Who comes second looks again: there is one document in the end, and nobody is stuck."""
+    """The second writer looks again: there is one document in the end, and nobody is stuck."""
     deaths = [a_dead_ticket(at=each) for each in range(5)]
 
     await asyncio.gather(*(archive.keep([each], now=clock_at(NOW)) for each in deaths))
@@ -332,7 +332,7 @@ async def test_dead_tickets_are_found_by_what_they_have_in_common(
 
 
 async def test_a_list_has_no_payloads(archive: MongoArchive) -> None:
-    """A page of large tickets must not fill the memory; whoever wants them says so."""
+    """A page of large tickets must not fill the memory; callers ask for payloads."""
     await archive.keep([a_dead_ticket(a_ticket(large="x" * 1000))], now=clock_at(NOW))
 
     [listed] = (await archive.find(Wanted(), cursor=None, limit=5)).rows
@@ -375,7 +375,7 @@ async def test_only_what_is_as_it_was_seen_is_marked(archive: MongoArchive) -> N
 
 
 async def test_what_is_done_stands_in_the_history(archive: MongoArchive) -> None:
-    """Who, when and why; it survives the next death."""
+    """It records by whom, when and why; it survives the next death."""
     await archive.keep([a_dead_ticket()], now=clock_at(NOW))
     seen = (await archive.find(Wanted(), cursor=None, limit=5)).rows
     await archive.mark(seen, "redriven", Step("republished", "ana", "mended", NOW, "run-1"))
@@ -389,7 +389,7 @@ async def test_what_is_done_stands_in_the_history(archive: MongoArchive) -> None
 
 
 async def test_purge_ends_exactly_where_it_says(archive: MongoArchive) -> None:
-    """What is exactly 90 days old stays; a millisecond more, and it goes."""
+    """A ticket exactly 90 days old stays; a millisecond more, and it goes."""
     at = {"old": NOW - 90 * DAY - timedelta(milliseconds=1), "edge": NOW - 90 * DAY, "young": NOW}
     for place, (id, moment) in enumerate(at.items()):
         await archive.keep([a_dead_ticket(a_ticket(id), at=place)], now=clock_at(moment))
@@ -407,7 +407,7 @@ async def test_purge_ends_exactly_where_it_says(archive: MongoArchive) -> None:
 @pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
 @pytest.mark.usefixtures("collected")
 async def test_a_server_that_is_away_is_named_without_its_password() -> None:
-    """Whoever reads the log learns where to look, and nothing else."""
+    """A reader of the log learns where to look, and nothing else."""
     port = free_port()
     archive = MongoArchive(
         tickets_settings(
@@ -436,7 +436,7 @@ def test_an_address_that_makes_no_sense_is_a_setting_that_is_wrong() -> None:
 async def test_all_are_counted_by_state_type_and_error(
     archive: MongoArchive, mongo: MongoServer, database: str
 ) -> None:
-    """What something else put there has no state: it is dead."""
+    """A document of another writer has no state: it is dead."""
     tickets = [a_dead_ticket(a_ticket(f"T-{each}"), at=each) for each in range(3)]
     await archive.keep([*tickets, a_dead_ticket(a_ticket("U", "TEST"), at=9)], now=clock_at(NOW))
     page = await archive.find(Wanted(ids=("T-0",)), cursor=None, limit=1)
@@ -473,7 +473,7 @@ async def test_all_are_counted_by_state_type_and_error(
 async def test_a_good_end_counts_unless_it_died_since(
     archive: MongoArchive, state: State, died_of: int, done_of: int, after: State
 ) -> None:
-    """By how often it had been republished; what the archive does not know is left alone."""
+    """By the number of redrives; tickets that the archive does not know are skipped."""
     await archive.keep([a_dead_ticket(redrives=died_of)], now=clock_at(NOW))
     page = await archive.find(Wanted(), cursor=None, limit=1)
     if state != "dead":

@@ -60,7 +60,7 @@ async def test_of_a_partition_that_comes_back_is_asked_again(
 
 
 async def test_who_cannot_commit_does_not_read_on_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever comes after asks what is known of just so many."""
+    """The next owner asks what is known of just that many."""
     monkeypatch.setattr("carteiro.tickets.consume.commits.MOST_UNNOTED", 200)
     lane = MemoryLane()
     lane.log.refuses_commits = True

@@ -1,4 +1,4 @@
-"""Failures are counted in Redis, every key has an end, and nobody ever waits for a Redis that is away."""
+"""Failures are counted in Redis, every key has an end, and nobody ever waits for a Redis that is down."""
 
 import asyncio
 import time
@@ -19,7 +19,7 @@ from support.redis_server import RedisServer, a_redis
 from support.services import HOST, free_port
 from support.stopping import stopped
 
-FOR_EVER = 3600.0  # seconds; whoever waits so long is stopped by the time limit of the tests
+FOR_EVER = 3600.0  # seconds; the time limit of the tests ends such a wait
 PLACE = "execution.tickets|0|41"
 
 
@@ -56,7 +56,7 @@ class Watched:
         await self._back.wait()
 
     def will_not_wait(self) -> None:
-        """From now on whoever asks Redis and gets no answer hangs."""
+        """From now on a question to Redis without an answer hangs."""
         self.counter._patience_s = FOR_EVER
 
     def _heard(self, up: bool) -> None:
@@ -105,7 +105,7 @@ async def test_what_another_worker_counted_counts(server: RedisServer) -> None:
 
 
 async def test_a_count_is_never_below_what_was_counted_elsewhere(server: RedisServer) -> None:
-    """What the commits remember is written back."""
+    """The counts of the commits are written back."""
     async with watched(server.url) as it:
         assert await it.counter.failed("a", at_least=3) == 3
         assert await it.counter.failed("a", at_least=2) == 4
@@ -205,7 +205,7 @@ async def test_a_loop_that_was_busy_is_no_outage(server: RedisServer) -> None:
         assert it.changes == []
 
 
-# --- Redis is away ----------------------------------------------------------------------------
+# --- Redis is down ----------------------------------------------------------------------------
 
 
 async def live_a_life(it: Watched) -> None:
@@ -245,7 +245,7 @@ async def test_a_life_without_redis_is_written_when_it_comes(mortal: RedisServer
 
 
 async def test_a_redis_that_is_stopped_is_not_waited_for_twice(mortal: RedisServer) -> None:
-    """It takes connections and never answers; what it was told before is not counted twice."""
+    """It takes connections and never answers; a failure sent before is not counted twice."""
     async with watched(mortal.url) as it:
         await it.counter.failed("dies", at_least=1)
         with stopped(mortal.pid):
@@ -291,7 +291,7 @@ async def test_a_redis_that_is_killed_and_started_goes_on(mortal: RedisServer) -
 
 
 async def test_a_count_from_before_a_burial_is_void(mortal: RedisServer) -> None:
-    """A ticket that was buried and redriven while Redis was away has fresh attempts."""
+    """A ticket that died and was redriven while Redis was down has fresh attempts."""
     async with watched(mortal.url) as it:
         for failures in (1, 2, 3):
             await it.counter.failed("a", at_least=failures)
@@ -336,7 +336,7 @@ async def test_without_an_address_it_is_away_and_says_nothing() -> None:
 
 
 async def test_an_address_that_is_none_is_refused_at_once() -> None:
-    """It would be away for ever."""
+    """It would be down for ever."""
     with pytest.raises(ConfigError):
         RetryCounter("http://127.0.0.1/")
 

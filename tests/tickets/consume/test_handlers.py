@@ -1,4 +1,4 @@
-"""Handlers: one async function a type, found in a module of the user's; mistakes are told when it starts."""
+"""Handlers: one async function a type, found in a module of the user's; mistakes are reported when it starts."""
 
 import sys
 from datetime import timedelta
@@ -89,7 +89,7 @@ def test_handlers_are_found_in_a_module_of_the_folder(
     [
         ("no_such_module", "there is no module no_such_module here"),
         ("empty_of_mine", "no handler is there"),
-        ("empty_of_mine:nothing", "nothing is no carteiro.tickets.Tickets; write"),
+        ("empty_of_mine:nothing", "nothing is not a carteiro.tickets.Tickets; write"),
         ("full_of_mine:nothing", r"Tickets; did you mean full_of_mine:tickets\?"),
         ("./empty_of_mine", r"not a file; did you mean empty_of_mine\?"),
         ("empty_of_mine.py", r"not a file; did you mean empty_of_mine\?"),
@@ -112,7 +112,7 @@ def test_a_module_without_handlers_is_refused(
 def test_a_handler_may_name_a_preset_of_the_settings(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is looked up when the handlers are loaded; an unknown one is told, with all that there are."""
+    """It is looked up when the handlers are loaded; an unknown one is reported, with all that there are."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
     (tmp_path / "carteiro.toml").write_text("[retry.presets.slow]\nattempts = 2\nbase_ms = 60000\n")

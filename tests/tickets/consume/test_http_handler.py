@@ -65,7 +65,7 @@ def endless(status: str) -> Answer:
 
 
 async def test_an_answer_without_end_is_not_listened_to() -> None:
-    """What it means stands in its first line; the connection is given up."""
+    """The meaning stands in its first line; the connection is given up."""
     async with a_server(endless("200 OK")) as server, http_client(1) as client:
         await HttpHandler(server.url, client)(TICKET)
         async with asyncio.timeout(10):

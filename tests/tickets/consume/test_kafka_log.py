@@ -36,7 +36,7 @@ def mortal() -> Iterator[KafkaServer]:
 
 
 class Listener:
-    """A keeper that writes down what it is told.
+    """A keeper that writes down what it hears.
 
     When partitions go it answers what it has ``to_commit``, or, where all ``is_done``, how far it has read.
     """
@@ -124,7 +124,7 @@ async def a_member(
 
 
 def tickets(many: int, prefix: str = "t") -> list[dict[str, str]]:
-    """So many of them."""
+    """Records, in this number."""
     return [{"ticket_id": f"{prefix}{each}"} for each in range(many)]
 
 
@@ -163,7 +163,7 @@ async def test_where_partitions_end_is_known(broker: Broker) -> None:
 
 
 async def test_a_paused_partition_brings_nothing_and_the_others_go_on(broker: Broker) -> None:
-    """Until it is resumed; what is not ours is left alone."""
+    """Until it is resumed; partitions of others are ignored."""
     topic = TicketTopic(broker, partitions=2)
     async with a_member(topic) as member:
         heard = member.listener
@@ -212,7 +212,7 @@ async def test_members_share_partitions_and_only_what_moves_is_revoked(broker: B
 async def test_a_partition_that_was_paused_when_it_went_is_not_when_it_comes_back(
     broker: Broker,
 ) -> None:
-    """Whoever pauses it is gone with it: nobody would ever resume it."""
+    """The worker that paused it is gone with it: nobody would ever resume it."""
     topic = TicketTopic(broker, partitions=2)
     async with a_member(topic) as member:
         heard = member.listener
@@ -280,7 +280,7 @@ async def test_commits_that_are_asked_for_while_a_partition_goes_do_not_come_aft
 
 
 async def test_an_offset_that_an_operator_moved_makes_the_notes_void(broker: Broker) -> None:
-    """Whoever goes back wants those tickets run again, also the ones that were done."""
+    """An operator who goes back wants those tickets run again, also the ones that were done."""
     topic = TicketTopic(broker)
     topic.put(*tickets(5))
     part = (topic.name, 0)
@@ -489,7 +489,7 @@ async def test_a_log_that_is_cancelled_leaves_its_group_first(broker: Broker) ->
 
 
 async def test_a_keeper_that_breaks_ends_the_log_with_its_error(broker: Broker) -> None:
-    """What came was not taken in: to go on would lose it, silently."""
+    """The records were not taken in: to go on would lose them, silently."""
 
     class Broken(Listener):
         async def arrived(self, records: Sequence[Record]) -> None:

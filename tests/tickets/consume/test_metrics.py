@@ -43,7 +43,7 @@ def test_the_first_failure_is_an_increase() -> None:
 
 
 def test_retries_are_a_histogram() -> None:
-    """How often a ticket failed before it was done or dead."""
+    """The number of failures of a ticket before it was done or dead."""
     metrics = TicketMetrics(["BUILD"])
     for failures in (0, 0, 1, 3, 60):
         metrics.done("BUILD", failures=failures)
@@ -59,7 +59,7 @@ def test_retries_are_a_histogram() -> None:
 
 @pytest.mark.parametrize("type", ["", "x" * 200, 'DROP"\n', "build", "BUILD "])
 def test_a_type_that_nobody_handles_is_other(type: str) -> None:
-    """Whoever writes tickets chooses the type; a scrape must not grow with it."""
+    """Writers of tickets choose the type; a scrape must not grow with it."""
     metrics = TicketMetrics(["BUILD"])
     before = set(samples(metrics))
 

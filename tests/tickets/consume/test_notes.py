@@ -36,7 +36,7 @@ def test_one_open_record_before_many_done_ones_is_a_short_note() -> None:
 
 @pytest.mark.parametrize("share", [0.01, 0.3, 0.5, 0.99])
 def test_notes_always_fit_and_say_nothing_wrong(share: float) -> None:
-    """What is left out is left out from the far end."""
+    """Records are left out from the far end."""
     dice = random.Random(5)
     opened = {each: dice.randrange(4) for each in range(100, 100_000) if dice.random() < share}
     told = set([each for each, times in opened.items() if times][:300])

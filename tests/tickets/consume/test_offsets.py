@@ -10,7 +10,7 @@ from carteiro.tickets.consume.offsets import Offsets
 
 
 def committed(offsets: Offsets) -> tuple[int, Noted | None]:
-    """What would be committed now, with its notes read again."""
+    """Return the commit of now, with its notes read again."""
     commit = offsets.commit()
     assert commit is not None
     return commit[0], read_notes(commit[1])
@@ -49,7 +49,7 @@ def test_a_gap_in_the_log_holds_up_nothing() -> None:
 
 
 def test_failures_are_noted() -> None:
-    """The counter may be away when the next owner asks."""
+    """The counter may be down when the next owner asks."""
     offsets = taken(5, 6)
     offsets.failed(6, 2)
     offsets.finish(5)

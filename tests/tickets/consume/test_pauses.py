@@ -40,7 +40,7 @@ def test_one_ticket_that_fails_again_and_again_is_none() -> None:
 
 
 def test_a_few_among_many_that_succeed_are_none() -> None:
-    """A third of failures is no outage."""
+    """A third of failures does not make an outage."""
     health = Health(TERMS)
     for each in range(500):
         health.succeeded(health.breaker.begin(0.0), 0.0)

@@ -76,7 +76,7 @@ async def test_a_handler_that_takes_no_notice_is_told_again(
 
 
 async def test_a_handler_that_never_ends_keeps_no_worker(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever runs it is told that only the end of the process ends it."""
+    """The error says that only the end of the process ends it."""
     for name in ("_FAREWELL", "_CLEANING_UP"):
         monkeypatch.setattr(f"carteiro.tickets.consume.runner.{name}", timedelta(milliseconds=10))
     lane = MemoryLane(drain_ms=1)
@@ -264,7 +264,7 @@ async def test_a_second_signal_waits_for_nothing_and_keeps_what_has_ended(
 
 
 async def test_what_ends_while_others_are_waited_for_is_committed() -> None:
-    """Whoever kills the process then loses nothing of it."""
+    """A process that is killed then loses nothing of it."""
     lane = MemoryLane(drain_ms=60_000)
     lane.log.put("good")
     lane.log.put("slow")

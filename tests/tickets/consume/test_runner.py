@@ -14,7 +14,7 @@ from support.ticket_log import TOPIC
 
 
 def held(runner: Runner) -> int:
-    """How many bytes it has."""
+    """The size in bytes."""
     return sum(each.bytes for each in runner._partitions.values())
 
 
@@ -31,7 +31,7 @@ async def test_every_ticket_is_run_once_and_committed() -> None:
 
 
 async def test_tickets_of_a_key_run_in_order_and_never_together() -> None:
-    """Others run beside them."""
+    """Others run alongside them."""
     lane = MemoryLane()
     for each in range(30):
         lane.log.put(f"a{each}", key="a", seconds=0.001)
@@ -239,7 +239,7 @@ async def test_what_is_held_is_told_while_it_is_also_by_the_next_worker() -> Non
 
 
 async def test_a_released_ticket_keeps_its_real_error() -> None:
-    """Not that of whoever finds it used up."""
+    """Not the error of the worker that finds it used up."""
     lane = MemoryLane(dlq_enabled=False)
     lane.error = ValueError("no such commit")
     lane.log.put("bad", fails=9)
@@ -266,7 +266,7 @@ async def test_a_released_ticket_keeps_its_real_error() -> None:
 async def test_a_republished_ticket_that_is_done_is_told_to_the_archive_before_it_is_committed() -> (
     None
 ):
-    """Of others nothing is told; a few failures to tell do not hold it up."""
+    """Of others nothing is reported; a few failed reports do not hold it up."""
     lane = MemoryLane()
     again = ((REDRIVES, b"2"),)
     lane.graves.fails = 1
@@ -326,7 +326,7 @@ async def test_a_revoked_partition_ends_what_is_under_way_and_starts_nothing_mor
 
 
 async def test_a_revoked_partition_is_not_waited_for_beyond_its_deadline() -> None:
-    """What is still under way is cancelled, and read again by the next owner."""
+    """A handler still under way is cancelled, and its ticket read again by the next owner."""
     lane = MemoryLane(drain_ms=20)
     lane.gates["stuck"] = asyncio.Event()
     lane.log.put("stuck")
@@ -451,7 +451,7 @@ async def test_an_outage_pauses_its_type_burns_few_attempts_and_ends_by_itself()
 
 
 async def test_stopping_at_once_waits_for_nothing_and_commits_what_has_ended() -> None:
-    """What was under way is read again."""
+    """Tickets under way are read again."""
     lane = MemoryLane(drain_ms=60_000)
     lane.gates["stuck"] = asyncio.Event()
     lane.log.put("good")
@@ -475,7 +475,7 @@ async def test_a_dead_letter_that_could_not_be_kept_whole_is_counted_as_oversize
 
 
 async def test_a_topic_that_was_made_anew_is_run_from_its_beginning() -> None:
-    """What was known is of records that are gone: nothing is taken for done that never ran."""
+    """The notes are of records that are gone: nothing is taken for done that never ran."""
     lane = MemoryLane()
     for id in ids("old", 50):
         lane.log.put(id)

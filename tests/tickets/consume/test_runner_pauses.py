@@ -23,7 +23,7 @@ from support.ticket_log import TOPIC
 
 
 class BuildBroken(Exception):
-    """What a handler raises of its own."""
+    """An error of a handler's own."""
 
 
 async def test_ordinary_failures_pause_nothing_however_many_there_are() -> None:
@@ -105,7 +105,7 @@ async def test_switched_off_nothing_pauses() -> None:
 async def test_what_the_settings_name_pauses_too() -> None:
     """And nothing else does then."""
     lane = MemoryLane(pause_errors="BuildBroken")
-    lane.is_out, lane.error = True, BuildBroken("the registry is away")
+    lane.is_out, lane.error = True, BuildBroken("the registry is down")
     for id in ids("t", 2 * TICKETS):
         lane.log.put(id)
     async with lane.working() as runner:
@@ -156,7 +156,7 @@ def test_errors_about_reaching_something_are_known(error: Exception, pauses: boo
 
 
 async def test_keys_that_wait_for_the_end_of_an_outage_are_held() -> None:
-    """Whoever looks at the figures sees that something waits."""
+    """The figures show that something waits."""
     lane = MemoryLane(concurrency=5)
     lane.is_out = True
     for id in ids("t", 2 * TICKETS):

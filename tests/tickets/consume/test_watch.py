@@ -1,4 +1,4 @@
-"""What the lane tells while it waits: that it does, now and then what for, and that it goes on."""
+"""Reports of a waiting worker: that it waits, now and then what for, and that it goes on."""
 
 import io
 from collections.abc import Iterator

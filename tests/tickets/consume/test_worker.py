@@ -1,4 +1,4 @@
-"""The whole lane on a real broker and a real Redis: what becomes of tickets that fail, and of those beside them."""
+"""The whole lane on a real broker and a real Redis: what becomes of tickets that fail, and of the others."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
@@ -110,11 +110,11 @@ class Site:
         return sorted((opened(each) for each in self.topic.dead()), key=lambda each: each.source)
 
     def id(self, name: str) -> str:
-        """What no other test calls a ticket."""
+        """Return an id that no other test uses."""
         return f"{name}.{self.topic.name}"
 
     def put(self, name: str, *, partition: int = 0, **fields: object) -> str:
-        """A ticket, which is told what it is to do."""
+        """A ticket that says what its handler is to do."""
         self.topic.put({"ticket_id": self.id(name), **fields}, partition=partition)
         return self.id(name)
 
@@ -129,7 +129,7 @@ def site(broker: Broker, tmp_path: Path) -> Opens:
 
 
 def counted(id: str) -> tuple[str | None, int]:
-    """What Redis has counted for a ticket, and for how many seconds it keeps that."""
+    """Return Redis' count for a ticket, and for how many seconds it keeps that."""
     with redis.Redis.from_url(shared_redis().url, decode_responses=True) as client:
         key = f"ticket:retry_count:{id}"
         return client.get(key), client.ttl(key)
@@ -139,7 +139,7 @@ def counted(id: str) -> tuple[str | None, int]:
 
 
 async def test_three_failures_make_a_dead_letter_as_others_know_it(site: Opens) -> None:
-    """The ticket with what it died of beside its fields, by its own key; then its counter is gone."""
+    """The ticket with what it died of among its fields, by its own key; then its counter is gone."""
     here = site()
     bad = here.put("bad", fails=9, repository="a/b")
     async with here.working():
@@ -160,7 +160,7 @@ async def test_three_failures_make_a_dead_letter_as_others_know_it(site: Opens) 
 
 
 async def test_a_success_behind_a_failure_does_not_lose_the_failed_one(site: Opens) -> None:
-    """Nothing is committed over it, and whoever comes next runs it alone, with what it has failed."""
+    """Nothing is committed over it, and the next owner runs it alone, with what it has failed."""
     here = site()
     bad, good = here.put("bad", fails=1), here.put("good")
     async with here.working(retry=NEVER_AGAIN):
@@ -176,7 +176,7 @@ async def test_a_success_behind_a_failure_does_not_lose_the_failed_one(site: Ope
 
 
 async def test_a_partition_says_nothing_about_another(site: Opens) -> None:
-    """What is done on one never commits the other."""
+    """A success on one never commits the other."""
     here = site(partitions=2)
     here.put("bad", fails=9, partition=0)
     for number in range(5):
@@ -217,7 +217,7 @@ async def test_redis_that_is_away_for_the_whole_life_of_a_ticket_changes_nothing
 
 
 def noted_failures(here: Site) -> Mapping[int, int]:
-    """What the last commit noted of the first partition."""
+    """Return the notes of the last commit of the first partition."""
     [noted] = here.topic.notes()
     return noted.failures if noted else {}
 
@@ -225,7 +225,7 @@ def noted_failures(here: Site) -> Mapping[int, int]:
 async def test_redis_that_goes_and_comes_back_has_the_counts(
     site: Opens, mortal_redis: RedisServer
 ) -> None:
-    """What it missed is written when it is there again."""
+    """A missed count is written when it is there again."""
     here = site()
     bad = here.put("bad", fails=9)
     async with here.working(redis=mortal_redis.url, retry=NEVER_AGAIN):
@@ -262,7 +262,7 @@ async def test_what_is_no_ticket_dies_at_once_with_its_bytes(site: Opens) -> Non
 
 
 async def test_two_mebibytes_that_do_not_compress_go_through(site: Opens) -> None:
-    """With what they died of they are more than the topic takes; they are told of all the same, and committed."""
+    """With what they died of they are more than the topic takes; they are reported all the same, and committed."""
     here = site()
     here.put("large", fails=9, blob=random_text(TOPIC_LIMIT))
     here.topic.put_bytes(b"\xff" + random_bytes(TOPIC_LIMIT))
@@ -288,7 +288,7 @@ async def test_without_dead_letters_a_dead_ticket_is_held_with_its_key(site: Ope
 
 
 async def test_a_held_key_is_told_to_the_alertmanager_until_it_is_released(site: Opens) -> None:
-    """By whoever holds it, with what it died of; released, it is a dead letter that says the same."""
+    """By the worker that holds it, with what it died of; released, it is a dead letter that says the same."""
     here = site()
     bad = here.put("bad", fails=9)
     told = shared_alertmanager().url
@@ -368,7 +368,7 @@ async def test_a_ticket_that_waits_for_another_try_goes_to_whoever_has_it_next(
 
 
 async def test_a_handler_under_way_may_end_before_its_partition_goes(site: Opens) -> None:
-    """Whoever comes waits for it, and finds it done."""
+    """The new worker waits for it, and finds it done."""
     here = site(partitions=2)
     ids = [here.put(f"slow{each}", waits=True, partition=each) for each in range(2)]
     async with here.working():
@@ -401,7 +401,7 @@ async def test_a_handler_that_takes_too_long_to_go_is_interrupted_and_not_charge
 
 
 async def test_a_clean_stop_commits_the_safe_prefix_only(site: Opens) -> None:
-    """What did not end in time is read again, with what is done beyond it known."""
+    """A ticket that did not end in time is read again, with what is done beyond it known."""
     here = site()
     here.put("first")
     slow = here.put("slow", waits=True)

@@ -224,7 +224,7 @@ def test_a_large_error_goes_before_anything_of_the_ticket() -> None:
 
 
 def test_large_headers_go_before_the_ticket() -> None:
-    """They are told of nowhere else, but the work is in the ticket."""
+    """They are kept nowhere else, but the work is in the ticket."""
     record = a_record(a_ticket_record().body, headers=(("huge", random_bytes(3_000_000)),))
 
     made = buried(a_death(record))
@@ -318,7 +318,7 @@ def on_the_topic(body: bytes | None, **changed: Any) -> Record:
 
 
 def test_a_dead_letter_of_another_program_is_read_by_its_value() -> None:
-    """Whoever writes what the seed says is understood."""
+    """A writer that follows the seed is understood."""
     metadata: dict[str, Any] = {"original_error": "boom", "error_type": "E", "retry_count": 3}
     metadata |= {"last_failure_timestamp": 5, "dlq_published_at": 6}
     body = orjson.dumps({"ticket_id": "a", "task_type": "B", "x": 1, "dlq_metadata": metadata})
@@ -376,7 +376,7 @@ def test_a_count_of_redrives_that_is_none_is_zero(said: bytes | None) -> None:
 
 
 def test_headers_of_nonsense_are_passed_over() -> None:
-    """What they should say is said elsewhere, or not known."""
+    """The same is said elsewhere, or not known."""
     names = (
         "dlq_id",
         "dlq_metadata",

@@ -1,4 +1,4 @@
-"""What is published is on the broker before anybody hears that it is, and a broker that is away says so."""
+"""A record is on the broker before anybody hears that it is, and a broker that is down says so."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -84,7 +84,7 @@ async def test_what_is_no_ticket_is_published_too(settings: TicketSettings) -> N
 
 
 async def test_many_are_sent_at_once_and_each_has_its_answer(settings: TicketSettings) -> None:
-    """What is redriven goes to any topic, as it is."""
+    """A redriven ticket goes to any topic, as it is."""
     topic = f"tickets-{uuid4().hex}"
     sent = [Envelope(f"key-{each}".encode(), b"value", (("hop", b"1"),)) for each in range(2500)]
     async with publishing(settings) as publisher:
@@ -139,7 +139,7 @@ async def test_no_answer_at_all_fails_it_too(
 
 
 async def test_closing_ends_what_is_under_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever waits hears that it failed; whoever comes later, too."""
+    """A waiting caller hears that it failed; a later one, too."""
     monkeypatch.setattr(module, "_LAST_WORDS_S", 0.1)
     publisher = Publisher(settings_of(bootstrap_servers=f"{HOST}:{free_port()}"))
     waiting = asyncio.create_task(publisher.publish(a_death()))
@@ -171,7 +171,7 @@ async def test_after_an_error_for_good_there_is_a_new_producer(settings: TicketS
 async def test_a_queue_that_is_full_fails_it_for_now(
     settings: TicketSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A broker is away and thousands wait for it."""
+    """A broker is down and thousands wait for it."""
     monkeypatch.setitem(module._OPTIONS, "queue.buffering.max.messages", 1)
     monkeypatch.setattr(module, "_LAST_WORDS_S", 0.1)
     away = settings_of(bootstrap_servers=f"{HOST}:{free_port()}")

@@ -67,7 +67,7 @@ async def buried(broker: Broker, death: Death, *, limit: int = TOPIC_LIMIT) -> D
 
 
 async def test_two_mebibytes_that_do_not_compress_go_through(broker: Broker) -> None:
-    """What the source takes and the topic of dead letters does not, with its metadata, leaves its place."""
+    """A record that the source takes and the dead letter topic does not, with its metadata, leaves its place."""
     record = a_record(b"\xff" + random_bytes(TOPIC_LIMIT - 1))
 
     dead = await buried(broker, a_death(record, reason="undecodable"))
@@ -95,7 +95,7 @@ async def test_a_large_ticket_that_compresses_is_kept_whole(broker: Broker) -> N
 
 
 async def test_a_topic_that_takes_less_than_ours_gets_less(broker: Broker) -> None:
-    """Somebody else made it: the ticket is told of all the same."""
+    """Somebody else made it: the ticket is reported all the same."""
     record = a_ticket_record(blob=random_text(100_000))
 
     dead = await buried(broker, a_death(record), limit=50_000)

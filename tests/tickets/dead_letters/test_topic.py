@@ -65,7 +65,7 @@ async def test_workers_that_start_together_make_it_once(broker: Broker) -> None:
 
 
 async def test_brokers_that_are_away_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever starts tries again."""
+    """The process that starts tries again."""
     monkeypatch.setattr(module, "_PATIENCE_S", 0.2)
 
     with pytest.raises(KafkaAway, match="cannot be looked at"):

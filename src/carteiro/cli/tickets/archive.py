@@ -13,7 +13,7 @@ from carteiro.config import Settings, load
 def archive(*, config: ConfigFile = None) -> None:
     """Archive dead tickets in MongoDB and tell the Alertmanager, until SIGTERM or Ctrl-C.
 
-    Several may run beside each other. While MongoDB or Kafka is away it waits, says so, and goes on by
+    Several may run alongside each other. If MongoDB or Kafka is down it waits, says so, and goes on by
     itself.
     """
     settings = load(file=config)

@@ -52,7 +52,7 @@ async def _work(settings: Settings, tickets: Tickets) -> None:
     page = page_part(settings, worker.page, lambda: worker.waits_for, paused=lambda: worker.paused)
 
     async def work() -> None:
-        """The page stays until all has ended: whoever looks sees the last tickets, too."""
+        """Keep the page until all has ended, so that it shows the last tickets, too."""
         try:
             await worker.run()
         finally:

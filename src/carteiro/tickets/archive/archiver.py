@@ -1,7 +1,7 @@
 """The loop that archives dead letters: read, keep, tell, commit.
 
 Killed anywhere it loses nothing: a commit comes after the acknowledged write, and what is read twice is
-known by its place. While MongoDB is away nothing is read, nothing is committed, and the topic is the buffer.
+known by its place. While MongoDB is down nothing is read, nothing is committed, and the topic is the buffer.
 """
 
 import asyncio
@@ -41,7 +41,7 @@ class Archivist:
         self._alerts = Alerts(
             settings.alertmanager,
             self._look,
-            knows_all=True,  # there is one archive, whoever looks at it
+            knows_all=True,  # there is one archive, whichever process looks
             on_answer=self._metrics.alertmanager_is,
             send_every=look_every,
         )
@@ -54,7 +54,7 @@ class Archivist:
 
     @property
     def waits_for(self) -> str:
-        """What it cannot go on without; "": it goes on, or has nothing to do."""
+        """The servers that it waits for, with their errors; "": none."""
         return "; ".join(filter(None, self._waits_for.values()))
 
     def page(self) -> bytes:
@@ -66,8 +66,8 @@ class Archivist:
         self._stopping.set()
 
     async def run(self) -> None:
-        """Archive until `stop`; a database or a broker that is away is waited for."""
-        # Whoever comes first makes the topic: workers or archives.
+        """Archive until `stop`; wait for a database or a broker that is down."""
+        # The first to come makes the topic: a worker or an archive.
         beside = [
             asyncio.create_task(each)
             for each in (self._alerts.run(), have_dlq_topic(self._settings))
@@ -116,7 +116,7 @@ class Archivist:
         events.dlq_archived(len(dead), new=len(fresh), done=len(dones))
 
     async def _look(self) -> list[Alert]:
-        """What waits for people now, and how many of each state there are; while it cannot be asked, as before."""
+        """Return the alerts of now, and count each state; while the archive cannot be asked, the last ones."""
         try:
             kept = await self._archive.census()
             counts: Counter[Kind] = Counter()
@@ -170,7 +170,7 @@ def _trouble(ticket: Archived) -> Trouble:
 
 
 def _opened(record: Record) -> DeadTicket:
-    """What a dead letter says; of one that cannot be opened its bytes, named by its place."""
+    """Parse a dead letter; keep the bytes of one that cannot be parsed, named by its place."""
     try:
         return opened(record)
     except Exception as error:  # noqa: BLE001 - it would be met again at every start, and hold up all others

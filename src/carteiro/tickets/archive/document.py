@@ -1,7 +1,7 @@
-"""What the archive keeps of a dead ticket: one document for each, however often it dies.
+"""The document of a dead ticket: one for each ticket, however often it dies.
 
 Pure. The ticket's own fields stand at the top as they did on the topic, with ``dlq_metadata`` and
-``processed_at`` beside them; all that is ours stands under ``archive``. What a document cannot hold as
+``processed_at`` next to them; all that is ours stands under ``archive``. What a document cannot hold as
 fields it holds as bytes, and what it cannot hold at all it points to.
 """
 
@@ -27,7 +27,7 @@ from carteiro.tickets.ticket import TaskType, TicketId
 State: TypeAlias = Literal[
     "dead",  # it waits for people
     "acknowledged",  # somebody has seen it, and it needs no alert
-    "redriving",  # a run is sending it round again
+    "redriving",  # a run is sending it
     "redriven",  # it is on its topic again
     "done",  # and has succeeded there
     "quarantined",  # it is not to be sent
@@ -62,7 +62,7 @@ class Wanted:
 
 @value
 class Kept:
-    """How many there are of a state, a type and an error."""
+    """The number of tickets of one state, type and error."""
 
     state: State
     type: TaskType
@@ -121,17 +121,17 @@ class Archived:
 
     @property
     def error(self) -> str:
-        """What the last failure said."""
+        """The text of the last failure."""
         return str(self.metadata.get("original_error") or "")
 
     @property
     def failures(self) -> int:
-        """How often it was tried before it died, the last time."""
+        """The number of attempts before its last death."""
         return _whole(self.metadata.get("retry_count"))
 
 
 def ends_with(ticket: Archived, done: Done) -> bool:
-    """Whether this good end is that of the ticket as it stands: not of a round before it died for the last time."""
+    """Return True if this success is of the ticket as it stands, not of a redrive before its last death."""
     if ticket.state == "redriven":
         return done.redrives >= ticket.redrives
     return ticket.state in {*WAITING, "acknowledged"} and done.redrives > ticket.redrives
@@ -141,7 +141,7 @@ def ends_with(ticket: Archived, done: Done) -> bool:
 
 
 def is_noted(before: Mapping[str, Any], dead: DeadTicket) -> bool:
-    """Whether this very death is in the document already: it was read from the topic twice."""
+    """Return True if this very death is in the document already: it was read from the topic twice."""
     known = before.get(OURS, {}).get("occurrences", ())
     return any(each.get("dlq_id") == dead.dlq_id for each in known)
 

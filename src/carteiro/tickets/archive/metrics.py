@@ -15,12 +15,12 @@ ARCHIVE_LAG = Metric(
     "tickets_archive_lag", "gauge", "Records of the dead letter topic not archived yet."
 )
 ARCHIVE_UP = Metric(
-    "tickets_archive_up", "gauge", "1 if MongoDB takes dead tickets, 0 if it is away."
+    "tickets_archive_up", "gauge", "1 if MongoDB takes dead tickets, 0 if it is down."
 )
 OLDEST_UNARCHIVED = Metric(
     "tickets_oldest_unarchived_seconds",
     "gauge",
-    "While MongoDB is away, the age of the oldest dead ticket in hand.",
+    "While MongoDB is down, the age of the oldest dead ticket in hand.",
 )
 IN_ARCHIVE = Metric(
     "tickets_in_archive",
@@ -34,7 +34,7 @@ MOST_TYPES = 100  # beyond it, the rarest are "other"
 
 
 class ArchiveMetrics:
-    """What one process counted."""
+    """Figures of one process."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
@@ -48,7 +48,7 @@ class ArchiveMetrics:
         self._alertmanager_up: Gauge | None = None
 
     def holds(self, kept: Sequence[Kept]) -> None:
-        """So many are in the archive; each type is there with every state, so that an end is seen as 0."""
+        """Set the numbers in the archive; each type has every state, so that an end is seen as 0."""
         by_type: Counter[str] = Counter()
         for each in kept:
             by_type[each.type] += each.count
@@ -68,7 +68,7 @@ class ArchiveMetrics:
         self._alertmanager_up.set(up)
 
     def page(self) -> bytes:
-        """What Prometheus scrapes."""
+        """Return the page for Prometheus."""
         return generate_latest(self.registry)
 
     def _counter(self, metric: Metric) -> Counting:

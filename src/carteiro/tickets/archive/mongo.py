@@ -210,7 +210,7 @@ class MongoArchive:
         return is_done
 
     async def finish(self, dones: Sequence[Done], by: str, *, now: datetime) -> int:
-        """Mark those as done that were republished, and are; what is unknown, or died since, is left alone."""
+        """Mark republished tickets as done; those unknown, or dead since, are not changed."""
         latest = {each.id: each for each in sorted(dones, key=lambda done: done.redrives)}
         step, marked = Step("done", by, "", now), 0
         for _ in range(_ROUNDS):
@@ -242,12 +242,12 @@ class MongoArchive:
         return None if found is None else restored(found)
 
     async def count(self, wanted: Wanted) -> int:
-        """How many match."""
+        """Count the matching tickets."""
         async with self._asked():
             return await self._tickets.count_documents(_query(wanted))
 
     async def group(self, by: GroupBy, wanted: Wanted) -> list[DeadGroup]:
-        """How many match, by what they have in common; the largest group first.
+        """Count the matching tickets by what they have in common; the largest group first.
 
         Counted here: not every server that speaks the protocol can say the oldest of a group.
         """
@@ -263,7 +263,7 @@ class MongoArchive:
         return sorted(groups.values(), key=lambda group: (-group.count, group.key))
 
     async def census(self) -> list[Kept]:
-        """How many there are, by state, type and error."""
+        """Count all tickets by state, type and error."""
         by = {name: f"${path}" for name, path in _KEPT.items()}
         counting = [{"$group": {"_id": by, "count": {"$sum": 1}}}]
         async with self._asked():
@@ -273,7 +273,7 @@ class MongoArchive:
     # --- what people do -----------------------------------------------------------------------
 
     async def mark(self, tickets: Sequence[Archived], state: State, step: Step) -> list[Archived]:
-        """Put them into a state; return those that were as given until then, the others are left alone."""
+        """Put them into a state; return those that were as given until then, the others are not changed."""
         if not tickets:
             return []
         mark = uuid4().hex
@@ -311,7 +311,7 @@ class MongoArchive:
 
 
 class _Plan:
-    """What is to be written of one ticket, and the deaths that it adds to what there was."""
+    """The write of one ticket's document, and the deaths that it adds."""
 
     def __init__(self, id: TicketId, before: Document | None) -> None:
         self.id = id
@@ -349,7 +349,7 @@ def _plans(
     poorer: Mapping[TicketId, int],
     now: datetime,
 ) -> list[_Plan]:
-    """What to write: one document for each ticket that has a death which is not noted yet."""
+    """Return the writes: one document for each ticket that has a death which is not noted yet."""
     plans = {each.id: _Plan(each.id, known.get(each.id)) for each in dead}
     for each in dead:
         plans[each.id].add(each, poorer=poorer.get(each.id, 0), now=now)
@@ -435,7 +435,7 @@ def _query(wanted: Wanted) -> Document:
 
 
 def _of_reason(reason: str) -> list[Document]:
-    """Why it died; or, beside that, that it was too large to be kept: then it is oversized as well."""
+    """Match the reason of the death; a ticket too large to be kept is oversized as well."""
     said: Document = {_PATHS["reason"]: reason}
     return [said, {f"{OURS}.{PAYLOAD_BYTES}": {"$exists": True}}] if reason == OVERSIZED else [said]
 
@@ -456,7 +456,7 @@ _SHOWN_IN_LISTS = [
 
 
 def _key(document: Mapping[str, Any], by: GroupBy) -> str:
-    """What it is counted as; whatever it died of, as the metric has it, what is too large is oversized."""
+    """Return the group that it is counted in; as in the metric, a payload too large makes it oversized."""
     if by == "reason" and PAYLOAD_BYTES in document.get(OURS, {}):
         return OVERSIZED
     return state_of(_at(document, _PATHS[by])) if by == "state" else _at(document, _PATHS[by])
@@ -480,7 +480,7 @@ def _after(cursor: Cursor) -> Document:
 
 
 def _patience(url: str) -> dict[str, Any]:
-    """How long is waited for what, unless the address says it."""
+    """Return the timeouts that the address does not set."""
     said = url.lower()
     return {name: each for name, each in _PATIENCE_MS.items() if f"{name.lower()}=" not in said}
 
@@ -492,5 +492,5 @@ def _address(client: AsyncMongoClient[Document]) -> str:
 
 
 def _reason(error: Exception) -> str:
-    """What is wrong, without what the driver knows of every server."""
+    """Return the error, without the driver's list of servers."""
     return str(error).partition(", Timeout:")[0].partition(", full error:")[0]

@@ -1,7 +1,7 @@
 """The dead letter topic, as the archive reads it: batches in hand until they are committed.
 
 Crash-safe by order alone: what is not committed is read again, by us or by another of the group. All calls
-of the client are made in one thread; what the group decides is told there, while nothing else runs.
+of the client are made in one thread; the decisions of the group arrive there, while nothing else runs.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ _AWAY = frozenset({KafkaError._ALL_BROKERS_DOWN, KafkaError._AUTHENTICATION, Kaf
 
 
 class DeadLetterLog:
-    """One reader of the group; ``on_trouble`` is told what keeps it from reading, None when that is over."""
+    """One reader of the group; ``on_trouble`` is called with what keeps it from reading, None when that is over."""
 
     def __init__(
         self, settings: TicketSettings, *, on_trouble: Callable[[str | None], None]
@@ -56,13 +56,13 @@ class DeadLetterLog:
         await self._call(self._subscribe)
 
     async def read(self) -> list[Record]:
-        """What is in hand, or what comes within a moment: perhaps nothing."""
+        """Return the records in hand, or those that come within a moment: perhaps none."""
         if not self._in_hand:
             await self._call(self._take)
         return list(self._in_hand)
 
     async def rest(self, seconds: float) -> None:
-        """Stay a member for so long, without taking more."""
+        """Stay a member for this time, without taking more."""
         await self._call(self._stay, seconds)
 
     async def commit(self) -> None:
@@ -70,7 +70,7 @@ class DeadLetterLog:
         await self._call(self._commit)
 
     async def lag(self) -> int:
-        """How many records of our partitions are not read yet, as far as is known here."""
+        """Count the records of our partitions that are not read yet, as far as is known here."""
         return await self._call(self._count_unread)
 
     async def close(self) -> None:
@@ -136,7 +136,7 @@ class DeadLetterLog:
 
     def _committed(self, error: KafkaError | None, offsets: list[TopicPartition]) -> None:
         if error is not None:
-            # Kept for later. Who reads it again before knows it, so this is no loss.
+            # Kept for later. A reader that gets it again before recognises it, so nothing is lost.
             self._uncommitted |= {(each.topic, each.partition): each.offset for each in offsets}
             self._tell(error.str())
 

@@ -1,4 +1,4 @@
-"""Send archived tickets round again: each is claimed, its count cleared, then it is produced and marked.
+"""Redrive archived tickets: each is claimed, its count cleared, then it is produced and marked.
 
 How far it came stands in the documents, so that it can be stopped anywhere and asked again. Killed
 between producing and marking, a ticket is produced a second time: that is said, and handlers must stand it
@@ -26,9 +26,9 @@ Answer: TypeAlias = Literal[
     "already",  # it went before, and has not died since
     "elsewhere",  # another run has it, or had it until a moment ago
     "quarantined",  # it is not to be sent
-    "undecodable",  # it is no ticket; from now on it is quarantined
+    "undecodable",  # it is not a ticket; from now on it is quarantined
     "nothing_kept",  # its payload is not in the archive, nor any more where it came from
-    "too_often",  # it was sent round so often that it is no accident
+    "too_often",  # it was redriven too often for an accident
     "failed",  # Kafka did not take it; it is dead as before
     "changed",  # it died again, or somebody else did something with it, meanwhile
 ]
@@ -57,7 +57,7 @@ class Archive(Protocol):
 
 
 class Counts(Protocol):
-    """What is known elsewhere of failed tickets."""
+    """The failure counts of tickets, kept elsewhere."""
 
     async def forget(self, ids: Sequence[TicketId]) -> None:
         """Forget all of these, acknowledged; raises `CountsAway`."""
@@ -80,7 +80,7 @@ Fetch: TypeAlias = Callable[[str], Awaitable[Record | None]]
 
 @value
 class Terms:
-    """What may be sent round again: on whose word, and how freely."""
+    """The conditions of a redrive: on whose word, and how freely."""
 
     by: str
     why: str = ""
@@ -91,7 +91,7 @@ class Terms:
 
 @value
 class Redriven:
-    """What became of one."""
+    """The result for one ticket."""
 
     ticket: Archived
     answer: Answer
@@ -100,7 +100,7 @@ class Redriven:
 
 @dataclass(frozen=True)
 class Redrive:
-    """One run of sending tickets round again; its ``id`` stands in the history of all it touched."""
+    """One redrive of many tickets; its ``id`` stands in the history of all it touched."""
 
     archive: Archive
     counts: Counts
@@ -125,7 +125,7 @@ class Redrive:
         return self._walk(wanted, self._sent, rate, limit)
 
     def look(self, wanted: Wanted, *, limit: int = 0) -> AsyncIterator[list[Redriven]]:
-        """What `run` would do, without doing it."""
+        """Return the results that `run` would have, without sending."""
         return self._walk(wanted, self._foreseen, None, limit)
 
     async def _walk(
@@ -226,7 +226,7 @@ class Redrive:
             raise
 
     async def _quarantine(self, tickets: Sequence[Archived]) -> None:
-        why = "it is no ticket: once released, republish --raw sends its bytes as they were"
+        why = "it is not a ticket: once released, republish --raw sends its bytes as they were"
         await self.archive.mark(tickets, "quarantined", self._step("quarantined", why=why))
 
     def _step(self, what: str, *, why: str = "") -> Step:
@@ -234,7 +234,7 @@ class Redrive:
 
 
 def judge(ticket: Archived, terms: Terms, *, now: datetime) -> Envelope | Answer:  # noqa: PLR0911 - an answer a line
-    """What is to be produced of a ticket, or why nothing is."""
+    """Return the record to produce for a ticket, or why there is none."""
     if ticket.state in {"redriven", "done"}:
         return "already"
     if ticket.state == "quarantined":
@@ -252,7 +252,7 @@ def judge(ticket: Archived, terms: Terms, *, now: datetime) -> Envelope | Answer
 
 
 def fields_of(ticket: Archived) -> dict[str, Any] | None:
-    """What the ticket says; None if that is not kept, or is no ticket."""
+    """Return the ticket's fields; None if they are not kept, or are not those of a ticket."""
     if ticket.fields is not None:
         return dict(ticket.fields)
     return _read(ticket.raw)
@@ -270,7 +270,7 @@ def own_text(ticket: Archived) -> bytes | None:
 
 
 def _pending(ticket: Archived) -> bytes | None:
-    """The ticket as it goes round again, from its own bytes if they are there; None if it is no ticket."""
+    """Return the ticket as it is sent, from its own bytes if they are there; None if it is not a ticket."""
     own = own_text(ticket)
     if own is not None:
         return with_members(own, {"status": b'"PENDING"'}, without=METADATA)
@@ -292,7 +292,7 @@ def _envelope(ticket: Archived, body: bytes) -> Envelope:
 
 
 def _portions(page: Sequence[Archived]) -> list[list[Archived]]:
-    """What is claimed and sent together: a payload that is fetched may be many times as large as all the others."""
+    """Split into what is claimed and sent together: a fetched payload may be larger than all the others."""
     kept = [each for each in page if each.missing is None]
     fetched = [[each] for each in page if each.missing is not None]
     return [kept, *fetched] if kept else fetched

@@ -60,7 +60,7 @@ class Committer:
                 self.hurry(work)
 
     def is_held_up(self, partition: Partition) -> bool:
-        """Whether it is brought nothing more because of a few, while nearly all that came has ended."""
+        """Return True if it is paused because of a few, while nearly all that came has ended."""
         return partition.is_paused and partition.offsets.is_mostly_done
 
     def _is_far(self, partition: Partition) -> bool:
@@ -75,7 +75,7 @@ class Committer:
         )
 
     async def run(self) -> None:
-        """Commit until it is cancelled; the last commit is made by whoever gives the partitions back."""
+        """Commit until it is cancelled; the last commit is made when the partitions are given back."""
         while True:
             await self._something_changed.wait()
             with suppress(TimeoutError):
@@ -104,7 +104,7 @@ class Committer:
 
 
 def commits_of(partitions: Iterable[Partition]) -> dict[Partition, Commit]:
-    """What is to be committed of them, leaving out what was committed before."""
+    """Return the commits of partitions that have something new to commit."""
     return {
         each: Commit(each.part, *now)
         for each in partitions

@@ -1,6 +1,6 @@
-"""How often each ticket failed, in Redis, where the next worker finds it: ``ticket:retry_count:{ticket_id}``.
+"""Failures of each ticket, counted in Redis, where the next worker finds them: ``ticket:retry_count:{ticket_id}``.
 
-Redis is never waited for: while it is away every question is answered at once by what is known here, what
+Redis is never waited for: while it is down every question is answered at once by what is known here, what
 should have been written is owed, and one task tries to pay it until it succeeds. So an outage costs a
 patience once, not once a ticket. Each key has a time to live from the moment that it is written.
 """
@@ -48,7 +48,7 @@ _T = TypeVar("_T")
 
 @value
 class _Debt:
-    """What Redis should have: ``fresh`` if what it had before is void, ``ended_at`` '' if it is not told."""
+    """A write that Redis missed: ``fresh`` if its old value is void, ``ended_at`` '' if the ticket has not ended."""
 
     failures: int
     fresh: bool
@@ -61,9 +61,9 @@ _NO_DEBT = _Debt(0, fresh=False)
 
 
 class RetryCounter:
-    """Every method answers within the patience, whatever Redis does, and never raises because it is away.
+    """Every method answers within the patience, whatever Redis does, and never raises because it is down.
 
-    An empty ``url``: it is always away, and that is meant. ``on_change`` is told when it goes or comes back.
+    An empty ``url``: it is always down, and that is meant. ``on_change`` is called when it goes or comes back.
     """
 
     def __init__(
@@ -84,11 +84,11 @@ class RetryCounter:
 
     @property
     def is_up(self) -> bool:
-        """Whether Redis answered when it was last asked, or was not asked yet."""
+        """Redis answered when it was last asked, or was not asked yet."""
         return self._is_up
 
     async def look(self, ids: Sequence[TicketId]) -> list[Standing]:
-        """What is known of each, in one question to Redis for all of them."""
+        """Return the standing of each, in one question to Redis for all of them."""
         keys = [_COUNT + id for id in ids] + [_ENDED + id for id in ids]
         held = await self._asked(lambda redis: _texts(redis, keys)) if keys else []
         if held is None:
@@ -100,7 +100,7 @@ class RetryCounter:
         ]
 
     async def failed(self, id: TicketId, *, at_least: int) -> int:
-        """Count one more failure, or so many as were counted elsewhere, this one among them; how many that makes."""
+        """Count one more failure, but never fewer than ``at_least``; return the new count."""
         count = await self._asked(lambda _: self._counted(id, more=1, at_least=at_least))
         if count is None:
             debt = self._owed.get(id, _NO_DEBT)
@@ -121,7 +121,7 @@ class RetryCounter:
             self._owe(id, replace(self._owed.get(id, _NO_DEBT), error=error))
 
     async def kept_errors(self, ids: Sequence[TicketId]) -> list[LastError | None]:
-        """What each died of, in one question to Redis for all of them."""
+        """Return the last error of each, in one question to Redis for all of them."""
         keys = [_ERROR + id for id in ids]
         held = await self._asked(lambda redis: _texts(redis, keys))
         if held is None:
@@ -178,7 +178,7 @@ class RetryCounter:
                 if asking.done():
                     return asking.result()
                 if loop.time() < began + seconds + _LATE_S:
-                    break  # it was Redis that took so long, not a loop that was busy elsewhere
+                    break  # Redis was slow, not a loop that was busy elsewhere
         finally:
             asking.cancel()
         raise TimeoutError("no answer in time")
@@ -283,13 +283,13 @@ def _write(pipeline: Pipeline, id: TicketId, debt: _Debt) -> None:
 
 
 def _heard(asking: Future[Any]) -> None:
-    """Whoever asked has gone: nobody else looks at how it ended."""
+    """Fetch the exception: the caller is gone, and nobody else looks at the result."""
     if not asking.cancelled():
         asking.exception()
 
 
 def _read_error(said: str | None) -> LastError | None:
-    """What was kept; None for what others put there."""
+    """Parse a kept error; None for what others put there."""
     try:
         return LastError(**orjson.loads(said or ""))
     except (orjson.JSONDecodeError, TypeError):

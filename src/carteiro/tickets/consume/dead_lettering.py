@@ -22,7 +22,7 @@ _TELLING_PAUSES_S = (0.5, 2.0)
 
 @dataclass(frozen=True)
 class DeadLettering:
-    """Publishes dead letters beside the work, however long that takes; a handler is not run again meanwhile."""
+    """Publishes dead letters alongside the work, however long that takes; a handler is not run again meanwhile."""
 
     settings: TicketSettings
     counter: FailureCounter
@@ -39,7 +39,7 @@ class DeadLettering:
             work.partition.burials[work] = task
 
     def tell_done(self, work: Work) -> bool:
-        """Have the archive told that a republished ticket is done, and its key go on then; False: it never had it."""
+        """Report to the archive that a republished ticket is done, then let its key go on; False: it never had it."""
         if not (self.settings.dlq_enabled and work.redrives):
             return False
         task = asyncio.get_running_loop().create_task(self._tell_done(work))
@@ -91,7 +91,7 @@ class DeadLettering:
             del work.partition.burials[work]
 
     async def _hold(self, work: Work, death: Death) -> None:
-        """Its key stays where it is, until somebody decides; whoever has the partition next does not run it, either."""
+        """Keep its key where it is, until somebody decides; the next owner of the partition does not run it, either."""
         ticket, error = death.ticket, scrubbed_start(death.error, SHORT_ERROR)
         if work.line is not None:
             last = LastError(

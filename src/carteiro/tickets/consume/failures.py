@@ -1,4 +1,4 @@
-"""How a ticket comes to its end: what an error means, and why there is nothing left to try.
+"""The end of a ticket: the meaning of an error, and why there is nothing left to try.
 
 Pure: the time comes from the caller.
 """
@@ -25,7 +25,7 @@ _SEVERAL = "Multiple exceptions: "
 
 
 def names_of(error: BaseException) -> frozenset[str]:
-    """What an error is called, as settings may name it: its classes, its code, its errno, the status of an answer.
+    """Return the names of an error that settings may use: its classes, its code, its errno, the status of an answer.
 
     None if it is for good: then it says nothing of others.
     """
@@ -50,7 +50,7 @@ def _status_of(error: BaseException) -> int | None:
 
 
 def outcome_of(error: BaseException) -> Outcome:
-    """What a handler's error says about another try."""
+    """Classify a handler's error: worth another try, or not."""
     if isinstance(error, DeliveryFailed):
         return Deferred(error.failure) if error.failure.retryable else Rejected(error.failure)
     failure = classify.task_error(error)
@@ -58,7 +58,7 @@ def outcome_of(error: BaseException) -> Outcome:
 
 
 def error_type(error: BaseException) -> str:
-    """What people group failures by: the name of the exception, or the code of what was classified already."""
+    """Return the name that failures are grouped by: of the exception, or the code of one classified already."""
     if isinstance(error, OutOfTime):
         return "Timeout"
     return error.failure.code if isinstance(error, DeliveryFailed) else type(error).__name__

@@ -1,4 +1,4 @@
-"""What is done with tickets: a function for each type, or an address that they are posted to."""
+"""Handlers of tickets: a function for each type, or an address that they are posted to."""
 
 import importlib
 import inspect
@@ -27,7 +27,7 @@ class Permanent(CarteiroError):
 
 @value
 class Handler:
-    """How tickets of one type are worked on; None means: as the settings have it for all.
+    """The handler of one type; None means: as the settings have it for all.
 
     ``preset`` is the name of a retry preset that only the settings know.
     """
@@ -98,7 +98,7 @@ class Tickets:
         return iter(self._handlers.values())
 
     def __len__(self) -> int:
-        """How many there are."""
+        """Count the handlers."""
         return len(self._handlers)
 
 
@@ -119,7 +119,7 @@ def load_app(name: str, presets: Mapping[str, RetryPolicy] = PRESETS) -> Tickets
     found = getattr(module, variable, None) if variable else DEFAULT
     hint = _hint(module_name, vars(module))
     if not isinstance(found, Tickets):
-        raise ConfigError(f"--app {name}: {variable} is no carteiro.tickets.Tickets; {hint}")
+        raise ConfigError(f"--app {name}: {variable} is not a carteiro.tickets.Tickets; {hint}")
     if not len(found):
         raise ConfigError(f"--app {name}: no handler is there; {hint}")
     try:

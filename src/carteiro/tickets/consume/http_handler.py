@@ -58,7 +58,7 @@ def http_client(connections: int) -> httpx.AsyncClient:
 
 
 async def _start_of(answer: httpx.Response) -> str:
-    """What of an answer is quoted. It is read to its end, so that its connection is used again, unless it is long."""
+    """Return the start of an answer. It is read to its end to reuse the connection, unless it is long."""
     start, heard = b"", 0
     async for piece in answer.aiter_raw():
         start += piece[: _LONGEST_QUOTE - len(start)]

@@ -1,6 +1,6 @@
 """The log in Kafka: one thread that does nothing but ask for records, so that its membership never lapses.
 
-What the lane is told, it is told on its event loop, while that thread waits. What the lane asks for is done
+The keeper is called on its event loop, while that thread waits. What the lane asks for is done
 by that thread between two questions: the client lets nobody else in while it waits for records.
 """
 
@@ -30,7 +30,7 @@ _POLL_S = 0.02  # how long an errand may have to wait
 _LOOK_S = 1.0
 _ASK_S = 10.0  # how long a question to the broker may take, while partitions change hands
 _RETRY_S = 1.0
-_KNOCK_S = 0.5  # how long it is listened for a broker that was away
+_KNOCK_S = 0.5  # for a broker that was down to answer
 _PARTING_S = 10.0  # how long it is waited for a broker that hangs, when it is to stop
 _TICK_S = 0.1
 # The longest that a member asks for nothing: it hears of changes in its group only when it asks.
@@ -53,7 +53,7 @@ Told = Callable[[str], None]
 class KafkaLog:
     """The tickets of one topic, as a member of a consumer group.
 
-    ``options`` are those of every client, as librdkafka names them. ``waits`` is told what it waits for,
+    ``options`` are those of every client, as librdkafka names them. ``waits`` is called with what it waits for,
     and "" when it waits for nothing.
     """
 
@@ -111,7 +111,7 @@ class KafkaLog:
         return {part: self._ends[part] for part in parts if part in self._ends}
 
     async def commit(self, commits: Sequence[Commit]) -> bool:
-        """Store them; whoever is no member any more is refused, and learns the rest by being told so."""
+        """Store them; a process that has left the group is refused, and learns the rest from `Keeper.lost`."""
         stored: Future[bool] = Future()
         self._errands.put(partial(self._store, commits, stored))
         return await asyncio.wrap_future(stored)
@@ -137,7 +137,7 @@ class _Waiting:
     """Remembers whether anything is waited for, since nobody says that a broker is back.
 
     ``is_away``: no broker is there. A commit would wait for one as long as a session lasts, and the
-    thread with it, whoever wants to stop.
+    thread with it, also when it is to stop.
     """
 
     def __init__(self, told: Told) -> None:
@@ -153,8 +153,8 @@ class _Waiting:
 class _Taps:
     """Which partitions bring nothing for now.
 
-    The client needs half a second until it brings more of a partition that it was told to pause. So it is
-    told only where that is worth it: while others go on, or when it lasts.
+    The client needs half a second until it brings more of a partition that was paused. So it is
+    paused only where that is worth it: while others go on, or when it lasts.
     """
 
     def __init__(self, consumer: Consumer) -> None:
@@ -181,7 +181,7 @@ class _Taps:
             self._told.discard(part)
 
     def is_dry(self, ours: Collection[Part]) -> bool:
-        """Whether nothing at all is to come, and has not been for long; else the client is told what is not."""
+        """Return True if all are closed, and not for long; otherwise pause those that are closed in the client."""
         if not self._closed:
             return False
         first = min(self._closed.values())
@@ -196,7 +196,7 @@ class _Taps:
 
 @dataclass(eq=False)
 class _Member:
-    """What is done in the thread that asks."""
+    """The part that runs in the thread which asks."""
 
     topic: str
     consumer: Consumer
@@ -231,11 +231,11 @@ class _Member:
             self._part()
         finally:
             self.consumer.close()  # revokes what is left
-            self._run_errands()  # whoever waits for one learns that it is too late
+            self._run_errands()  # a caller that waits for one learns that it is too late
 
     @property
     def is_telling(self) -> bool:
-        """Whether it waits for the keeper, and not for a broker."""
+        """It waits for the keeper, and not for a broker."""
         return self.telling is not None and not self.telling.done()
 
     async def abandoned(self) -> None:
@@ -376,7 +376,7 @@ def _in_a_thread(work: Callable[[], None]) -> "asyncio.Future[None]":
     def run() -> None:
         try:
             work()
-        except BaseException as error:  # noqa: BLE001 - whoever waits is told
+        except BaseException as error:  # noqa: BLE001 - the waiting task raises it
             ended.set_exception(error)
         else:
             ended.set_result(None)
@@ -411,6 +411,6 @@ def _committed(each: TopicPartition) -> int | None:
 
 
 def _noted(each: TopicPartition) -> Noted | None:
-    """What was noted with the commit, if it is of this commit: whoever moved the offset since wants all run again."""
+    """Return the notes of this commit; None if the offset was moved since: then all is to run again."""
     noted = read_notes(each.metadata or "")
     return noted if noted is not None and noted.start == each.offset else None

@@ -1,6 +1,6 @@
-"""Whose turn it is: one ticket of a key at a time, keys beside each other, types within their limits.
+"""The next ticket to run: one of a key at a time, keys in parallel, types within their limits.
 
-No clock, no I/O: `Lanes` is asked for the next piece of work and told when one has ended.
+No clock, no I/O: `Lanes` is asked for the next piece of work and hears when one has ended.
 """
 
 import asyncio
@@ -47,7 +47,7 @@ class Line:
         return work
 
     def may_start(self, now: float) -> bool:
-        """Whether one more of its tickets may be started."""
+        """Return True if one more of its tickets may be started."""
         if self.limit is not None and self.running >= self.limit:
             return False
         health = self.health
@@ -77,19 +77,19 @@ class Partition:
 
     @property
     def unnoted(self) -> int:
-        """How many records have come since the last commit."""
+        """The number of records since the last commit."""
         end = self.offsets.end
         noted = self.offsets.start if self.noted_end is None else self.noted_end
         return 0 if end is None or noted is None else end - noted
 
     @property
     def held_keys(self) -> int:
-        """How many keys wait for something else than their turn."""
+        """The number of keys that wait for something else than their turn."""
         return len(self.waiting) + len(self.burials) + len(self.held)
 
 
 class Work:
-    """A record on its way to its end; ``line`` is None for what is no ticket, or has no handler."""
+    """A record on its way to its end; ``line`` is None if it is not a ticket, or has no handler."""
 
     __slots__ = (
         *("ticket", "partition", "line", "key", "size", "redrives"),
@@ -125,7 +125,7 @@ class Lanes:
 
     @property
     def are_ready(self) -> bool:
-        """Whether anything is that could be started, as far as its type allows."""
+        """Something could be started, as far as its type allows."""
         return any(line.ready for line in self._turns)
 
     def put(self, work: Work) -> None:

@@ -52,7 +52,7 @@ HELD_KEYS = Metric(
 REDIS_UP = Metric(
     "tickets_redis_up",
     "gauge",
-    "1 if Redis counts failures, 0 if it is away; not there if it is switched off.",
+    "1 if Redis counts failures, 0 if it is down; not there if it is switched off.",
 )
 PAUSED = Metric(
     "tickets_paused",
@@ -70,7 +70,7 @@ _FORESEEN = ("TimeoutError", "MSG_SIZE_TOO_LARGE", "TOPIC_AUTHORIZATION_FAILED",
 
 
 class TicketMetrics(Collector):
-    """What one process counted; ``types`` are the task types that have a label of their own."""
+    """Figures of one process; ``types`` are the task types that have a label of their own."""
 
     def __init__(self, types: Collection[TaskType]) -> None:
         self._types = {type: type for type in types if type}
@@ -93,18 +93,18 @@ class TicketMetrics(Collector):
         self.registry.register(self)
 
     def page(self) -> bytes:
-        """What Prometheus scrapes."""
+        """Return the page for Prometheus."""
         return generate_latest(self.registry)
 
     # --- what happens to tickets ---
 
     def done(self, type: TaskType, *, failures: int) -> None:
-        """A ticket is done, after so many failures."""
+        """Count a ticket that is done, with its failures."""
         self._done[self._types.get(type, OTHER)] += 1
         self._retry_count.observe(failures)
 
     def done_at_once(self, type: TaskType, total: int) -> None:
-        """So many tickets that never failed are done by now, since the start; beside those of `done`."""
+        """Set the total of tickets that are done and never failed; `done` counts the others."""
         label = self._types.get(type, OTHER)
         new = total - self._at_once[label]
         self._at_once[label] = total
@@ -116,7 +116,7 @@ class TicketMetrics(Collector):
         self._failed[self._types.get(type, OTHER)] += 1
 
     def died(self, type: TaskType, reason: Reason, *, failures: int) -> None:
-        """A ticket is in the dead letter topic, after so many failures."""
+        """Count a ticket that is in the dead letter topic, with its failures."""
         self._dead[reason, self._types.get(type, OTHER)] += 1
         self._retry_count.observe(failures)
 
@@ -135,11 +135,11 @@ class TicketMetrics(Collector):
         self._gauges[ALERTMANAGER_UP] = up
 
     def lags(self, records: int) -> None:
-        """So many records are not committed yet."""
+        """Set the number of records that are not committed yet."""
         self._gauges[LAG] = records
 
     def holds(self, keys: int) -> None:
-        """So many keys wait."""
+        """Set the number of keys that wait."""
         self._gauges[HELD_KEYS] = keys
 
     def pauses(self, type: TaskType, *, paused: bool) -> None:

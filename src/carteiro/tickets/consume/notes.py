@@ -31,16 +31,16 @@ class Noted:
     failures: Mapping[int, int]
 
     def covers(self, offset: int) -> bool:
-        """Whether anything is said of it."""
+        """Return True if the notes describe it."""
         return self.start <= offset < self.end
 
     def is_done(self, offset: int) -> bool:
-        """Whether it needs nothing any more."""
+        """Return True if it needs nothing any more."""
         return self.covers(offset) and offset not in self.failures
 
 
 def is_nearly_full(noted: Noted) -> bool:
-    """Whether they come near the most that a broker keeps, or beyond it: then more records had better wait."""
+    """Return True if they come near the most that a broker keeps, or beyond: then more records should wait."""
     return len(_packed(noted)) > _MOST_BYTES * 3 // 4
 
 
@@ -56,7 +56,7 @@ def note_down(noted: Noted) -> str:
 
 
 def read_notes(text: str) -> Noted | None:
-    """What a text says that `note_down` made of notes which began at its first offset; None: nothing."""
+    """Parse a text that `note_down` made; None if it is something else."""
     try:
         packed = base64.b64decode(text, validate=True)
         return _unpacked(packed) if packed.startswith(_MARK) else None
@@ -118,7 +118,7 @@ def _of_bits(bits: bytes, span: int) -> Iterator[int]:
 
 
 def _as_runs(still_open: Iterable[int], span: int) -> bytes:
-    """How many are open, then how many are done, and so on; it begins with an open one."""
+    """Write the lengths of runs: open ones, done ones, and so on; it begins with an open one."""
     lengths, begin, last = [], 0, -1
     for each in still_open:
         if each != last + 1:

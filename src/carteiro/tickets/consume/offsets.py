@@ -1,4 +1,4 @@
-"""How far a partition is done: what is under way, and what a commit may say.
+"""The progress of a partition: what is under way, and what a commit may say.
 
 Pure. Records come in the order of the log and end in any order. A commit names the lowest one that has
 not ended, never the last one that has; its notes say which later ones have ended all the same, and how
@@ -53,12 +53,12 @@ class Offsets:
 
     @property
     def unfinished(self) -> int:
-        """How many have come and not ended."""
+        """The number of records that have come and not ended."""
         return len(self._open)
 
     @property
     def is_idle(self) -> bool:
-        """Whether all that came has ended."""
+        """All that came has ended."""
         return not self._open
 
     @property
@@ -76,16 +76,16 @@ class Offsets:
 
     @property
     def is_mostly_done(self) -> bool:
-        """Whether a few hold up all the others: then it is they who are ill, not what they need."""
+        """A few hold up all the others: then it is they who are ill, not what they need."""
         return len(self._open) * 50 <= self.span
 
     @property
     def is_noted_full(self) -> bool:
-        """Whether the notes of the last commit came near the most that a broker keeps."""
+        """The notes of the last commit came near the most that a broker keeps."""
         return self._is_noted_full
 
     def commit(self) -> tuple[int, str] | None:
-        """What to commit now: the offset, and the notes that go with it."""
+        """Return the commit of now: the offset, and the notes that go with it."""
         lowest = self.committable
         if lowest is None or self.end is None:
             return None
@@ -94,7 +94,7 @@ class Offsets:
         return lowest, note_down(noted) if noted.end > lowest else ""
 
     def _all_noted(self, lowest: int, end: int) -> Noted:
-        """What is known by now, and what the last commit said of records that have not come yet."""
+        """Return all that is known, and what the last commit said of records that have not come yet."""
         if self._noted is None or self._noted.end <= end:
             return Noted(lowest, end, self._open)
         to_come = {at: times for at, times in self._noted.failures.items() if at >= end}

@@ -1,4 +1,4 @@
-"""Whether tickets of a type cannot reach what they need, one like the other: then more had better not be started.
+"""A circuit breaker for each type of tickets: if most cannot reach what they need, no more are started.
 
 Pure: seconds of a monotonic clock and ``chance`` in [0, 1) come from the caller.
 """
@@ -18,17 +18,17 @@ _Outcome: TypeAlias = tuple[float, TicketId | None]  # None: a success
 
 @value
 class Terms:
-    """When a type pauses: errors of these names, of so many different tickets, in so large a share, within so long."""
+    """The conditions of a pause: these errors, of this many tickets, in this share of all, within this time."""
 
     errors: frozenset[str]
     tickets: int
     share: float
     within_s: float
-    at_most_s: float  # so long it lasts
+    at_most_s: float  # the longest pause
 
 
 def terms_of(settings: TicketSettings) -> Terms | None:
-    """What the settings say; None: nothing pauses."""
+    """Read the settings; None: nothing pauses."""
     if not settings.pause:
         return None
     return Terms(
@@ -41,7 +41,7 @@ def terms_of(settings: TicketSettings) -> Terms | None:
 
 
 class Health:
-    """What one worker knows of one type of tickets.
+    """The circuit breaker of one type of tickets in one worker.
 
     It pauses when enough of its tickets could not reach something. Then none is started for a while, and after
     that one at a time, until one succeeds or the pause has lasted too long: after that it does not pause

@@ -14,7 +14,9 @@ Settle: TypeAlias = Callable[[Work, Line, BaseException | None], Awaitable[None]
 
 _BREATH = 50  # tickets that one hand may finish before others have a turn
 _LONGEST_LATENESS_S = 0.1
-_AGAIN_S = 10.0  # a handler that takes no notice is told again; one that cleans up has so long
+_AGAIN_S = (
+    10.0  # until a handler that takes no notice is cancelled again; also its time to clean up
+)
 
 
 class _Hand:
@@ -145,7 +147,7 @@ class Hands:
         error: BaseException | None = None
         try:
             try:
-                await line.function(work.ticket)  # type: ignore[arg-type] # what is no ticket has no line
+                await line.function(work.ticket)  # type: ignore[arg-type] # only tickets have a line
             except KeyboardInterrupt:
                 raise
             except BaseException as raised:  # noqa: BLE001 - it may fail in any way: libraries panic with errors of their own
@@ -171,7 +173,7 @@ class Hands:
     async def _without_interruptions(
         self, hand: _Hand, error: BaseException | None, line: Line
     ) -> BaseException | None:
-        """What an error means, if it may be one that we asked for; raises if it is the hand itself that is to end.
+        """Translate a cancellation that we asked for into an error; raise it if this task itself is to end.
 
         A handler may have cancelled its own task, and left that so: it is the ticket's affair, not the hand's.
         """

@@ -1,4 +1,4 @@
-"""What the lane asks of the log, of the counter and of the topic of dead letters, and what the log tells it."""
+"""Ports of a worker: the log, the counter of failures, the dead letter topic."""
 
 from collections.abc import Mapping, Sequence
 from typing import Protocol
@@ -28,7 +28,7 @@ class Given:
 
 
 class Keeper(Protocol):
-    """Who is told what becomes of partitions; called on the event loop, one call after the other."""
+    """Hears of changes to partitions; called on the event loop, one call after the other."""
 
     async def assigned(self, given: Sequence[Given]) -> None:
         """These are ours from now on; their records come after this has returned."""
@@ -63,7 +63,7 @@ class TicketLog(Protocol):
         ...
 
     def pause(self, parts: Sequence[Part]) -> None:
-        """Bring none of these for now; unknown ones are left alone."""
+        """Bring none of these for now; unknown ones are ignored."""
         ...
 
     def resume(self, parts: Sequence[Part]) -> None:
@@ -84,7 +84,7 @@ class TicketLog(Protocol):
 
 @value
 class Standing:
-    """What is remembered of a ticket: its failures, and the place of its record that has come to its end, or ""."""
+    """The state of a ticket in the counter: its failures, and the place of its record that has ended, or ""."""
 
     failures: int
     ended_at: str
@@ -92,7 +92,7 @@ class Standing:
 
 @value
 class LastError:
-    """What a ticket died of that is held for people; ``error`` is scrubbed already."""
+    """The last error of a ticket that is held for people; ``error`` is scrubbed already."""
 
     reason: Reason
     error_type: str
@@ -102,13 +102,13 @@ class LastError:
 
 
 class FailureCounter(Protocol):
-    """Counts failures by ticket, for whoever has the ticket next.
+    """Counts failures by ticket, for the next owner of the ticket.
 
     It answers quickly whatever happens to it, and never fails: what it cannot know it takes from its caller.
     """
 
     async def look(self, ids: Sequence[TicketId]) -> list[Standing]:
-        """What is remembered of each, in one question."""
+        """Return the standing of each, in one question."""
         ...
 
     async def failed(self, id: TicketId, *, at_least: int) -> int:
@@ -118,7 +118,7 @@ class FailureCounter(Protocol):
     async def ended(self, id: TicketId, place: str) -> None:
         """It is done, or its dead letter is stored: forget its failures, and remember the place of its record.
 
-        Whoever reads that record again, because we could not commit, must not begin with the first attempt.
+        A worker that reads that record again, because we could not commit, must not begin with the first attempt.
         """
         ...
 
@@ -127,7 +127,7 @@ class FailureCounter(Protocol):
         ...
 
     async def kept_errors(self, ids: Sequence[TicketId]) -> list[LastError | None]:
-        """What each died of, as far as that is known."""
+        """Return the last error of each, as far as that is known."""
         ...
 
 

@@ -1,7 +1,7 @@
 """One worker of the lane: it takes tickets in, has their handlers run, and sees each one to its end.
 
 A ticket ends when its handler has returned, or when the broker has its dead letter; then, and not before,
-the log may forget it. If we are killed at any line, whoever has the partition next reads it again.
+the log may forget it. If we are killed at any line, the next owner of the partition reads it again.
 """
 
 import asyncio
@@ -143,7 +143,7 @@ class Runner:
 
     @property
     def held_keys(self) -> int:
-        """How many keys wait: for another try, for their dead letter to be taken, or for people."""
+        """The number of keys that wait: for another try, for their dead letter to be taken, or for people."""
         paused = sum(len(line.ready) for line in self.lines if line.health.breaker.is_open)
         return paused + sum(each.held_keys for each in self._partitions.values())
 
@@ -154,7 +154,7 @@ class Runner:
 
     @property
     def lag(self) -> int:
-        """How many records its partitions have that are not done, as far as is known."""
+        """The number of records of its partitions that are not done, as far as is known."""
         ends = self._log.ends([*self._partitions])
         return sum(max(0, end - _begin(self._partitions[part], end)) for part, end in ends.items())
 
@@ -175,7 +175,7 @@ class Runner:
         self._watch.assigned([each.part for each in given])
 
     def _known_until(self, given: Given) -> int | None:
-        """How far its last owner had come when it committed; notes that did not fit say less than that."""
+        """Return how far its last owner had come when it committed; notes that did not fit say less than that."""
         if given.noted is None:
             return given.committed
         return max(given.noted.end, given.noted.start + self._window + _OVERSHOOT)
@@ -410,7 +410,7 @@ def _put_away(work: Work) -> None:
 
 
 def _is_unsure(work: Work) -> bool:
-    """Whether another may have had it before us: so many he may have read after his last commit, and no more."""
+    """Return True if another worker may have read it before us, after its last commit."""
     partition = work.partition
     if partition.unsure_until is None:
         partition.unsure_until = (partition.offsets.start or 0) + _READ_AHEAD

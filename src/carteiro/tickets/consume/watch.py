@@ -1,4 +1,4 @@
-"""What is told of the lane: figures for Prometheus, lines for the log, and an alert where nobody else would tell."""
+"""Reports of a worker: figures for Prometheus, lines for the log, and an alert where nobody else would send one."""
 
 import time
 from collections.abc import Callable, Sequence

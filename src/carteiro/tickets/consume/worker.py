@@ -86,7 +86,7 @@ class TicketWorker:
 
     @property
     def waits_for(self) -> str:
-        """What it cannot go on without; "": it goes on, or has nothing to do."""
+        """The server that it waits for, with its error; "": none."""
         return self._watch.waits_for
 
     @property
@@ -103,7 +103,7 @@ class TicketWorker:
         return self._metrics.page()
 
     async def _look(self) -> list[Alert]:
-        """What is wrong now."""
+        """Return the alerts of now."""
         return [*held_alerts(self._runner.held), *map(paused_alert, self._watch.paused.values())]
 
     async def _have_dlq_topic(self) -> None:

@@ -1,8 +1,8 @@
 """A dead ticket as a record of the dead letter topic: written in the fullest form that fits, and read again.
 
-Pure. The forms, from the fullest: the ticket with `dlq_metadata` beside its own fields; the same with a short
+Pure. The forms, from the fullest: the ticket with `dlq_metadata` among its own fields; the same with a short
 error; without the headers that the ticket came with; the bytes as they came, with the metadata in a header;
-where it lies, without its bytes. What is no ticket has its bytes in the metadata in place of fields. The headers
+where it lies, without its bytes. A record that is not a ticket has its bytes in the metadata. The headers
 of the last death are replaced, not added to: else a ticket that is redriven again and again outgrows the topic.
 """
 
@@ -45,7 +45,7 @@ REDRIVES = "carteiro_redrives"
 REASON = "carteiro_reason"
 TICKET_ID = "carteiro_ticket_id"
 TASK_TYPE = "carteiro_task_type"
-DONE = "carteiro_done"  # of what is no death, but the good end of one that was republished
+DONE = "carteiro_done"  # the header of a success after a redrive, which is not a death
 _OURS = ("dlq_", "carteiro_", "__dlq.errors.", "kafka_dlt-")
 
 _BATCH_BYTES, _HEADER_BYTES = 128, 10  # what a batch and a header cost beyond their texts, at most
@@ -80,7 +80,7 @@ class Missing:
 
 @value
 class DeadTicket:
-    """What stands in the dead letter topic, whoever wrote it and in which form.
+    """A record of the dead letter topic, from any writer and in any form.
 
     ``fields`` is None if there is no ticket, or only its place; ``raw`` are its bytes, where they are not
     what the fields say; ``missing``: they are only where ``source`` says, as TOPIC|PARTITION|OFFSET.
@@ -124,7 +124,7 @@ def forms(death: Death, *, published_at_ms: int, group: str) -> Iterator[Envelop
 
 
 def size(made: Envelope) -> int:
-    """How many bytes it takes at most in a batch of its own, before it is compressed."""
+    """Return the most bytes it takes in a batch of its own, before it is compressed."""
     headers = sum(
         len(name.encode()) + len(said or b"") + _HEADER_BYTES for name, said in made.headers
     )
@@ -183,7 +183,7 @@ def _with_metadata(ticket: Ticket, metadata: dict[str, Any]) -> bytes:
 
 
 def _headers(death: Death, error: str, group: str) -> Headers:
-    """What we read again, then what tools for share groups and for Spring look for."""
+    """Make the headers that we read again, then those of tools for share groups and for Spring."""
     ticket, record = death.ticket, death.ticket.record
     kind, said = _name(death.error_type).encode(), error.encode()
     return (
@@ -209,7 +209,7 @@ def _headers(death: Death, error: str, group: str) -> Headers:
 
 
 def carried(record: Record) -> Headers:
-    """What a record came with, without what is said of a death."""
+    """Return the headers that a record came with, without those of a death."""
     return tuple(each for each in record.headers if not each[0].startswith(_OURS))
 
 
@@ -219,7 +219,7 @@ def _name(text: str) -> str:
 
 
 def done_envelope(ticket: Ticket | Unreadable, *, redrives: int) -> Envelope:
-    """What tells the archive that a republished ticket is done; whoever else reads the topic knows it by its header."""
+    """Report to the archive that a republished ticket is done; other readers of the topic know it by its header."""
     named = {"ticket_id": ticket.id, "task_type": ticket.type, "status": "DONE"}
     headers: Headers = (
         (DONE, b"1"),
@@ -235,21 +235,21 @@ def done_envelope(ticket: Ticket | Unreadable, *, redrives: int) -> Envelope:
 
 @value
 class Done:
-    """A ticket that was republished for so many a time is done."""
+    """A ticket is done, after this number of redrives."""
 
     id: TicketId
     redrives: int
 
 
 def done_of(record: Record) -> Done | None:
-    """What a record says of a good end; None: it is a dead letter."""
+    """Parse the report of a success; None: the record is a dead letter."""
     headers = dict(record.headers)
     id = _text(headers.get(TICKET_ID))
     return Done(id, redrives_of(record.headers)) if DONE in headers and is_fit(id) else None
 
 
 class _Contents(NamedTuple):
-    """What a value holds: the object that names it, the ticket or the bytes, and what is said of its death."""
+    """The parts of a value: the object that names it, the ticket or the bytes, and the metadata of its death."""
 
     named: Mapping[str, Any]
     fields: Mapping[str, Any] | None
@@ -258,7 +258,7 @@ class _Contents(NamedTuple):
 
 
 def opened(record: Record) -> DeadTicket:
-    """What a record of the dead letter topic says, whoever wrote it."""
+    """Parse a record of the dead letter topic, from any writer."""
     headers = dict(record.headers)
     named, fields, raw, metadata = _contents(record, headers.get(METADATA))
     source = _source(headers, metadata) or record.place
@@ -308,7 +308,7 @@ def _missing(metadata: Mapping[str, Any]) -> Missing | None:
 
 
 def _as_the_seed(metadata: Mapping[str, Any], time_ms: int) -> dict[str, Any]:
-    """What is said of a death, each of its type: others may have written anything."""
+    """Return the metadata of a death, each of its type: others may have written anything."""
     error, kind = metadata.get("original_error"), metadata.get("error_type")
     return {
         "original_error": cut(error, LONG_ERROR) if isinstance(error, str) else "",
@@ -339,7 +339,7 @@ def _reason(
 
 
 def redrives_of(headers: Headers) -> int:
-    """How often a ticket was republished, as its record says."""
+    """Return the number of redrives, as the record says."""
     said = _text(dict(headers).get(REDRIVES))
     return int(said) if _NUMBER.fullmatch(said) and int(said) <= _MOST else 0
 

@@ -2,7 +2,7 @@
 
 One idempotent producer serves all calls. The library is synchronous: a thread of its own waits for delivery
 reports and hands them to the event loop. If we are killed before the report, the record may be there or not;
-whoever asked asks again after the restart, and a second dead letter of the same record has the same ``dlq_id``.
+the caller asks again after the restart, and a second dead letter of the same record has the same ``dlq_id``.
 """
 
 import asyncio
@@ -222,7 +222,7 @@ def _settle(report: Future[PublishFailed | None], result: PublishFailed | None) 
 
 
 def _portions(envelopes: Sequence[Envelope]) -> Iterator[list[Envelope]]:
-    """Not so many at once that they fill the memory."""
+    """Split them, so that they do not fill the memory."""
     some: list[Envelope] = []
     size_bytes = 0
     for each in envelopes:

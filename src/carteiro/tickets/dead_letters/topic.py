@@ -103,7 +103,7 @@ def differences(admin: AdminClient, topic: str, cluster: Any) -> Iterator[str]: 
 
 
 def topic_settings(admin: AdminClient, topic: str) -> dict[str, str]:
-    """What a topic is set to, itself or by its cluster."""
+    """Return the settings of a topic, its own or its cluster's."""
     asked = admin.describe_configs(
         [ConfigResource(ResourceType.TOPIC, topic)], request_timeout=_PATIENCE_S
     )

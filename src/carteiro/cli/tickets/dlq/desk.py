@@ -54,7 +54,9 @@ class Choice:
             raise WrongUse("nothing lies between --since and --before: the first must be earlier")
         for name, given in (("--task-type", self.task_type), ("--error-type", self.error_type)):
             if given is not None and not is_fit(given):
-                text = f"{name} {given!r} is no name: one word of at most {LONGEST_ID} characters"
+                text = (
+                    f"{name} {given!r} is not a name: one word of at most {LONGEST_ID} characters"
+                )
                 raise WrongUse(text)
         return Wanted(
             type=self.task_type,
@@ -67,7 +69,7 @@ class Choice:
 
     @property
     def is_any(self) -> bool:
-        """Whether it is about all there are."""
+        """No option narrows it down."""
         return self == Choice()
 
 

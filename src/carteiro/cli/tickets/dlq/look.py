@@ -100,7 +100,7 @@ async def show(
 
 
 def summary(ticket: Archived) -> dict[str, Any]:
-    """What programs see of a ticket in a list."""
+    """Return the fields of a ticket in a list, for programs."""
     return {
         "ticketId": ticket.id,
         "taskType": ticket.type,
@@ -130,13 +130,13 @@ def _whole(ticket: Archived) -> dict[str, Any]:
 
 
 def _exact(ticket: Archived) -> Any:  # noqa: ANN401 - whatever a ticket says
-    """What it says, with every digit of its numbers where its bytes are kept; they stay one line."""
+    """Return its fields, with every digit of its numbers where its bytes are kept; they stay one line."""
     told, own = _readable(fields_of(ticket)), own_text(ticket)
     return told if told is None or own is None else orjson.Fragment(b" ".join(own.splitlines()))
 
 
 def _readable(fields: Mapping[str, Any] | None) -> Any:  # noqa: ANN401 - whatever a ticket says
-    """What JSON can say of it: what others put into a document may be more."""
+    """Return the part that JSON can express: documents of other writers may hold more."""
     told = None if fields is None else dumped(fields)
     return None if told is None else orjson.loads(told)
 

@@ -27,7 +27,7 @@ from carteiro.tickets.archive.document import State, Step, Wanted
 
 @value
 class Move:
-    """What is done, what it is called afterwards, and from which states to which."""
+    """A change of state: its verb, its participle, the states before and the state after."""
 
     what: str
     done: str

@@ -1,4 +1,4 @@
-"""``carteiro tickets dlq republish``: send dead tickets round again."""
+"""``carteiro tickets dlq republish``: put dead tickets on their topic again."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -36,9 +36,9 @@ from carteiro.tickets.archive.redrive import (
 _TOLD: dict[Answer, str] = {
     "again": "of these perhaps for the second time: an earlier run ended while it sent them",
     "elsewhere": "another run has them, or had them until a minute ago: ask again if it was killed",
-    "quarantined": "quarantined, and left alone",
+    "quarantined": "quarantined, and not sent",
     "undecodable": "no ticket: such are quarantined; --raw sends the bytes of released ones as they were",
-    "nothing_kept": "their payload was too large for the archive, and is no longer where dlq show says it was",
+    "nothing_kept": "their payload was too large for the archive, and has gone from where dlq show says it was",
     "too_often": "went round too often: mend what is wrong first; --force sends them anyway",
     "failed": "not taken by Kafka: dead as before",
     "changed": "died again or were changed meanwhile",
@@ -54,15 +54,16 @@ _COLUMNS: tuple[Column[Redriven], ...] = (
 
 @dataclass(frozen=True)
 class HowTo:
-    """How they are sent."""
+    """Options of sending."""
 
     rate: Annotated[
         float | None,
-        typer.Option(parser=a_rate, metavar="NUMBER", help="At most so many a second."),
+        typer.Option(parser=a_rate, metavar="NUMBER", help="Most tickets a second."),
     ] = None
-    limit: Annotated[int, typer.Option(min=0, help="At most so many in all; 0 is all.")] = 0
+    limit: Annotated[int, typer.Option(min=0, help="Most tickets in all; 0 is all.")] = 0
     raw: Annotated[
-        bool, typer.Option("--raw", help="Also what is no ticket: its bytes as they were.")
+        bool,
+        typer.Option("--raw", help="Also records that are not tickets: their bytes as they were."),
     ] = False
     force: Annotated[bool, typer.Option("--force", help="Also what went round too often.")] = False
     max_redrives: Annotated[int, typer.Option(min=0, help="How often is too often.")] = (
