@@ -20,12 +20,12 @@ from confluent_kafka import Consumer, TopicPartition
 
 from carteiro.config import TicketSettings
 from carteiro.tickets import Ticket, Tickets
-from carteiro.tickets.archive.archiver import Archivist
+from carteiro.tickets.archive.archiver import Archiver
 from carteiro.tickets.archive.document import OURS, Step, Wanted
 from carteiro.tickets.archive.fetching import fetched
 from carteiro.tickets.archive.mongo import MongoArchive
 from carteiro.tickets.archive.reader import DeadLetterLog
-from carteiro.tickets.archive.redrive import Redrive, Terms
+from carteiro.tickets.archive.redrive import Redrive, RedriveTerms
 from carteiro.tickets.consume.counter import RetryCounter
 from carteiro.tickets.consume.worker import TicketWorker
 from carteiro.tickets.dead_letters.envelope import DeadTicket, Envelope, opened
@@ -51,13 +51,13 @@ def lane(topics: dict[str, str], mongo: MongoServer, database: str) -> dict[str,
 
 
 @asynccontextmanager
-async def _archiving(settings: TicketSettings) -> AsyncIterator[Archivist]:
-    archivist = Archivist(settings, look_every=timedelta(milliseconds=100))
-    running = asyncio.create_task(archivist.run())
+async def _archiving(settings: TicketSettings) -> AsyncIterator[Archiver]:
+    archiver = Archiver(settings, look_every=timedelta(milliseconds=100))
+    running = asyncio.create_task(archiver.run())
     try:
-        yield archivist
+        yield archiver
     finally:
-        archivist.stop()
+        archiver.stop()
         await running
 
 
@@ -153,7 +153,7 @@ async def test_a_republished_ticket_that_succeeds_is_done_in_the_archive(
             publisher,
             fetch=partial(fetched, settings),
             topic=settings.topic,
-            terms=Terms(by="ana"),
+            terms=RedriveTerms(by="ana"),
         )
         assert [each.answer async for done in redrive.run(Wanted()) for each in done] == [
             "redriven"
@@ -191,13 +191,13 @@ async def test_an_alert_and_a_figure_last_until_somebody_has_done_something(
         return [each["annotations"]["summary"] for each in found]
 
     letters = [a_letter(a_ticket(each, type_), at=at) for at, each in enumerate("ABC")]
-    async with _archiving(settings) as archivist:
+    async with _archiving(settings) as archiver:
         await _published(settings, letters)
-        await until(lambda: f"{waiting} 3.0" in archivist.page().decode())
+        await until(lambda: f"{waiting} 3.0" in archiver.page().decode())
         await until(lambda: len(alerts()) == 1 and alerts()[0].endswith(": 3"))
-    async with _archiving(settings) as archivist:
+    async with _archiving(settings) as archiver:
         archive = MongoArchive(settings)
-        await until(lambda: f"{waiting} 3.0" in archivist.page().decode())
+        await until(lambda: f"{waiting} 3.0" in archiver.page().decode())
         page = await archive.find(Wanted(), cursor=None, limit=3)
         step = Step("done with", "ana", "", datetime.now(UTC))
         await archive.mark(page.rows[:1], "acknowledged", step)
@@ -205,7 +205,7 @@ async def test_an_alert_and_a_figure_last_until_somebody_has_done_something(
         await archive.mark(page.rows[1:2], "quarantined", step)
         await archive.purge(Wanted(ids=(page.rows[2].id,)))
         await until(lambda: alerts() == [])
-        assert f"{waiting} 0.0" in archivist.page().decode()
+        assert f"{waiting} 0.0" in archiver.page().decode()
         await archive.close()
 
 
@@ -283,8 +283,8 @@ async def test_a_topic_that_is_missing_is_made(
     """The first to come makes it: an archive need not wait for a worker."""
     settings = tickets_settings(**lane | {"DLQ_TOPIC": f"{lane['DLQ_TOPIC']}.new"})
 
-    async with _archiving(settings) as archivist:
-        await until(lambda: not archivist.waits_for and _has_topic(settings))
+    async with _archiving(settings) as archiver:
+        await until(lambda: not archiver.waits_for and _has_topic(settings))
         await _published(settings, _letters(1))
         await until(lambda: committed(settings) == 1)
 
@@ -307,14 +307,14 @@ async def test_a_database_that_is_away_is_waited_for(
     settings = tickets_settings(**topics, MONGO=own_mongo.url)
     await _published(settings, _letters(1, 2, 3))
 
-    async with _archiving(settings) as archivist:
-        await until(lambda: "MongoDB" in archivist.waits_for)
-        assert f"{HOST}:{own_mongo.port}" in archivist.waits_for
-        assert b"carteiro_tickets_archive_up 0.0" in archivist.page()
+    async with _archiving(settings) as archiver:
+        await until(lambda: "MongoDB" in archiver.waits_for)
+        assert f"{HOST}:{own_mongo.port}" in archiver.waits_for
+        assert b"carteiro_tickets_archive_up 0.0" in archiver.page()
         assert committed(settings) == 0
         own_mongo.start()
         await until(lambda: committed(settings) == 3)
-        await until(lambda: not archivist.waits_for)
+        await until(lambda: not archiver.waits_for)
 
     assert len(kept_in(own_mongo, settings.mongo_database)) == 3
 
@@ -325,12 +325,12 @@ async def test_a_database_that_is_killed_on_the_way_loses_nothing(
     """All that came before, during and after is there, each once."""
     settings = tickets_settings(**topics, MONGO=own_mongo.url)
 
-    async with _archiving(settings) as archivist:
+    async with _archiving(settings) as archiver:
         await _published(settings, _letters(*range(30)))
         await until(lambda: committed(settings) > 0)
         own_mongo.kill()
         await _published(settings, _letters(*range(30, 60)))
-        await until(lambda: "MongoDB" in archivist.waits_for)
+        await until(lambda: "MongoDB" in archiver.waits_for)
         own_mongo.start()
         await _published(settings, _letters(*range(60, 90)))
         await until(lambda: committed(settings) == 90)
@@ -357,14 +357,14 @@ async def test_a_broker_that_is_killed_is_waited_for(
         )
         await _published(settings, _letters(1))
 
-        async with _archiving(settings) as archivist:
+        async with _archiving(settings) as archiver:
             await until(lambda: len(kept_in(mongo, database)) == 1)
             own_kafka.kill()
-            await until(lambda: "Kafka" in archivist.waits_for)
+            await until(lambda: "Kafka" in archiver.waits_for)
             own_kafka.start()
             await _published(settings, _letters(2))
             await until(lambda: len(kept_in(mongo, database)) == 2)
-            await until(lambda: not archivist.waits_for)
+            await until(lambda: not archiver.waits_for)
 
 
 async def test_an_alertmanager_that_says_nothing_holds_up_nothing(

@@ -12,7 +12,7 @@ from pymongo.asynchronous.collection import AsyncCollection
 from pymongo.errors import BulkWriteError, DocumentTooLarge, OperationFailure, WriteError
 
 from carteiro.errors import ConfigError
-from carteiro.tickets.archive.document import OURS, Kept, State, Step, Wanted
+from carteiro.tickets.archive.document import OURS, ArchiveState, Kept, Step, Wanted
 from carteiro.tickets.archive.mongo import LARGEST_DOCUMENT, MongoArchive
 from carteiro.tickets.dead_letters.envelope import Done
 from carteiro.tickets.errors import ArchiveAway, ArchiveUnfit
@@ -471,7 +471,7 @@ async def test_all_are_counted_by_state_type_and_error(
     ],
 )
 async def test_a_good_end_counts_unless_it_died_since(
-    archive: MongoArchive, state: State, died_of: int, done_of: int, after: State
+    archive: MongoArchive, state: ArchiveState, died_of: int, done_of: int, after: ArchiveState
 ) -> None:
     """By the number of redrives; tickets that the archive does not know are skipped."""
     await archive.keep([a_dead_ticket(redrives=died_of)], now=clock_at(NOW))

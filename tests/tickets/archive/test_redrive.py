@@ -25,7 +25,7 @@ from carteiro.tickets.archive.redrive import (
     Answer,
     Redrive,
     Redriven,
-    Terms,
+    RedriveTerms,
     judge,
 )
 from carteiro.tickets.consume.counter import RetryCounter
@@ -40,7 +40,7 @@ from support.redis_server import RedisServer
 from support.services import HOST, free_port
 
 NOW = datetime(2026, 10, 1, 12, tzinfo=UTC)
-TERMS = Terms(by="ana", why="the host is back")
+TERMS = RedriveTerms(by="ana", why="the host is back")
 RESTING = Wanted(states=("dead", "redriving"))
 
 
@@ -55,7 +55,7 @@ class Kit:
         self.slept: list[float] = []
         self.now = NOW
 
-    def redrive(self, *, terms: Terms = TERMS, **instead: Any) -> Redrive:
+    def redrive(self, *, terms: RedriveTerms = TERMS, **instead: Any) -> Redrive:
         """A run, with parts of it replaced."""
         return Redrive(
             self.archive,

@@ -33,7 +33,7 @@ async def test_beyond_what_the_last_commit_says_is_asked(
         lane.log.put(id)
     notes = note_down(Noted(0, noted, {0: 0}))
     lane.log.commits[TOPIC, 0] = Commit((TOPIC, 0), 0, notes)
-    lane.counter.graves = {f"t{at}": f"{TOPIC}|0|{at}" for at in (599, 600)}
+    lane.counter.ended_at = {f"t{at}": f"{TOPIC}|0|{at}" for at in (599, 600)}
     async with lane.working():
         await lane.until(lambda: lane.log.committed == 1000)
     assert "t599" not in lane.done

@@ -13,7 +13,7 @@ import redis
 from carteiro.errors import ConfigError
 from carteiro.tickets.consume import counter as module
 from carteiro.tickets.consume.counter import NOTHING, TIME_TO_LIVE_S, RetryCounter
-from carteiro.tickets.consume.ports import LastError, Standing
+from carteiro.tickets.consume.ports import LastError, TicketStanding
 from support.cut_proxy import a_cut_proxy
 from support.redis_server import RedisServer, a_redis
 from support.services import HOST, free_port
@@ -93,7 +93,7 @@ async def test_failures_are_counted_under_the_name_of_the_seed(server: RedisServ
 
         assert counts == [1, 2, 3]
         assert held(server) == {"ticket:retry_count:a": "3"}
-        assert await it.counter.look(["a", "b"]) == [Standing(3, ""), NOTHING]
+        assert await it.counter.look(["a", "b"]) == [TicketStanding(3, ""), NOTHING]
 
 
 async def test_what_another_worker_counted_counts(server: RedisServer) -> None:
@@ -122,7 +122,7 @@ async def test_an_end_moves_the_count_to_the_mark_in_one_transaction(server: Red
 
             assert client.info("commandstats")["cmdstat_exec"]["calls"] == 1
         assert held(server) == {"ticket:dlq_done:a": PLACE}
-        assert await it.counter.look(["a"]) == [Standing(0, PLACE)]
+        assert await it.counter.look(["a"]) == [TicketStanding(0, PLACE)]
 
 
 async def test_a_batch_is_looked_at_in_one_question(server: RedisServer) -> None:
@@ -201,7 +201,7 @@ async def test_a_loop_that_was_busy_is_no_outage(server: RedisServer) -> None:
 
         time.sleep(0.2)  # noqa: ASYNC251 - a handler that does not give way, for longer than the patience
 
-        assert await looking == [Standing(1, "")]
+        assert await looking == [TicketStanding(1, "")]
         assert it.changes == []
 
 
@@ -212,13 +212,13 @@ async def live_a_life(it: Watched) -> None:
     """One ticket dies, one succeeds at its second attempt, one is tried again later."""
     counter = it.counter
     assert [await counter.failed("dies", at_least=each) for each in (1, 2, 3)] == [1, 2, 3]
-    assert await counter.look(["dies", "new"]) == [Standing(3, ""), NOTHING]
+    assert await counter.look(["dies", "new"]) == [TicketStanding(3, ""), NOTHING]
     await counter.ended("dies", PLACE)
     assert await counter.failed("succeeds", at_least=1) == 1
     await counter.ended("succeeds", PLACE)
     assert await counter.failed("waits", at_least=2) == 2
     known = await counter.look(["dies", "succeeds", "waits"])
-    assert known == [Standing(0, PLACE), Standing(0, PLACE), Standing(2, "")]
+    assert known == [TicketStanding(0, PLACE), TicketStanding(0, PLACE), TicketStanding(2, "")]
 
 
 OF_A_LIFE = {

@@ -6,21 +6,21 @@ import pytest
 
 from carteiro.config import load
 from carteiro.policy.breaker import FIRST_PAUSE_S
-from carteiro.tickets.consume.pauses import Health, terms_of
+from carteiro.tickets.consume.pauses import TypeHealth, terms_of
 
 NO_JITTER = 0.5
 TERMS = terms_of(load(environ={}).tickets) or pytest.fail("it should be switched on")
 TICKETS, WITHIN_S = TERMS.tickets, TERMS.within_s
 
 
-def fail(health: Health, id: str, now: float = 0.0) -> bool:
+def fail(health: TypeHealth, id: str, now: float = 0.0) -> bool:
     """One ticket fails."""
     return health.failed(health.breaker.begin(now), now, NO_JITTER, id=id)
 
 
-def an_outage() -> Health:
+def an_outage() -> TypeHealth:
     """A type whose tickets have all failed."""
-    health = Health(TERMS)
+    health = TypeHealth(TERMS)
     began = [fail(health, f"t{each}") for each in range(TICKETS)]
     assert began == [False] * (TICKETS - 1) + [True]
     return health
@@ -35,13 +35,13 @@ def test_many_different_tickets_that_fail_are_an_outage() -> None:
 
 def test_one_ticket_that_fails_again_and_again_is_none() -> None:
     """It is ill itself, however often it is tried."""
-    health = Health(TERMS)
+    health = TypeHealth(TERMS)
     assert not any(fail(health, "poison") for _ in range(200))
 
 
 def test_a_few_among_many_that_succeed_are_none() -> None:
     """A third of failures does not make an outage."""
-    health = Health(TERMS)
+    health = TypeHealth(TERMS)
     for each in range(500):
         health.succeeded(health.breaker.begin(0.0), 0.0)
         health.succeeded(health.breaker.begin(0.0), 0.0)
@@ -50,7 +50,7 @@ def test_a_few_among_many_that_succeed_are_none() -> None:
 
 def test_failures_of_long_ago_say_nothing() -> None:
     """Only the last minute counts."""
-    health = Health(TERMS)
+    health = TypeHealth(TERMS)
     for each in range(TICKETS - 1):
         fail(health, f"t{each}", now=0.0)
     assert not fail(health, "late", now=WITHIN_S)
@@ -77,7 +77,7 @@ def test_a_success_ends_it_and_what_was_before_is_forgotten() -> None:
 
 def test_a_success_that_was_begun_before_the_outage_does_not_end_it() -> None:
     """It says how things were."""
-    health = Health(TERMS)
+    health = TypeHealth(TERMS)
     early = health.breaker.begin(0.0)
     for each in range(TICKETS):
         fail(health, f"t{each}")
@@ -106,7 +106,7 @@ def test_a_pause_that_was_given_up_is_not_begun_again_before_a_success() -> None
 
 def test_thresholds_are_those_of_the_settings() -> None:
     """Few tickets, a large share, a short while."""
-    health = Health(replace(TERMS, tickets=2, share=1.0, within_s=5.0))
+    health = TypeHealth(replace(TERMS, tickets=2, share=1.0, within_s=5.0))
     health.succeeded(health.breaker.begin(0.0), 0.0)
     assert not fail(health, "a")
     assert not fail(health, "b")  # two of three
@@ -117,6 +117,6 @@ def test_thresholds_are_those_of_the_settings() -> None:
 def test_switched_off_nothing_pauses_and_nothing_is_remembered() -> None:
     """Whatever fails."""
     settings = load(environ={}, overrides={"tickets.pause": False}).tickets
-    health = Health(terms_of(settings))
+    health = TypeHealth(terms_of(settings))
     assert not any(fail(health, f"t{each}") for each in range(100))
     assert health.is_perfect

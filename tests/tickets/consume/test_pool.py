@@ -92,7 +92,7 @@ async def test_a_handler_that_never_ends_keeps_no_worker(monkeypatch: pytest.Mon
     assert lane.log.committed == 0
     deaf.may_end.set()
     with suppress(asyncio.CancelledError):
-        await asyncio.gather(*(each.task for each in runner._hands._hands if each.task))
+        await asyncio.gather(*(each.task for each in runner._pool._slots if each.task))
 
 
 class CleaningUp:
@@ -125,7 +125,7 @@ async def test_a_handler_that_is_late_may_clean_up() -> None:
         handler.may_end.set()
         await lane.until(lambda: lane.log.committed == 1)
     assert handler.ends == 3
-    assert lane.graves.deaths[0].error_type == "Timeout"
+    assert lane.dead_letters.deaths[0].error_type == "Timeout"
 
 
 async def test_a_handler_may_clean_up_when_its_worker_stops() -> None:
@@ -204,7 +204,7 @@ async def test_who_cancels_its_own_task_harms_nobody_else(
     lane.function = handle
     async with lane.working():
         await lane.until(lambda: lane.log.committed == 3)
-    assert {*lane.graves.reasons} == ({"odd", "bad"} if fails else {"bad"})
+    assert {*lane.dead_letters.reasons} == ({"odd", "bad"} if fails else {"bad"})
     assert {*lane.done} == ({"good"} if fails else {"odd", "good"})
 
 
@@ -227,7 +227,7 @@ async def test_an_error_that_cannot_be_told_is_one_all_the_same() -> None:
     lane.function = raising
     async with lane.working():
         await lane.until(lambda: lane.log.committed == 1)
-    assert lane.graves.deaths[0].error == "Speechless"
+    assert lane.dead_letters.deaths[0].error == "Speechless"
 
 
 async def test_a_second_signal_waits_for_nothing_and_keeps_what_has_ended(
@@ -260,7 +260,7 @@ async def test_a_second_signal_waits_for_nothing_and_keeps_what_has_ended(
     assert [noted.is_done(each) for each in (0, 1)] == [False, True]
     deaf.may_end.set()
     with suppress(asyncio.CancelledError):
-        await asyncio.gather(*(each.task for each in runner._hands._hands if each.task))
+        await asyncio.gather(*(each.task for each in runner._pool._slots if each.task))
 
 
 async def test_what_ends_while_others_are_waited_for_is_committed() -> None:

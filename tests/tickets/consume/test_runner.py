@@ -80,12 +80,12 @@ async def test_three_failures_make_a_dead_letter() -> None:
     async with lane.working():
         await lane.until(lambda: lane.log.committed == 2)
     assert lane.runs == [("bad", 1), ("bad", 2), ("bad", 3), ("next", 1)]
-    [death] = lane.graves.deaths
+    [death] = lane.dead_letters.deaths
     assert (death.ticket.id, death.reason, death.error_type, death.error, death.failures) == (
         "bad", "max_retries_exceeded", "ConnectionError", "away", 3,
     )  # fmt: skip
     assert lane.counter.failures == {}
-    assert lane.counter.graves == {"bad": f"{TOPIC}|0|0"}
+    assert lane.counter.ended_at == {"bad": f"{TOPIC}|0|0"}
 
 
 async def test_a_success_after_failures_forgets_them() -> None:
@@ -96,8 +96,8 @@ async def test_a_success_after_failures_forgets_them() -> None:
         await lane.until(lambda: lane.log.committed == 1)
     assert lane.done == ["t"]
     assert lane.counter.failures == {}
-    assert lane.counter.graves == {"t": f"{TOPIC}|0|0"}  # so that no crash gives it three more
-    assert not lane.graves.deaths
+    assert lane.counter.ended_at == {"t": f"{TOPIC}|0|0"}  # so that no crash gives it three more
+    assert not lane.dead_letters.deaths
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ async def test_what_nobody_can_run_is_a_dead_letter_at_once(
     lane.log.put("t", type_, body=body)
     async with lane.working():
         await lane.until(lambda: lane.log.committed == 1)
-    assert [death.reason for death in lane.graves.deaths] == [reason]
+    assert [death.reason for death in lane.dead_letters.deaths] == [reason]
     assert lane.runs == []
 
 
@@ -130,20 +130,20 @@ async def test_a_permanent_error_is_not_tried_again() -> None:
     async with lane.working():
         await lane.until(lambda: lane.log.committed == 1)
     assert lane.runs == [("t", 1)]
-    assert lane.graves.reasons == {"t": "permanent_error"}
+    assert lane.dead_letters.reasons == {"t": "permanent_error"}
 
 
 async def test_a_handler_that_takes_too_long_has_failed(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is cancelled, and says Timeout in the end; its dead letter may take as long as it needs."""
     monkeypatch.setattr("carteiro.tickets.consume.dead_lettering._FIRST_PAUSE_S", 0.02)
     lane = MemoryLane()
-    lane.graves.fails = 2
+    lane.dead_letters.fails = 2
     lane.gates["t"] = asyncio.Event()
     lane.log.put("t")
     async with lane.working(time_limit=timedelta(milliseconds=5)):
         await lane.until(lambda: lane.log.committed == 1)
     assert len(lane.runs) == 3
-    assert lane.graves.deaths[0].error_type == "Timeout"
+    assert lane.dead_letters.deaths[0].error_type == "Timeout"
 
 
 async def test_a_type_keeps_within_its_concurrency() -> None:
@@ -164,19 +164,19 @@ async def test_a_counted_ticket_is_buried_without_another_run() -> None:
     async with lane.working():
         await lane.until(lambda: lane.log.committed == 1)
     assert lane.runs == []
-    assert lane.graves.reasons == {"t": "max_retries_exceeded"}
+    assert lane.dead_letters.reasons == {"t": "max_retries_exceeded"}
 
 
 async def test_a_buried_ticket_is_committed_without_another_run() -> None:
     """Its worker died after the counter was cleared, before the commit; another record of that name is run."""
     lane = MemoryLane()
-    lane.counter.graves["t"] = f"{TOPIC}|0|0"
+    lane.counter.ended_at["t"] = f"{TOPIC}|0|0"
     lane.log.put("t")
     lane.log.put("t")
     async with lane.working():
         await lane.until(lambda: lane.log.committed == 2)
     assert lane.runs == [("t", 1)]
-    assert not lane.graves.deaths
+    assert not lane.dead_letters.deaths
 
 
 async def test_without_the_counter_failures_are_counted_all_the_same() -> None:
@@ -197,15 +197,17 @@ async def test_a_dead_letter_that_cannot_be_published_is_tried_again_and_its_han
     """Nothing is committed or forgotten before it is safe; others go on."""
     monkeypatch.setattr("carteiro.tickets.consume.dead_lettering._FIRST_PAUSE_S", 0.001)
     lane = MemoryLane()
-    lane.graves.fails = 3
+    lane.dead_letters.fails = 3
     seen: list[tuple[int, dict[str, int]]] = []
-    lane.graves.before = lambda _: seen.append((lane.log.committed, dict(lane.counter.failures)))
+    lane.dead_letters.before = lambda _: seen.append(
+        (lane.log.committed, dict(lane.counter.failures))
+    )
     lane.log.put("bad", fails=9)
     lane.log.put("good")
     async with lane.working():
         await lane.until(lambda: lane.log.committed == 2)
     assert [id for id, _ in lane.runs].count("bad") == 3
-    assert len(lane.graves.deaths) == 1
+    assert len(lane.dead_letters.deaths) == 1
     assert seen == [(0, {"bad": 3})] * 4
 
 
@@ -220,7 +222,7 @@ async def test_with_dead_letters_switched_off_the_key_is_held() -> None:
             await lane.until(lambda: "good" in lane.done and len(lane.runs) == 4)
     assert lane.log.committed == 0
     assert lane.done == ["good"]
-    assert not lane.graves.deaths
+    assert not lane.dead_letters.deaths
 
 
 async def test_what_is_held_is_told_while_it_is_also_by_the_next_worker() -> None:
@@ -251,7 +253,7 @@ async def test_a_released_ticket_keeps_its_real_error() -> None:
     async with lane.working():
         await lane.until(lambda: lane.log.committed == 2)
 
-    found = {each.ticket.id: each for each in lane.graves.deaths}
+    found = {each.ticket.id: each for each in lane.dead_letters.deaths}
     assert len(lane.runs) == 4
     assert [
         (each.reason, each.error_type, each.error, each.failures)
@@ -269,7 +271,7 @@ async def test_a_republished_ticket_that_is_done_is_told_to_the_archive_before_i
     """Of others nothing is reported; a few failed reports do not hold it up."""
     lane = MemoryLane()
     again = ((REDRIVES, b"2"),)
-    lane.graves.fails = 1
+    lane.dead_letters.fails = 1
     lane.log.put("again", headers=again)
     lane.log.put("later", headers=again, fails=1)
     lane.log.put("dead", headers=again, permanent=True)
@@ -277,8 +279,8 @@ async def test_a_republished_ticket_that_is_done_is_told_to_the_archive_before_i
     async with lane.working():
         await lane.until(lambda: lane.log.committed == 4)
 
-    assert sorted(lane.graves.dones) == [("again", 2), ("later", 2)]
-    assert list(lane.graves.reasons) == ["dead"]
+    assert sorted(lane.dead_letters.dones) == [("again", 2), ("later", 2)]
+    assert list(lane.dead_letters.reasons) == ["dead"]
     assert sorted(lane.done) == ["again", "first", "later"]
 
 
@@ -288,11 +290,11 @@ async def test_a_good_end_that_cannot_be_told_holds_nothing_up(
     """The ticket is done, whatever the archive knows."""
     monkeypatch.setattr("carteiro.tickets.consume.dead_lettering._TELLING_PAUSES_S", (0.0, 0.0))
     lane = MemoryLane()
-    lane.graves.fails = 9
+    lane.dead_letters.fails = 9
     lane.log.put("again", headers=((REDRIVES, b"1"),))
     async with lane.working():
         await lane.until(lambda: lane.log.committed == 1)
-    assert (lane.graves.fails, lane.graves.dones) == (6, [])
+    assert (lane.dead_letters.fails, lane.dead_letters.dones) == (6, [])
 
 
 async def test_without_dead_letters_no_good_end_is_told() -> None:
@@ -301,7 +303,7 @@ async def test_without_dead_letters_no_good_end_is_told() -> None:
     lane.log.put("again", headers=((REDRIVES, b"1"),))
     async with lane.working():
         await lane.until(lambda: lane.log.committed == 1)
-    assert lane.graves.dones == []
+    assert lane.dead_letters.dones == []
 
 
 async def test_a_revoked_partition_ends_what_is_under_way_and_starts_nothing_more() -> None:
@@ -359,7 +361,7 @@ async def test_what_ends_after_its_partition_was_lost_leaves_no_trace() -> None:
         await lane.until(lambda: "other" in lane.done)
     assert (TOPIC, 0) not in lane.log.commits
     assert lane.counter.failures == {"bad": 2}
-    assert not lane.graves.deaths
+    assert not lane.dead_letters.deaths
 
 
 async def test_a_partition_lost_during_back_off_is_not_run_by_its_old_owner() -> None:
@@ -428,7 +430,7 @@ async def test_a_poison_ticket_that_holds_up_the_window_is_ejected() -> None:
         ("poison", 2),
         ("poison", 3),
     ]
-    assert lane.graves.reasons == {"poison": "max_retries_exceeded"}
+    assert lane.dead_letters.reasons == {"poison": "max_retries_exceeded"}
 
 
 async def test_an_outage_pauses_its_type_burns_few_attempts_and_ends_by_itself() -> None:
@@ -446,7 +448,7 @@ async def test_an_outage_pauses_its_type_burns_few_attempts_and_ends_by_itself()
         lane.log.put("well", "TEST")
         await lane.until(lambda: "well" in lane.done)
         await lane.until(lambda: lane.log.committed == 101)
-    assert not lane.graves.deaths
+    assert not lane.dead_letters.deaths
     assert len(lane.done) == 101
 
 
@@ -466,7 +468,7 @@ async def test_stopping_at_once_waits_for_nothing_and_commits_what_has_ended() -
 async def test_a_dead_letter_that_could_not_be_kept_whole_is_counted_as_oversized() -> None:
     """It can be redriven from its own topic alone, for as long as that keeps it."""
     lane = MemoryLane()
-    lane.graves.keeps_all = False
+    lane.dead_letters.keeps_all = False
     lane.log.put("large", permanent=True)
     async with lane.working():
         await lane.until(lambda: lane.log.committed == 1)
@@ -513,7 +515,7 @@ async def test_errors_of_a_program_over_what_it_was_given_are_no_outage() -> Non
     lane.function = raising
     async with lane.working():
         await lane.until(lambda: lane.log.committed == 2 * TICKETS)
-    assert len(lane.graves.deaths) == 2 * TICKETS
+    assert len(lane.dead_letters.deaths) == 2 * TICKETS
 
 
 async def test_a_bug_of_ours_on_the_way_to_the_grave_is_seen_and_tried_again(
@@ -528,11 +530,11 @@ async def test_a_bug_of_ours_on_the_way_to_the_grave_is_seen_and_tried_again(
         if bugs:
             raise bugs.pop()
 
-    lane.graves.before = raise_one
+    lane.dead_letters.before = raise_one
     lane.log.put("t", permanent=True)
     async with lane.working():
         await lane.until(lambda: lane.log.committed == 1)
-    assert lane.graves.reasons == {"t": "permanent_error"}
+    assert lane.dead_letters.reasons == {"t": "permanent_error"}
     assert (
         b'worker_agent_dlq_publish_errors_total{error_type="TypeError"} 2.0' in lane.metrics.page()
     )
@@ -562,4 +564,4 @@ async def test_whatever_a_handler_raises_is_a_failure_of_its_ticket_alone(
     async with lane.working():
         await lane.until(lambda: lane.log.committed == 2)
     assert lane.done == ["good"]
-    assert lane.graves.deaths[0].error_type == error.__name__
+    assert lane.dead_letters.deaths[0].error_type == error.__name__

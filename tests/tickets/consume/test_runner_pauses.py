@@ -38,7 +38,7 @@ async def test_ordinary_failures_pause_nothing_however_many_there_are() -> None:
         await lane.until(lambda: lane.log.committed == 4 * TICKETS)
         assert not runner.lines[0].health.breaker.is_open
 
-    assert sorted(lane.graves.reasons) == sorted(ids("ill", 3 * TICKETS))
+    assert sorted(lane.dead_letters.reasons) == sorted(ids("ill", 3 * TICKETS))
     assert len(lane.done) == TICKETS
     assert max(Counter(id for id, _ in lane.runs).values()) == 3
 
@@ -53,7 +53,7 @@ async def test_a_ticket_that_fails_three_times_is_dead_whatever_the_others_do() 
         await lane.until(lambda: lane.log.committed == 1)
 
     assert lane.runs == [("only", 1), ("only", 2), ("only", 3)]
-    assert list(lane.graves.reasons) == ["only"]
+    assert list(lane.dead_letters.reasons) == ["only"]
 
 
 async def test_a_pause_has_an_end_though_nothing_succeeds() -> None:
@@ -68,7 +68,7 @@ async def test_a_pause_has_an_end_though_nothing_succeeds() -> None:
         await lane.until(lambda: lane.log.committed == 3 * TICKETS)
         assert not runner.lines[0].health.breaker.is_open
 
-    assert len(lane.graves.deaths) == 3 * TICKETS
+    assert len(lane.dead_letters.deaths) == 3 * TICKETS
 
 
 async def test_a_pause_is_told_while_it_lasts() -> None:
@@ -99,7 +99,7 @@ async def test_switched_off_nothing_pauses() -> None:
     async with lane.working() as runner:
         await lane.until(lambda: lane.log.committed == 3 * TICKETS)
         assert not runner.lines[0].health.breaker.is_open
-    assert len(lane.graves.deaths) == 3 * TICKETS
+    assert len(lane.dead_letters.deaths) == 3 * TICKETS
 
 
 async def test_what_the_settings_name_pauses_too() -> None:
@@ -181,7 +181,7 @@ async def test_a_type_goes_on_after_an_outage_though_nothing_else_happens() -> N
         await lane.until(lambda: len(lane.runs) > failed)
         lane.is_out = False
         await lane.until(lambda: lane.log.committed == 2 * TICKETS)
-    assert not lane.graves.deaths
+    assert not lane.dead_letters.deaths
     total = f'carteiro_tickets_failed_total{{task_type="BUILD"}} {len(lane.runs) - len(lane.done)}'
     assert total.encode() in lane.metrics.page()
 
@@ -194,7 +194,7 @@ async def test_many_poison_tickets_that_hold_up_a_window_are_no_outage() -> None
     async with lane.working() as runner:
         await lane.until(lambda: len(lane.done) == 2950)
         assert not runner.lines[0].health.breaker.is_open
-    assert len(lane.graves.deaths) > 2 * TICKETS
+    assert len(lane.dead_letters.deaths) > 2 * TICKETS
 
 
 async def test_poison_tickets_that_fail_again_together_are_no_outage() -> None:
@@ -205,7 +205,7 @@ async def test_poison_tickets_that_fail_again_together_are_no_outage() -> None:
     async with lane.working() as runner:
         await lane.until(lambda: lane.log.committed == 2000)
         assert not runner.lines[0].health.breaker.is_open
-    assert len(lane.graves.deaths) == 40
+    assert len(lane.dead_letters.deaths) == 40
     assert len(lane.runs) == 1960 + 3 * 40
 
 

@@ -10,7 +10,7 @@ from carteiro.cli.desk import told
 from carteiro.cli.options import ConfigFile
 from carteiro.cli.process import Part as ProcessPart
 from carteiro.cli.process import leave_at_once, run_together, stop_on_signals
-from carteiro.cli.tickets.dlq.desk import needing_libraries
+from carteiro.cli.tickets.dlq.session import needing_libraries
 from carteiro.cli.tickets.page import page_part
 from carteiro.config import Settings, load
 from carteiro.errors import ConfigError

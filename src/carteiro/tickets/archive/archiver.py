@@ -31,7 +31,7 @@ _WAITS = RetryPolicy(max_attempts=0, base=timedelta(milliseconds=250), cap=timed
 _STEP_S = 0.5  # of waiting, so that a stop is soon heard
 
 
-class Archivist:
+class Archiver:
     """Archives what comes on the topic until it is stopped; it belongs to the event loop that it is made in."""
 
     def __init__(self, settings: TicketSettings, *, look_every: timedelta = SEND_EVERY) -> None:

@@ -24,7 +24,7 @@ from carteiro.tickets.dead_letters.envelope import (
 from carteiro.tickets.json_members import is_exact, with_members
 from carteiro.tickets.ticket import TaskType, TicketId
 
-State: TypeAlias = Literal[
+ArchiveState: TypeAlias = Literal[
     "dead",  # it waits for people
     "acknowledged",  # somebody has seen it, and it needs no alert
     "redriving",  # a run is sending it
@@ -35,9 +35,9 @@ State: TypeAlias = Literal[
 GroupBy: TypeAlias = Literal["error_type", "task_type", "reason", "state"]
 Document: TypeAlias = dict[str, Any]
 
-STATES: tuple[State, ...] = get_args(State)
-WAITING: tuple[State, ...] = ("dead", "redriving")  # for people: a run may have been killed
-UNSETTLED: tuple[State, ...] = ("dead", "acknowledged", "redriving", "quarantined")
+STATES: tuple[ArchiveState, ...] = get_args(ArchiveState)
+WAITING: tuple[ArchiveState, ...] = ("dead", "redriving")  # for people: a run may have been killed
+UNSETTLED: tuple[ArchiveState, ...] = ("dead", "acknowledged", "redriving", "quarantined")
 OURS = "archive"
 RESERVED = frozenset({"_id", OURS, "processed_at", "dlq_metadata"})
 PAYLOAD_BYTES, PAYLOAD_SHA256 = "payload_bytes", "payload_sha256"  # of what is not kept here
@@ -55,7 +55,7 @@ class Wanted:
     type: TaskType | None = None
     error_type: str | None = None
     reason: str | None = None
-    states: tuple[State, ...] | None = None
+    states: tuple[ArchiveState, ...] | None = None
     since: datetime | None = None
     before: datetime | None = None
 
@@ -64,7 +64,7 @@ class Wanted:
 class Kept:
     """The number of tickets of one state, type and error."""
 
-    state: State
+    state: ArchiveState
     type: TaskType
     error_type: str
     count: int
@@ -96,7 +96,7 @@ class Archived:
 
     id: TicketId
     type: TaskType
-    state: State
+    state: ArchiveState
     reason: str
     metadata: Mapping[str, Any]
     processed_at: datetime
@@ -282,7 +282,7 @@ def _found_missing(ours: Mapping[str, Any]) -> Missing | None:
     return Missing(_whole(ours[PAYLOAD_BYTES]), str(ours.get(PAYLOAD_SHA256) or ""))
 
 
-def state_of(found: object) -> State:
+def state_of(found: object) -> ArchiveState:
     """A state as it was written; what something else archived has none: it is dead."""
     return next((each for each in STATES if each == found), "dead")
 

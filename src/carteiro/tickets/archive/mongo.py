@@ -34,10 +34,10 @@ from carteiro.tickets.archive.document import (
     OURS,
     PAYLOAD_BYTES,
     Archived,
+    ArchiveState,
     Document,
     GroupBy,
     Kept,
-    State,
     Step,
     Wanted,
     bare,
@@ -272,7 +272,9 @@ class MongoArchive:
 
     # --- what people do -----------------------------------------------------------------------
 
-    async def mark(self, tickets: Sequence[Archived], state: State, step: Step) -> list[Archived]:
+    async def mark(
+        self, tickets: Sequence[Archived], state: ArchiveState, step: Step
+    ) -> list[Archived]:
         """Put them into a state; return those that were as given until then, the others are not changed."""
         if not tickets:
             return []
@@ -393,7 +395,7 @@ def _as_it_was(id: TicketId, version: int | None) -> Document:
     return {"ticket_id": id, f"{OURS}.version": was}
 
 
-def _after_step(ticket: Archived, state: State, step: Step) -> Archived:
+def _after_step(ticket: Archived, state: ArchiveState, step: Step) -> Archived:
     redrives = ticket.redrives + (state == "redriven")
     return replace(ticket, state=state, redrives=redrives, run=step.run, run_at=step.at)
 

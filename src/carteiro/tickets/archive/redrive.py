@@ -14,7 +14,7 @@ from uuid import uuid4
 
 from carteiro.errors import CarteiroError
 from carteiro.model import Cursor, Page, value
-from carteiro.tickets.archive.document import Archived, State, Step, Wanted, dumped
+from carteiro.tickets.archive.document import Archived, ArchiveState, Step, Wanted, dumped
 from carteiro.tickets.dead_letters.envelope import METADATA, REDRIVES, Envelope, Missing, carried
 from carteiro.tickets.errors import CountsAway
 from carteiro.tickets.json_members import with_members
@@ -38,7 +38,7 @@ PAGE = 20  # with payloads of up to 2 MiB each; larger ones go one by one
 MOST_FAILED = 20  # in a row: then it is Kafka, and the others would only be tried in vain
 STALE_AFTER = timedelta(seconds=60)  # longer than a run needs from claiming a portion to marking it
 # A redriving one is what a run left behind that was killed.
-RESTING: tuple[State, ...] = ("dead", "acknowledged", "redriving")
+RESTING: tuple[ArchiveState, ...] = ("dead", "acknowledged", "redriving")
 SENT: frozenset[Answer] = frozenset({"redriven", "again"})
 
 
@@ -51,7 +51,9 @@ class Archive(Protocol):
         """A page of those that match."""
         ...
 
-    async def mark(self, tickets: Sequence[Archived], state: State, step: Step) -> list[Archived]:
+    async def mark(
+        self, tickets: Sequence[Archived], state: ArchiveState, step: Step
+    ) -> list[Archived]:
         """Put them into a state; return those that were as given until then."""
         ...
 
@@ -79,7 +81,7 @@ Fetch: TypeAlias = Callable[[str], Awaitable[Record | None]]
 
 
 @value
-class Terms:
+class RedriveTerms:
     """The conditions of a redrive: on whose word, and how freely."""
 
     by: str
@@ -108,7 +110,7 @@ class Redrive:
     _: KW_ONLY
     fetch: Fetch
     topic: str
-    terms: Terms
+    terms: RedriveTerms
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
     sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
     id: str = field(default_factory=lambda: uuid4().hex)
@@ -195,7 +197,7 @@ class Redrive:
         self,
         claimed: Sequence[Archived],
         envelopes: Sequence[Envelope],
-        was: Mapping[TicketId, State],
+        was: Mapping[TicketId, ArchiveState],
     ) -> list[Redriven]:
         if not claimed:
             return []
@@ -233,7 +235,7 @@ class Redrive:
         return Step(what, self.terms.by, why or self.terms.why, self.now(), self.id)
 
 
-def judge(ticket: Archived, terms: Terms, *, now: datetime) -> Envelope | Answer:  # noqa: PLR0911 - an answer a line
+def judge(ticket: Archived, terms: RedriveTerms, *, now: datetime) -> Envelope | Answer:  # noqa: PLR0911 - an answer a line
     """Return the record to produce for a ticket, or why there is none."""
     if ticket.state in {"redriven", "done"}:
         return "already"

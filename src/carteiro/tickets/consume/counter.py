@@ -26,7 +26,7 @@ from redis.exceptions import RedisError
 from carteiro.model import value
 from carteiro.stores.redis.server import client_of, close, said_by, shown
 from carteiro.tickets import events
-from carteiro.tickets.consume.ports import LastError, Standing
+from carteiro.tickets.consume.ports import LastError, TicketStanding
 from carteiro.tickets.errors import CountsAway
 from carteiro.tickets.ticket import TicketId
 
@@ -56,7 +56,7 @@ class _Debt:
     error: LastError | None = None
 
 
-NOTHING = Standing(0, "")
+NOTHING = TicketStanding(0, "")
 _NO_DEBT = _Debt(0, fresh=False)
 
 
@@ -87,7 +87,7 @@ class RetryCounter:
         """Redis answered when it was last asked, or was not asked yet."""
         return self._is_up
 
-    async def look(self, ids: Sequence[TicketId]) -> list[Standing]:
+    async def look(self, ids: Sequence[TicketId]) -> list[TicketStanding]:
         """Return the standing of each, in one question to Redis for all of them."""
         keys = [_COUNT + id for id in ids] + [_ENDED + id for id in ids]
         held = await self._asked(lambda redis: _texts(redis, keys)) if keys else []
@@ -95,7 +95,7 @@ class RetryCounter:
             return [self._known_here(id) for id in ids]
         found = zip(held[: len(ids)], held[len(ids) :], strict=True)
         return [
-            Standing(_whole(count), buried or "") if count or buried else NOTHING
+            TicketStanding(_whole(count), buried or "") if count or buried else NOTHING
             for count, buried in found
         ]
 
@@ -189,9 +189,9 @@ class RetryCounter:
 
     # --- debts ---
 
-    def _known_here(self, id: TicketId) -> Standing:
+    def _known_here(self, id: TicketId) -> TicketStanding:
         debt = self._owed.get(id)
-        return NOTHING if debt is None else Standing(debt.failures, debt.ended_at)
+        return NOTHING if debt is None else TicketStanding(debt.failures, debt.ended_at)
 
     def _owe(self, id: TicketId, debt: _Debt) -> None:
         if self._client is None:

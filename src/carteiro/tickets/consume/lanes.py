@@ -12,7 +12,7 @@ from carteiro.policy.breaker import Round
 from carteiro.policy.retry import RetryPolicy
 from carteiro.tickets.consume.handlers import Function, Handler
 from carteiro.tickets.consume.offsets import Offsets
-from carteiro.tickets.consume.pauses import Health, Terms
+from carteiro.tickets.consume.pauses import PauseTerms, TypeHealth
 from carteiro.tickets.dead_letters.envelope import redrives_of
 from carteiro.tickets.deaths import Death, Trouble
 from carteiro.tickets.ticket import Part, TaskType, Ticket, Unreadable
@@ -22,14 +22,19 @@ class Line:
     """The tickets of one type that could start now, and how they are worked on."""
 
     def __init__(
-        self, handler: Handler, *, time_limit: timedelta, policy: RetryPolicy, terms: Terms | None
+        self,
+        handler: Handler,
+        *,
+        time_limit: timedelta,
+        policy: RetryPolicy,
+        terms: PauseTerms | None,
     ) -> None:
         self.type: TaskType = handler.type
         self.function: Function = handler.function
         self.policy = handler.policy or policy
         self.time_limit = (handler.time_limit or time_limit).total_seconds()
         self.limit = handler.concurrency
-        self.health = Health(terms)
+        self.health = TypeHealth(terms)
         self.end_of_pause: asyncio.TimerHandle | None = None
         self.ready: deque[Work] = deque()
         self.running = 0

@@ -17,7 +17,7 @@ _Outcome: TypeAlias = tuple[float, TicketId | None]  # None: a success
 
 
 @value
-class Terms:
+class PauseTerms:
     """The conditions of a pause: these errors, of this many tickets, in this share of all, within this time."""
 
     errors: frozenset[str]
@@ -27,11 +27,11 @@ class Terms:
     at_most_s: float  # the longest pause
 
 
-def terms_of(settings: TicketSettings) -> Terms | None:
+def terms_of(settings: TicketSettings) -> PauseTerms | None:
     """Read the settings; None: nothing pauses."""
     if not settings.pause:
         return None
-    return Terms(
+    return PauseTerms(
         errors=frozenset(settings.pause_errors.split()),
         tickets=settings.pause_tickets,
         share=settings.pause_share,
@@ -40,7 +40,7 @@ def terms_of(settings: TicketSettings) -> Terms | None:
     )
 
 
-class Health:
+class TypeHealth:
     """The circuit breaker of one type of tickets in one worker.
 
     It pauses when enough of its tickets could not reach something. Then none is started for a while, and after
@@ -48,7 +48,7 @@ class Health:
     again before a ticket has succeeded. While ``is_perfect`` nothing has to be said of successes.
     """
 
-    def __init__(self, terms: Terms | None) -> None:
+    def __init__(self, terms: PauseTerms | None) -> None:
         self._terms = terms
         self.breaker = Breaker()
         self._last: deque[_Outcome] = deque(maxlen=REMEMBERED)
@@ -86,7 +86,7 @@ class Health:
         self._last.clear()
         self._has_given_up = True
 
-    def _is_outage(self, terms: Terms, now: float) -> bool:
+    def _is_outage(self, terms: PauseTerms, now: float) -> bool:
         recent = [id for moment, id in self._last if now - moment < terms.within_s]
         failed = [id for id in recent if id is not None]
         return len(set(failed)) >= terms.tickets and len(failed) >= terms.share * len(recent)

@@ -1,4 +1,4 @@
-"""The hands of a worker: each runs one handler at a time, and takes the next ticket when it is done."""
+"""The slots of a worker: each runs one handler at a time, and takes the next ticket when it is done."""
 
 import asyncio
 import time
@@ -12,14 +12,14 @@ from carteiro.tickets.consume.lanes import Lanes, Line, Partition, Work
 
 Settle: TypeAlias = Callable[[Work, Line, BaseException | None], Awaitable[None]]
 
-_BREATH = 50  # tickets that one hand may finish before others have a turn
+_BREATH = 50  # tickets that one slot may finish before others have a turn
 _LONGEST_LATENESS_S = 0.1
 _AGAIN_S = (
     10.0  # until a handler that takes no notice is cancelled again; also its time to clean up
 )
 
 
-class _Hand:
+class _Slot:
     """One of them: what it holds, since when, and whether its handler may be interrupted."""
 
     def __init__(self) -> None:
@@ -37,11 +37,11 @@ class _Hand:
             self.task.cancel()
 
 
-class Hands:
+class HandlerPool:
     """As many as may be under way at once. ``settle`` is awaited after each handler, unless there is nothing to say.
 
     That is when a ticket that never failed is done at once by a type that never fails; then ``ended`` is
-    called alone. ``look_around`` is called now and then, and whenever a hand has nothing to do.
+    called alone. ``look_around`` is called now and then, and whenever a slot has nothing to do.
     """
 
     def __init__(
@@ -57,9 +57,9 @@ class Hands:
         self._settle = settle
         self._ended = ended
         self._look_around = look_around
-        self._hands = [_Hand() for _ in range(many)]
+        self._slots = [_Slot() for _ in range(many)]
         self._idle: list[asyncio.Future[None]] = []
-        # A hand has been called that has not come yet: it calls the next one itself.
+        # A slot has been called that has not come yet: it calls the next one itself.
         self._is_waking = False
         self._put_down = asyncio.Event()
         self._drains = 0  # how many wait for that
@@ -67,32 +67,32 @@ class Hands:
 
     def start(self) -> list[asyncio.Task[None]]:
         """Begin to work; the tasks end only with an error, or when they are cancelled."""
-        for hand in self._hands:
-            hand.task = asyncio.create_task(self._work(hand))
-        tasks = [hand.task for hand in self._hands if hand.task is not None]
+        for slot in self._slots:
+            slot.task = asyncio.create_task(self._work(slot))
+        tasks = [slot.task for slot in self._slots if slot.task is not None]
         return [*tasks, asyncio.create_task(self._watch_the_clock())]
 
     def dismissed(
         self, tasks: Collection["asyncio.Task[None]"]
     ) -> Collection["asyncio.Task[None]"]:
-        """Have no hand take more; all of these tasks but those of hands with a handler under way."""
+        """Have no slot take more; all of these tasks but those of slots with a handler under way."""
         self._is_over = True
-        busy = {hand.task for hand in self._hands if hand.work is not None}
+        busy = {slot.task for slot in self._slots if slot.work is not None}
         return [each for each in tasks if each not in busy]
 
     def wake(self) -> None:
-        """Another hand may find something to do; each that does calls the next one."""
+        """Another slot may find something to do; each that does calls the next one."""
         while self._idle and not self._is_waking:
-            hand = self._idle.pop()
-            if not hand.done():
+            slot = self._idle.pop()
+            if not slot.done():
                 self._is_waking = True
-                hand.set_result(None)
+                slot.set_result(None)
 
     def interrupt(self, partition: Partition) -> None:
         """Cancel what is under way of a partition."""
         now = time.monotonic()
-        for hand in self._holding([partition]):
-            hand.interrupt(now)
+        for slot in self._holding([partition]):
+            slot.interrupt(now)
 
     async def drained(self, partitions: Collection[Partition], patience: timedelta) -> None:
         """Wait until nothing of them is under way, or the patience is over."""
@@ -107,14 +107,14 @@ class Hands:
         finally:
             self._drains -= 1
 
-    def _holding(self, partitions: Collection[Partition]) -> list[_Hand]:
+    def _holding(self, partitions: Collection[Partition]) -> list[_Slot]:
         return [
-            hand
-            for hand in self._hands
-            if hand.work is not None and hand.work.partition in partitions
+            slot
+            for slot in self._slots
+            if slot.work is not None and slot.work.partition in partitions
         ]
 
-    async def _work(self, hand: _Hand) -> None:
+    async def _work(self, slot: _Slot) -> None:
         """Take the next piece of work, whichever it is, for ever."""
         taken = 0
         while not self._is_over:
@@ -127,7 +127,7 @@ class Hands:
             work, line = found
             if self._idle and not self._is_waking and self._lanes.are_ready:
                 self.wake()  # this one may take long
-            await self._handle(hand, work, line, now)
+            await self._handle(slot, work, line, now)
             if self._drains:
                 self._put_down.set()
             taken += 1
@@ -135,15 +135,15 @@ class Hands:
                 self._look_around()
                 await asyncio.sleep(0)
 
-    async def _handle(self, hand: _Hand, work: Work, line: Line, now: float) -> None:
+    async def _handle(self, slot: _Slot, work: Work, line: Line, now: float) -> None:
         """Have a ticket's handler run, and see to what comes of it."""
         work.began = 0 if line.health.is_perfect else line.health.breaker.begin(now)
         if work.failures:
             work.ticket.attempt = work.failures + 1  # type: ignore[misc,union-attr] # the handler has it from now on
         line.running += 1
-        hand.late_at = now + line.time_limit
-        hand.work = work
-        hand.is_running = True
+        slot.late_at = now + line.time_limit
+        slot.work = work
+        slot.is_running = True
         error: BaseException | None = None
         try:
             try:
@@ -152,9 +152,9 @@ class Hands:
                 raise
             except BaseException as raised:  # noqa: BLE001 - it may fail in any way: libraries panic with errors of their own
                 error = raised
-            hand.is_running = False  # from here on it must not be interrupted
-            if error is not None or (hand.task is not None and hand.task.cancelling()):
-                error = await self._without_interruptions(hand, error, line)
+            slot.is_running = False  # from here on it must not be interrupted
+            if error is not None or (slot.task is not None and slot.task.cancelling()):
+                error = await self._without_interruptions(slot, error, line)
             if (
                 error is None
                 and line.health.is_perfect
@@ -168,20 +168,20 @@ class Hands:
                 await self._settle(work, line, error)
         finally:
             line.running -= 1
-            hand.work = None
+            slot.work = None
 
     async def _without_interruptions(
-        self, hand: _Hand, error: BaseException | None, line: Line
+        self, slot: _Slot, error: BaseException | None, line: Line
     ) -> BaseException | None:
         """Translate a cancellation that we asked for into an error; raise it if this task itself is to end.
 
-        A handler may have cancelled its own task, and left that so: it is the ticket's affair, not the hand's.
+        A handler may have cancelled its own task, and left that so: it is the ticket's affair, not the slot's.
         """
-        was_late, hand.interruptions = hand.interruptions > 0, 0
-        if hand.task is not None and hand.task.cancelling():
+        was_late, slot.interruptions = slot.interruptions > 0, 0
+        if slot.task is not None and slot.task.cancelling():
             if self._is_over:
                 raise asyncio.CancelledError
-            while hand.task.uncancel():
+            while slot.task.uncancel():
                 pass
             with suppress(asyncio.CancelledError):
                 await asyncio.sleep(0)  # one that was asked for and has not come yet comes here
@@ -198,15 +198,15 @@ class Hands:
     async def _watch_the_clock(self) -> None:
         """Cancel what takes too long. One look at all of them now and then is cheaper than a timer for each.
 
-        While there is an outage nobody else calls a hand when the next trial may be made.
+        While there is an outage nobody else calls a slot when the next trial may be made.
         """
         limits = [line.time_limit for line in self._lanes.lines.values()]
         pause = min(_LONGEST_LATENESS_S, *limits)
         while True:
             await asyncio.sleep(pause)
             now = time.monotonic()
-            for hand in self._hands:
-                if hand.is_running and hand.late_at <= now:
-                    hand.interrupt(now)
+            for slot in self._slots:
+                if slot.is_running and slot.late_at <= now:
+                    slot.interrupt(now)
             if self._lanes.are_ready:
                 self.wake()

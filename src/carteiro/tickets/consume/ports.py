@@ -83,7 +83,7 @@ class TicketLog(Protocol):
 
 
 @value
-class Standing:
+class TicketStanding:
     """The state of a ticket in the counter: its failures, and the place of its record that has ended, or ""."""
 
     failures: int
@@ -107,7 +107,7 @@ class FailureCounter(Protocol):
     It answers quickly whatever happens to it, and never fails: what it cannot know it takes from its caller.
     """
 
-    async def look(self, ids: Sequence[TicketId]) -> list[Standing]:
+    async def look(self, ids: Sequence[TicketId]) -> list[TicketStanding]:
         """Return the standing of each, in one question."""
         ...
 

@@ -29,7 +29,7 @@ from carteiro.tickets.consume.handlers import Tickets
 from carteiro.tickets.consume.lanes import Lanes, Line, Partition, Work
 from carteiro.tickets.consume.offsets import Offsets
 from carteiro.tickets.consume.pauses import terms_of
-from carteiro.tickets.consume.pool import Hands
+from carteiro.tickets.consume.pool import HandlerPool
 from carteiro.tickets.consume.ports import Commit, DeadLetterTopic, FailureCounter, Given, TicketLog
 from carteiro.tickets.consume.watch import Watch
 from carteiro.tickets.deaths import Trouble
@@ -77,7 +77,7 @@ class Runner:
             settings, counter, topic, watch, ended=self._buried, changed=self._commits.changed
         )
         self._lanes = Lanes(lines, self._dead_lettering.start)
-        self._hands = Hands(
+        self._pool = HandlerPool(
             self._lanes,
             settings.concurrency,
             settle=self._settle,
@@ -89,7 +89,7 @@ class Runner:
 
     async def run(self) -> None:
         """Work until `stop`; what is under way then may end, and what has ended is committed."""
-        helpers = [*self._hands.start(), asyncio.create_task(self._commits.run())]
+        helpers = [*self._pool.start(), asyncio.create_task(self._commits.run())]
         log = asyncio.create_task(self._log.run(self))
         try:
             await asyncio.wait([log, *helpers], return_when=asyncio.FIRST_COMPLETED)
@@ -118,7 +118,7 @@ class Runner:
     ) -> set["asyncio.Task[None]"]:
         """Have them end, those with a handler under way a while later; those that go on all the same."""
         left = set(helpers)
-        for each in self._hands.dismissed(helpers):
+        for each in self._pool.dismissed(helpers):
             each.cancel()
         patience = timedelta(0) if self._is_urgent.is_set() else _CLEANING_UP
         _, left = await asyncio.wait(left, timeout=patience.total_seconds())
@@ -210,7 +210,7 @@ class Runner:
                 self._leave(work)
             elif work.partition.is_live:
                 self._lanes.put(work)
-        self._hands.wake()
+        self._pool.wake()
         for partition in {work.partition for work in works}:
             self._commits.bound(partition)
 
@@ -315,7 +315,7 @@ class Runner:
         line.end_of_pause = None
         line.health.give_up()
         self._watch.pause_given_up(line.type)
-        self._hands.wake()
+        self._pool.wake()
 
     def _resume(self, line: Line) -> None:
         if line.end_of_pause is not None:
@@ -355,12 +355,12 @@ class Runner:
         work.timer = None
         work.partition.waiting.discard(work)
         self._lanes.ready(work)
-        self._hands.wake()
+        self._pool.wake()
 
     def _buried(self, work: Work) -> None:
         self._ended(work)
         self._commits.look_around()
-        self._hands.wake()
+        self._pool.wake()
 
     def _ended(self, work: Work) -> None:
         self._leave(work)
@@ -386,7 +386,7 @@ class Runner:
 
     async def _is_put_down(self, partitions: Sequence[Partition], patience: timedelta) -> None:
         until = time.monotonic() + patience.total_seconds()
-        await self._hands.drained(partitions, patience)
+        await self._pool.drained(partitions, patience)
         await self._dead_lettering.drained(
             partitions, timedelta(seconds=max(0.0, until - time.monotonic()))
         )
@@ -400,7 +400,7 @@ class Runner:
         for work in partition.waiting:
             if work.timer is not None:
                 work.timer.cancel()
-        self._hands.interrupt(partition)
+        self._pool.interrupt(partition)
         self._dead_lettering.interrupt(partition)
 
 

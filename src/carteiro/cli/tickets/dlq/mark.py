@@ -12,17 +12,17 @@ from carteiro.cli.exit_codes import NotNow
 from carteiro.cli.options import Yes
 from carteiro.cli.paging import pages
 from carteiro.cli.progress import count_done
-from carteiro.cli.tickets.dlq.desk import (
+from carteiro.cli.tickets.dlq.session import (
+    ArchiveSession,
     Choice,
-    Desk,
     DryRun,
     Everything,
-    Tickets,
+    TicketIds,
     Why,
     at_the_archive,
 )
 from carteiro.model import value
-from carteiro.tickets.archive.document import State, Step, Wanted
+from carteiro.tickets.archive.document import ArchiveState, Step, Wanted
 
 
 @value
@@ -31,8 +31,8 @@ class Move:
 
     what: str
     done: str
-    before: tuple[State, ...]
-    after: State
+    before: tuple[ArchiveState, ...]
+    after: ArchiveState
 
 
 _SEEN = Move("Acknowledge", "acknowledged", ("dead",), "acknowledged")
@@ -42,8 +42,8 @@ _RELEASE = Move("Release", "released", ("quarantined",), "dead")
 
 @at_the_archive
 async def acknowledge(  # noqa: PLR0913 - a parameter per flag
-    desk: Desk,
-    tickets: Tickets = None,
+    session: ArchiveSession,
+    tickets: TicketIds = None,
     *,
     everything: Everything = False,
     why: Why = "",
@@ -56,14 +56,14 @@ async def acknowledge(  # noqa: PLR0913 - a parameter per flag
     Nothing else changes: they can be republished or quarantined. One that dies again is dead again.
     """
     await _mark(
-        desk, _SEEN, tickets, choice, everything=everything, why=why, dry_run=dry_run, yes=yes
+        session, _SEEN, tickets, choice, everything=everything, why=why, dry_run=dry_run, yes=yes
     )
 
 
 @at_the_archive
 async def quarantine(  # noqa: PLR0913 - a parameter per flag
-    desk: Desk,
-    tickets: Tickets = None,
+    session: ArchiveSession,
+    tickets: TicketIds = None,
     *,
     everything: Everything = False,
     release: Annotated[bool, typer.Option("--release", help="Let them go again.")] = False,
@@ -78,12 +78,12 @@ async def quarantine(  # noqa: PLR0913 - a parameter per flag
     """
     move = _RELEASE if release else _QUARANTINE
     await _mark(
-        desk, move, tickets, choice, everything=everything, why=why, dry_run=dry_run, yes=yes
+        session, move, tickets, choice, everything=everything, why=why, dry_run=dry_run, yes=yes
     )
 
 
 async def _mark(  # noqa: PLR0913 - as the flags of the command say
-    desk: Desk,
+    session: ArchiveSession,
     move: Move,
     tickets: Sequence[str] | None,
     choice: Choice,
@@ -94,28 +94,30 @@ async def _mark(  # noqa: PLR0913 - as the flags of the command say
     yes: bool,
 ) -> None:
     """Do it with these tickets, or with all that match, and say with how many."""
-    wanted = await desk.chosen(tickets, choice, move.before, everything=everything)
-    matching = await desk.archive.count(replace(wanted, states=move.before))
+    wanted = await session.chosen(tickets, choice, move.before, everything=everything)
+    matching = await session.archive.count(replace(wanted, states=move.before))
     if dry_run:
-        desk.out.answer({move.done: 0, "matching": matching}, f"Would be {move.done}: {matching}.")
+        session.out.answer(
+            {move.done: 0, "matching": matching}, f"Would be {move.done}: {matching}."
+        )
         return
     if not tickets:
         confirm(f"{move.what} {matching}?", yes=yes)
-    count = await _marked(desk, wanted, move, Step(move.done, who(), why, datetime.now(UTC)))
+    count = await _marked(session, wanted, move, Step(move.done, who(), why, datetime.now(UTC)))
     if tickets and count < len(set(tickets)):
         asked, were = len(set(tickets)), " or ".join(move.before)
         raise NotNow(f"{move.done}: {count} of {asked}; the others are not {were} now")
-    desk.out.answer({move.done: count}, f"{move.done.capitalize()}: {count}.")
+    session.out.answer({move.done: count}, f"{move.done.capitalize()}: {count}.")
 
 
-async def _marked(desk: Desk, wanted: Wanted, move: Move, step: Step) -> int:
+async def _marked(session: ArchiveSession, wanted: Wanted, move: Move, step: Step) -> int:
     count = 0
     with count_done(step.what) as tell:
         found = pages(
-            lambda cursor, size: desk.archive.find(wanted, cursor=cursor, limit=size), limit=0
+            lambda cursor, size: session.archive.find(wanted, cursor=cursor, limit=size), limit=0
         )
         async for page, _ in found:
             fit = [each for each in page if each.state in move.before]
-            count += len(await desk.archive.mark(fit, move.after, step))
+            count += len(await session.archive.mark(fit, move.after, step))
             tell(count)
     return count

@@ -12,12 +12,12 @@ from carteiro.cli.exit_codes import ExitCode
 from carteiro.cli.options import Yes, a_rate
 from carteiro.cli.printing import Column, note
 from carteiro.cli.progress import count_done
-from carteiro.cli.tickets.dlq.desk import (
+from carteiro.cli.tickets.dlq.session import (
+    ArchiveSession,
     Choice,
-    Desk,
     DryRun,
     Everything,
-    Tickets,
+    TicketIds,
     Why,
     at_the_archive,
     needing_libraries,
@@ -30,7 +30,7 @@ from carteiro.tickets.archive.redrive import (
     Answer,
     Redrive,
     Redriven,
-    Terms,
+    RedriveTerms,
 )
 
 _TOLD: dict[Answer, str] = {
@@ -71,9 +71,9 @@ class HowTo:
     )
     why: Why = ""
 
-    def as_terms(self) -> Terms:
+    def as_terms(self) -> RedriveTerms:
         """The same, as a run takes it."""
-        return Terms(
+        return RedriveTerms(
             by=who(),
             why=self.why,
             is_raw=self.raw,
@@ -84,8 +84,8 @@ class HowTo:
 
 @at_the_archive
 async def republish(  # noqa: PLR0913 - a parameter per flag
-    desk: Desk,
-    tickets: Tickets = None,
+    session: ArchiveSession,
+    tickets: TicketIds = None,
     *,
     everything: Everything = False,
     choice: Choice,
@@ -99,22 +99,24 @@ async def republish(  # noqa: PLR0913 - a parameter per flag
     twice. Stopped half-way it can be asked again: how far it came stands in the archive. A payload that
     was too large for the archive is read again from the topic it came on, while that still has it.
     """
-    wanted = await desk.chosen(tickets, choice, RESTING, everything=everything)
+    wanted = await session.chosen(tickets, choice, RESTING, everything=everything)
     if everything and not dry_run:
         confirm(f"Send {'all' if choice.is_any else 'matching'} dead tickets again?", yes=yes)
-    await _run(desk, wanted, how, is_dry=dry_run, is_listed=bool(tickets) or dry_run)
+    await _run(session, wanted, how, is_dry=dry_run, is_listed=bool(tickets) or dry_run)
 
 
-async def _run(desk: Desk, wanted: Wanted, how: HowTo, *, is_dry: bool, is_listed: bool) -> None:
+async def _run(
+    session: ArchiveSession, wanted: Wanted, how: HowTo, *, is_dry: bool, is_listed: bool
+) -> None:
     with needing_libraries():
         from carteiro.tickets.archive.fetching import fetched  # noqa: PLC0415 - as above
         from carteiro.tickets.consume.counter import RetryCounter  # noqa: PLC0415 - dear, and for this command alone
         from carteiro.tickets.dead_letters.publisher import Publisher  # noqa: PLC0415 - as above
 
-    settings = desk.settings.tickets
+    settings = session.settings.tickets
     counter, publisher = RetryCounter(settings.redis), Publisher(settings)
     redrive = Redrive(
-        desk.archive,
+        session.archive,
         counter,
         publisher,
         fetch=partial(fetched, settings),
@@ -133,11 +135,11 @@ async def _run(desk: Desk, wanted: Wanted, how: HowTo, *, is_dry: bool, is_liste
                 answers.update(each.answer for each in done)
                 tell(_sent(answers))
                 if is_listed:
-                    desk.out.rows(done, _COLUMNS, _document)
+                    session.out.rows(done, _COLUMNS, _document)
     finally:
         await publisher.close()
         await counter.close()
-    _sum_up(desk, redrive.id, answers, is_dry=is_dry, is_listed=is_listed)
+    _sum_up(session, redrive.id, answers, is_dry=is_dry, is_listed=is_listed)
 
 
 def _document(done: Redriven) -> dict[str, Any]:
@@ -150,14 +152,14 @@ def _sent(answers: Counter[Answer]) -> int:
 
 
 def _sum_up(
-    desk: Desk, run: str, answers: Counter[Answer], *, is_dry: bool, is_listed: bool
+    session: ArchiveSession, run: str, answers: Counter[Answer], *, is_dry: bool, is_listed: bool
 ) -> None:
     """Say what became of all; with ``--json`` a list has said it already."""
     sent, counts = _sent(answers), dict(sorted(answers.items()))
-    if not (is_listed and desk.out.is_for_programs):
+    if not (is_listed and session.out.is_for_programs):
         document = {"run": run, "dryRun": is_dry, "sent": sent, "answers": counts}
         said = "Would be on their way again" if is_dry else f"On their way again (run {run})"
-        desk.out.answer(document, f"{said}: {sent}.")
+        session.out.answer(document, f"{said}: {sent}.")
     for answer, count in counts.items():
         if answer in _TOLD:
             note(f"{count} {_TOLD[answer]}.")

@@ -15,14 +15,14 @@ from carteiro.cli.printing import Printer
 from carteiro.config import Settings, load
 from carteiro.errors import ConfigError
 from carteiro.model import value
-from carteiro.tickets.archive.document import Archived, State, Wanted
+from carteiro.tickets.archive.document import Archived, ArchiveState, Wanted
 from carteiro.tickets.errors import ArchiveAway
 from carteiro.tickets.ticket import LONGEST_ID, Reason, is_fit
 
 if TYPE_CHECKING:
     from carteiro.tickets.archive.mongo import MongoArchive
 
-Tickets = Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="The tickets.")]
+TicketIds = Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="The tickets.")]
 Everything = Annotated[
     bool, typer.Option("--all", help="All that match the options, instead of ids.")
 ]
@@ -48,7 +48,7 @@ class Choice:
     since: Since = None
     before: Before = None
 
-    def wanted(self, *, states: tuple[State, ...] | None = None) -> Wanted:
+    def wanted(self, *, states: tuple[ArchiveState, ...] | None = None) -> Wanted:
         """The same, as the archive takes it; `WrongUse` if nothing could ever match."""
         if self.since is not None and self.before is not None and self.since >= self.before:
             raise WrongUse("nothing lies between --since and --before: the first must be earlier")
@@ -74,7 +74,7 @@ class Choice:
 
 
 @value
-class Desk:
+class ArchiveSession:
     """An archive with the settings, and a way to print."""
 
     archive: "MongoArchive"
@@ -85,7 +85,7 @@ class Desk:
         self,
         tickets: Sequence[str] | None,
         choice: Choice,
-        states: tuple[State, ...],
+        states: tuple[ArchiveState, ...],
         *,
         everything: bool,
     ) -> Wanted:
@@ -111,7 +111,7 @@ class Desk:
 
 
 def at_the_archive(work: Work) -> Command:
-    """Make a command of a coroutine function that wants a `Desk`: adds the `Common` options."""
+    """Make a command of a coroutine function that wants a `ArchiveSession`: adds the `Common` options."""
 
     def begin(common: Common, options: Mapping[str, object]) -> None:
         settings = load(file=common.config)
@@ -128,7 +128,7 @@ async def _at_the_archive(
 
     archive = MongoArchive(settings.tickets)
     try:
-        await work(Desk(archive, settings, printer), **options)
+        await work(ArchiveSession(archive, settings, printer), **options)
     except ArchiveAway as error:
         text = (
             f"{error}. Look whether it is running and lets us in; tickets.mongo (from "
