@@ -20,7 +20,7 @@ from carteiro.tickets.consume.handlers import Tickets, load_app
 App = Annotated[
     str | None,
     typer.Option(
-        help="The module with the handlers, as Python imports it from here: my.module, or my.module:variable.",
+        help="The module with the handlers, as Python imports it from here: my.module, or my.module:variable."
     ),
 ]
 

@@ -98,10 +98,7 @@ class MongoArchive:
     def __init__(self, settings: TicketSettings) -> None:
         try:
             self._client: AsyncMongoClient[Document] = AsyncMongoClient(
-                settings.mongo,
-                tz_aware=True,
-                appname="carteiro",
-                **_patience(settings.mongo),
+                settings.mongo, tz_aware=True, appname="carteiro", **_patience(settings.mongo)
             )
         except (ConfigurationError, ValueError, OSError) as error:
             said = without_quoted(_reason(error))
@@ -141,10 +138,7 @@ class MongoArchive:
             raise ArchiveUnfit(text) from error
 
     async def keep(
-        self,
-        dead: Sequence[DeadTicket],
-        *,
-        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        self, dead: Sequence[DeadTicket], *, now: Callable[[], datetime] = lambda: datetime.now(UTC)
     ) -> list[DeadTicket]:
         """Keep all of these deaths, acknowledged; return those that were not in the archive yet.
 
@@ -418,10 +412,7 @@ def _query(wanted: Wanted) -> Document:
     query: Document = {}
     if wanted.ids is not None:
         query["ticket_id"] = {"$in": list(wanted.ids)}
-    for path, wish in (
-        ("task_type", wanted.type),
-        ("dlq_metadata.error_type", wanted.error_type),
-    ):
+    for path, wish in (("task_type", wanted.type), ("dlq_metadata.error_type", wanted.error_type)):
         if wish is not None:
             query[path] = wish
     if wanted.reason is not None:

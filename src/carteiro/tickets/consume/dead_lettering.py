@@ -81,7 +81,7 @@ class DeadLettering:
                     await self.topic.publish_done(work.ticket, redrives=work.redrives)
                     break
                 except PublishFailed as error:
-                    self.watch.publish_failed(error.error_type)
+                    self.watch.metrics.publish_failed(error.error_type)
                 await asyncio.sleep(pause)
             else:
                 events.dlq_done_not_told(work.ticket)
@@ -114,9 +114,9 @@ class DeadLettering:
             try:
                 return await self.topic.publish(death)
             except PublishFailed as error:
-                self.watch.publish_failed(error.error_type)
+                self.watch.metrics.publish_failed(error.error_type)
             except Exception as error:  # noqa: BLE001 - a bug of ours must be seen, and must not leave it half dead
                 log.unexpected("burying", error)
-                self.watch.publish_failed(type(error).__name__)
+                self.watch.metrics.publish_failed(type(error).__name__)
             await asyncio.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE_S)

@@ -16,6 +16,7 @@ from carteiro.errors import CarteiroError
 from carteiro.model import Dead, Delivery, Outcome, Retry
 from carteiro.path.judge import judge
 from carteiro.policy.retry import PRESETS, RetryPolicy
+from carteiro.tickets import events
 from carteiro.tickets.consume.commits import MOST_UNNOTED, Committer, commits_of
 from carteiro.tickets.consume.dead_lettering import DeadLettering
 from carteiro.tickets.consume.failures import (
@@ -235,7 +236,7 @@ class Runner:
 
     def _begin_again(self, partition: Partition) -> Partition:
         """Offsets went back: the topic was made anew, or lost its end. What was known is of records that are gone."""
-        self._watch.began_again(partition.part)
+        events.partition_began_again([partition.part])
         self._abandon(partition)
         new = self._partitions[partition.part] = Partition(partition.part, Offsets())
         return new
@@ -281,7 +282,7 @@ class Runner:
         if work.failures:
             # Killed before the commit, the next owner must not begin again with the first attempt.
             await self._counter.ended(work.ticket.id, work.ticket.record.place)
-        self._watch.done(work)
+        self._watch.metrics.done(work.ticket.type, failures=work.failures)
         if not self._dead_lettering.tell_done(work):
             self._ended(work)
 

@@ -44,14 +44,6 @@ class Watch:
         """These are not any more."""
         (events.partitions_lost if lost else events.partitions_revoked)(parts)
 
-    def began_again(self, part: Part) -> None:
-        """The log of a partition is another one than it was."""
-        events.partition_began_again([part])
-
-    def done(self, work: Work) -> None:
-        """A ticket is done."""
-        self.metrics.done(work.ticket.type, failures=work.failures)
-
     def failed(self, work: Work, error: BaseException, after: timedelta | None) -> None:
         """A ticket failed, and is tried again after a while, or never."""
         self.metrics.failed(work.ticket.type)
@@ -73,10 +65,6 @@ class Watch:
         """It is dead, and dead letters are switched off: it stays, with all of its key."""
         events.ticket_held(death)
         self.alert()
-
-    def publish_failed(self, error_type: str) -> None:
-        """The broker did not take a dead letter; it is tried again."""
-        self.metrics.publish_failed(error_type)
 
     def pause_began(self, type: TaskType, error: BaseException) -> None:
         """Most tickets of a type cannot reach something: no more are started for a while."""

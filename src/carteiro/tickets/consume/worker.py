@@ -23,11 +23,7 @@ class TicketWorker:
     """Runs the handlers, and posts to ``urls`` the tickets of types that have one."""
 
     def __init__(
-        self,
-        settings: TicketSettings,
-        tickets: Tickets,
-        *,
-        urls: Mapping[str, str],
+        self, settings: TicketSettings, tickets: Tickets, *, urls: Mapping[str, str]
     ) -> None:
         self._settings = settings
         self._http = http_client(settings.concurrency)

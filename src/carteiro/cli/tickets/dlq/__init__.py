@@ -8,8 +8,7 @@ from carteiro.cli.tickets.dlq.purge import purge
 from carteiro.cli.tickets.dlq.republish import republish
 
 app = typer.Typer(
-    help="Look at archived dead tickets, republish them, set them apart.",
-    no_args_is_help=True,
+    help="Look at archived dead tickets, republish them, set them apart.", no_args_is_help=True
 )
 for command in (ls, group, show, acknowledge, republish, purge, quarantine):
     app.command()(command)

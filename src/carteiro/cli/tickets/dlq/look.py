@@ -54,11 +54,7 @@ _HISTORY: tuple[Column[Mapping[str, Any]], ...] = (
 
 @at_the_archive
 async def ls(
-    session: ArchiveSession,
-    *,
-    choice: Choice,
-    state: InState = None,
-    limit: Limit = 50,
+    session: ArchiveSession, *, choice: Choice, state: InState = None, limit: Limit = 50
 ) -> None:
     """List archived dead tickets, newest first."""
     wanted = choice.wanted(states=None if state is None else (state,))

@@ -57,8 +57,7 @@ class HowTo:
     """Options of sending."""
 
     rate: Annotated[
-        float | None,
-        typer.Option(parser=a_rate, metavar="NUMBER", help="Most tickets a second."),
+        float | None, typer.Option(parser=a_rate, metavar="NUMBER", help="Most tickets a second.")
     ] = None
     limit: Annotated[int, typer.Option(min=0, help="Most tickets in all; 0 is all.")] = 0
     raw: Annotated[
