@@ -27,8 +27,8 @@ from carteiro.policy.retry import PRESETS, RetryPolicy, default_preset
 from carteiro.ports import Backend, Features
 from carteiro.providers.sandbox import provider as sandbox
 from carteiro.stores.sqlite import opening
-from carteiro.tickets import archive_metrics
-from carteiro.tickets import metrics as ticket_metrics
+from carteiro.tickets.archive import metrics as archive_metrics
+from carteiro.tickets.consume import metrics as ticket_metrics
 from errors_page import errors_page
 from verdicts_page import verdicts_page
 
@@ -335,8 +335,8 @@ def _own_gauges() -> str:
 def metrics_page() -> str:
     """Every metric with its type, its labels and what it tells."""
     rows = "".join(_metric_row(each) for each in definitions.METRICS.values())
-    of_tickets = "".join(_metric_row(each, each.name) for each in ticket_metrics.ALL)
-    of_archives = "".join(_metric_row(each, each.name) for each in archive_metrics.OWN)
+    of_tickets = "".join(_metric_row(each) for each in ticket_metrics.ALL)
+    of_archives = "".join(_metric_row(each) for each in archive_metrics.OWN)
     return (
         f"# Metrics\n\n{NOTE}\n"
         "Every process has a page for Prometheus: at `/metrics` of the API, for administrators\n"
@@ -366,9 +366,9 @@ def metrics_page() -> str:
     )
 
 
-def _metric_row(metric: definitions.Metric, name: str = "") -> str:
+def _metric_row(metric: definitions.Metric) -> str:
     labels = ", ".join(f"`{each}`" for each in metric.labels)
-    return f"| `{name or metric.full_name}` | {metric.type} | {labels} | {metric.told} |\n"
+    return f"| `{metric.full_name}` | {metric.type} | {labels} | {metric.told} |\n"
 
 
 # --- SQL ----------------------------------------------------------------------------------------

@@ -16,7 +16,14 @@ from typing import NamedTuple
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 
-CLEAN: tuple[str, ...] = ("README.md", "CONTRIBUTING.md", "tools/")
+CLEAN: tuple[str, ...] = (
+    "README.md",
+    "CONTRIBUTING.md",
+    "tools/",
+    "src/carteiro/tickets/",
+    "src/carteiro/cli/tickets/",
+    "tests/tickets/",
+)
 
 # pattern: what to write instead
 INSTEAD = {

@@ -22,7 +22,7 @@ from carteiro.config import Settings, TicketSettings, load
 from carteiro.providers.smtp.settings import SmtpSettings
 from carteiro.stores.postgres.migrating import _OLDEST_SERVER
 from carteiro.stores.redis.examine import _OLDEST_SERVER as _OLDEST_REDIS
-from carteiro.tickets.handlers import load_app
+from carteiro.tickets.consume.handlers import load_app
 from support.commands import environment_of_a_command
 from support.pages import REPOSITORY
 from support.services import free_port

@@ -35,14 +35,17 @@ from carteiro.policy.retry import PRESETS, RetryPolicy
 from carteiro.policy.stage import Stage
 from carteiro.providers.resend.spec import REPLAYS_FOR
 from carteiro.stores.sqlite.opening import _OLDEST_SQLITE
-from carteiro.tickets import alerts, archive_metrics, health, kafka_client, notes
-from carteiro.tickets import metrics as ticket_metrics
-from carteiro.tickets.counter import TIME_TO_LIVE_S
-from carteiro.tickets.dead_letter import TOPIC_LIMIT, done_envelope, envelope
-from carteiro.tickets.http_handler import _WORTH_ANOTHER_TRY, _as_ascii
-from carteiro.tickets.redrive import MOST_REDRIVES
+from carteiro.tickets import alerts
+from carteiro.tickets.archive import metrics as archive_metrics
+from carteiro.tickets.archive.redrive import MOST_REDRIVES
+from carteiro.tickets.consume import metrics as ticket_metrics
+from carteiro.tickets.consume import notes, pauses
+from carteiro.tickets.consume.counter import TIME_TO_LIVE_S
+from carteiro.tickets.consume.http_handler import _WORTH_ANOTHER_TRY, _as_ascii
+from carteiro.tickets.dead_letters import topic
+from carteiro.tickets.dead_letters.envelope import TOPIC_LIMIT, done_envelope
 from carteiro.tickets.ticket import LONGEST_ID
-from support.deaths import a_death
+from support.deaths import a_death, envelope
 from support.lane import HOW_TO as TICKETS
 from support.lane import RECOVER
 from support.pages import REPOSITORY, pages, text_of
@@ -120,7 +123,7 @@ def lasting(policy: RetryPolicy) -> timedelta:
         (DEPLOYED, f"gives up after about {lasting(DEFAULT_PRESET).seconds} seconds"),
         (
             TICKETS,
-            f"{kafka_client.PARTITIONS} partitions, up to {kafka_client.REPLICAS} replicas, 30 days",
+            f"{topic.PARTITIONS} partitions, up to {topic.REPLICAS} replicas, 30 days",
         ),
         (TICKETS, f"1 to {LONGEST_ID} characters"),
         (TICKETS, f"`é` is `{_as_ascii('é')}`"),
@@ -128,7 +131,7 @@ def lasting(policy: RetryPolicy) -> timedelta:
         (TICKETS, f"with {SETTINGS.tickets.max_retries_before_dlq}, the third failure"),
         (TICKETS, f"waits {PRESETS['tickets'].base.seconds} s after the first failure"),
         (TICKETS, f"at most {PRESETS['tickets'].cap.seconds} s, all spread by a quarter"),
-        (TICKETS, f"half of the last {health.REMEMBERED} of a type"),
+        (TICKETS, f"half of the last {pauses.REMEMBERED} of a type"),
         (TICKETS, f"at least {SETTINGS.tickets.pause_tickets} different tickets within a minute"),
         (TICKETS, f"after {SETTINGS.tickets.pause_at_most.seconds // 60} minutes at the latest"),
         (TICKETS, f"within {alerts.LASTS.seconds // 60} minutes where only workers know"),
@@ -209,7 +212,7 @@ def test_every_command_of_make_is_explained() -> None:
 def test_a_metric_that_is_named_exists(page: str) -> None:
     """Whoever builds an alert on a page gets figures."""
     known = {metric.full_name for metric in METRICS.values()}
-    known |= {metric.name for metric in (*ticket_metrics.ALL, *archive_metrics.OWN)}
+    known |= {metric.full_name for metric in (*ticket_metrics.ALL, *archive_metrics.OWN)}
     series = {name + end for name in known for end in _SERIES}
 
     assert set(_METRIC.findall(text_of(page))) - known - series - HEADERS == set()
