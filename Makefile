@@ -16,7 +16,7 @@ ARGS ?=
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test check format formatted lint imports types fast-tests slow-tests cover docs bench prove prove-tickets recovery services clean
+.PHONY: help run demo test check format formatted lint imports types fast-tests quick-tests slow-tests cover docs bench prove prove-tickets recovery services clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -46,7 +46,7 @@ test: .venv/ready ## everything that must pass: lint, imports, types, all tests
 	@$(MAKE) --no-print-directory fast-tests
 	@$(MAKE) --no-print-directory slow-tests
 
-check: formatted lint imports types fast-tests ## what to run before each commit: as test, without the slow ones
+check: formatted lint imports types quick-tests ## what to run before each commit: as test, on SQLite alone
 
 format: .venv/ready ## write all files as the formatter wants them
 	$(BIN)/ruff check --fix-only --quiet .
@@ -68,6 +68,9 @@ types: .venv/ready
 
 fast-tests: .venv/ready
 	$(BIN)/pytest -n 3 --ignore tests/end_to_end $(ARGS)
+
+quick-tests: .venv/ready
+	WITHOUT_SERVERS=1 $(BIN)/pytest -n 3 --ignore tests/end_to_end --ignore tests/docs --ignore tests/support_checks $(ARGS)
 
 # These start, kill and wait for real processes: mostly they wait. More at a time would wait for each other.
 slow-tests: .venv/ready

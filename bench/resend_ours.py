@@ -7,7 +7,8 @@ from datetime import timedelta
 
 from carteiro.model import Taken
 from carteiro.ports.provider import Handover
-from carteiro.providers.resend import ResendOptions, ResendProvider
+from carteiro.providers.resend.options import ResendOptions
+from carteiro.providers.resend.provider import ResendProvider
 from figures import measured, report
 from ours.shared import run
 from resend_mails import KEY_NAME, SENDER, a_parcel

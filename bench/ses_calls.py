@@ -12,7 +12,8 @@ from uuid_utils import uuid7
 from carteiro.email.message import make_email
 from carteiro.model import MessageId, Taken, TenantId
 from carteiro.ports.provider import Handover, Parcel
-from carteiro.providers.ses import SesOptions, SesProvider
+from carteiro.providers.ses.options import SesOptions
+from carteiro.providers.ses.provider import SesProvider
 from figures import measured, report
 from ours.shared import run
 from smtp_mails import HTML, SENDER, SUBJECT, TEXT, ready_made, to

@@ -8,7 +8,7 @@ from pathlib import Path
 from carteiro.model import EMAIL, Outcome
 from carteiro.ports.provider import Handover, Parcel
 from carteiro.providers import registry
-from carteiro.providers.smtp import SmtpProvider
+from carteiro.providers.smtp.provider import SmtpProvider
 from figures import measured, report
 from ours.shared import drain, opened, run, tenant
 from smtp_mails import HTML, SENDER, SUBJECT, TEXT, to

@@ -15,12 +15,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
-from carteiro.policy.answers import judge_answer
 from carteiro.policy.classify import classify_smtp
 from carteiro.policy.consequences import RULINGS, suppression
 from carteiro.policy.rules import words
 from carteiro.policy.rules.ruling import Suppression
 from carteiro.policy.stage import Stage
+from carteiro.providers.answers import judge_answer
 from figures import print_table
 
 sys.path.append(str(Path(__file__).parents[1] / "tests"))

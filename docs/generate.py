@@ -1,6 +1,6 @@
 """Write the reference pages that come from code; with ``--check`` only say whether they are up to date."""
 
-import importlib.util
+import importlib
 import inspect
 import re
 import sqlite3
@@ -24,26 +24,21 @@ from carteiro.model import FINISHED, TRANSITIONS, ZERO, State
 from carteiro.observability.metrics import definitions
 from carteiro.observability.metrics.labels import LAST_ATTEMPT, MOST_CODES, attempt_label
 from carteiro.policy.retry import PRESETS, RetryPolicy, default_preset
-from carteiro.ports import Backend, Features, Provider
-from carteiro.providers import sandbox
-from carteiro.providers.noop import NoopProvider
-from carteiro.providers.resend import ResendProvider
-from carteiro.providers.ses import SesProvider
-from carteiro.providers.smtp import SmtpProvider
+from carteiro.ports import Backend, Features
+from carteiro.providers.sandbox import provider as sandbox
 from carteiro.stores.sqlite import opening
-from carteiro.tickets import archive_metrics
-from carteiro.tickets import metrics as ticket_metrics
+from carteiro.tickets.archive import metrics as archive_metrics
+from carteiro.tickets.consume import metrics as ticket_metrics
 from errors_page import errors_page
 from verdicts_page import verdicts_page
 
 REPOSITORY = Path(__file__).parents[1]
 REFERENCE = REPOSITORY / "docs" / "reference"
-CONTRACT = REPOSITORY / "tests" / "contract"
+TESTS = REPOSITORY / "tests"
 NOTE = "<!-- Written by `make docs`; change the code it comes from. -->\n"
 
 _MINUTE = timedelta(minutes=1)
 _COMMENTED = re.compile(r"((?:^#.*\n)+)(\w+) = ", re.MULTILINE)
-_SECTION = re.compile(r"^\[(\w+)\]\n", re.MULTILINE)
 
 
 # --- states -----------------------------------------------------------------------------------
@@ -84,7 +79,7 @@ def _sorted(states: frozenset[State]) -> list[State]:
 
 def settings_page() -> str:
     """Every setting with its default, what is allowed, its variable and its reason."""
-    sections = "".join(_section(name, text) for name, text in _sections(config.default_text()))
+    sections = "".join(_section(name, text) for name, text in config.default_sections().items())
     return (
         f"# Settings\n\n{NOTE}\n"
         "Later places win: the default file, then `carteiro.toml` (in the current directory, or\n"
@@ -119,12 +114,6 @@ def _preset_row(name: str, policy: RetryPolicy) -> str:
     lasts = sum(waits, ZERO)
     shown = in_words(lasts) if lasts >= _MINUTE else f"{lasts.total_seconds():g}s"
     return f"| `{name}` | {policy.max_attempts} | {told} | {shown} | {policy.jitter:.0%} |\n"
-
-
-def _sections(text: str) -> Iterator[tuple[str, str]]:
-    top, *rest = _SECTION.split(text)
-    yield "", top
-    yield from zip(rest[::2], rest[1::2], strict=True)
 
 
 def _section(section: str, text: str) -> str:
@@ -164,7 +153,8 @@ def _as_toml(default: object) -> str:
 def _choices(key: str) -> str:
     """The values of a setting that offers a choice; others say in their reason what they take."""
     section, _, name = key.rpartition(".")
-    model: Any = config.Settings.model_fields[section].annotation if section else config.Settings
+    whole = config.settings_type()
+    model: Any = whole.model_fields[section].annotation if section else whole
     field = getattr(model, "model_fields", {}).get(name)
     arguments = get_args(field.annotation) if field else ()
     allowed = [f'`"{each}"`' for each in arguments if isinstance(each, str)]
@@ -234,18 +224,12 @@ def sandbox_page() -> str:
 
 # --- providers ----------------------------------------------------------------------------------
 
-_PROVIDERS: tuple[type[Provider], ...] = (
-    sandbox.SandboxProvider,
-    SmtpProvider,
-    SesProvider,
-    ResendProvider,
-    NoopProvider,
-)
 _FEATURES: Mapping[str, str] = {
     "is_remote": "is across a network: `carteiro doctor` asks whether it can be used",
     "is_encrypted": "is spoken to with TLS, certificates checked",
     "names_stage": "tells at which stage a mail was refused",
     "refuses_copies": "may refuse a copy and take the rest",
+    "is_relay": "hands mail on to others: any provider may tell what became of it",
     "replays_for": "knows a repeated call by its key, and delivers once: so a [doubt](../explanation/in-doubt.md) ends",
     "gives_evidence": "tells later what it took, so that a doubt can end without a call",
     "tells_rate": "tells how many calls it allows, and is not asked for more",
@@ -255,9 +239,10 @@ _FEATURES: Mapping[str, str] = {
 
 def providers_page() -> str:
     """Every provider, and what it can do."""
-    names = " | ".join(f"`{each.name}`" for each in _PROVIDERS)
+    specs = config.specs().values()
+    names = " | ".join(f"`{each.name}`" for each in specs)
     rows = "".join(
-        f"| {told} | {' | '.join(_can(each.features, name) for each in _PROVIDERS)} |\n"
+        f"| {told} | {' | '.join(_can(each.features, name) for each in specs)} |\n"
         for name, told in _FEATURES.items()
     )
     return (
@@ -265,7 +250,7 @@ def providers_page() -> str:
         "Each keeps the contract of [tests/contract/provider](../../tests/contract/provider): it begins the\n"
         "hand-over before it, and says what came of it. Which one is used says\n"
         "[`provider`](settings.md#provider). [Add a provider](../how-to/add-a-provider.md) says how to make one.\n\n"
-        f"| | {names} |\n| --- |{' --- |' * len(_PROVIDERS)}\n{rows}"
+        f"| | {names} |\n| --- |{' --- |' * len(specs)}\n{rows}"
     )
 
 
@@ -294,18 +279,17 @@ _ONLY_PROMISE = re.compile(r"[Pp]romise in ``tests/contract/\w+``: (.+)")
 
 
 def backends_page() -> str:
-    """Every promise of a store's ports, and which store keeps it."""
-    set_ups = _set_ups()
-    names = " | ".join(each.name for each in set_ups)
-    rows = "".join(_promise_row(promise, set_ups) for promise in promises())
+    """Every promise of a store's ports, and the stores that keep them."""
+    names = ", ".join(f"`{name}`" for name in _store_names())
+    rows = "".join(_promise_row(promise) for promise in promises())
     return (
         f"# Stores and their promises\n\n{NOTE}\n"
         "Each promise stands in the docstring of its port and is tried by the modules of the linked\n"
-        "folder, on every store. A store that cannot keep one says so where the suite lists the\n"
-        "stores. [Choosing a backend](../explanation/choosing-a-backend.md) says what follows.\n\n"
-        f"| port | promise | {names} |\n| --- | --- |{' --- |' * len(set_ups)}\n{rows}\n"
-        "What a store without `durable` answered holds as long as its process, and no other process\n"
-        "sees it.\n"
+        f"folder, on every store: {names}.\n\n"
+        "`memory://` is `sqlite` in a temporary folder, removed when the store is closed: it keeps\n"
+        "every promise but `durable`. [Choosing a backend](../explanation/choosing-a-backend.md)\n"
+        "says what follows.\n\n"
+        f"| port | promise |\n| --- | --- |\n{rows}"
     )
 
 
@@ -321,26 +305,17 @@ def promises() -> Iterator[Promise]:
             yield Promise(port.__name__, name, told.replace("``", "`"), folder)
 
 
-def _promise_row(promise: Promise, set_ups: Sequence[Any]) -> str:
+def _promise_row(promise: Promise) -> str:
     named = f"[{promise.name}](../../tests/contract/{promise.folder}/test_{promise.name}.py): "
     unnamed = f"[all](../../tests/contract/{promise.folder}): "
-    # What a set-up can do bears the name of the promise that needs it.
-    kept = ["yes" if getattr(each, promise.name, True) else "no" for each in set_ups]
-    told = (named if promise.name else unnamed) + promise.text
-    return f"| {promise.port} | {told} | {' | '.join(kept)} |\n"
+    return f"| {promise.port} | {(named if promise.name else unnamed) + promise.text} |\n"
 
 
-def _set_ups() -> Sequence[Any]:
+def _store_names() -> list[str]:
     """The stores that the contract suite runs on."""
-    if str(CONTRACT.parent) not in sys.path:
-        sys.path.append(str(CONTRACT.parent))
-    spec = importlib.util.spec_from_file_location("contract_set_ups", CONTRACT / "conftest.py")
-    if spec is None or spec.loader is None:
-        raise FileNotFoundError(CONTRACT / "conftest.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    set_ups: Sequence[Any] = module.SET_UPS
-    return set_ups
+    if str(TESTS) not in sys.path:
+        sys.path.append(str(TESTS))
+    return [each.name for each in importlib.import_module("support.set_ups").SET_UPS]
 
 
 # --- metrics ------------------------------------------------------------------------------------
@@ -361,8 +336,8 @@ def _own_gauges() -> str:
 def metrics_page() -> str:
     """Every metric with its type, its labels and what it tells."""
     rows = "".join(_metric_row(each) for each in definitions.METRICS.values())
-    of_tickets = "".join(_metric_row(each, each.name) for each in ticket_metrics.ALL)
-    of_archives = "".join(_metric_row(each, each.name) for each in archive_metrics.OWN)
+    of_tickets = "".join(_metric_row(each) for each in ticket_metrics.ALL)
+    of_archives = "".join(_metric_row(each) for each in archive_metrics.OWN)
     return (
         f"# Metrics\n\n{NOTE}\n"
         "Every process has a page for Prometheus: at `/metrics` of the API, for administrators\n"
@@ -392,9 +367,9 @@ def metrics_page() -> str:
     )
 
 
-def _metric_row(metric: definitions.Metric, name: str = "") -> str:
+def _metric_row(metric: definitions.Metric) -> str:
     labels = ", ".join(f"`{each}`" for each in metric.labels)
-    return f"| `{name or metric.full_name}` | {metric.type} | {labels} | {metric.told} |\n"
+    return f"| `{metric.full_name}` | {metric.type} | {labels} | {metric.told} |\n"
 
 
 # --- SQL ----------------------------------------------------------------------------------------
@@ -475,7 +450,8 @@ _FUNCTIONS: Mapping[str, str] = {
     "show_table_queue": "moves views and table queue into the schema `public`, once their names are free there",
 }
 _SIGNATURE = re.compile(
-    r"^CREATE FUNCTION carteiro\.(\w+)\(\s*(.*?)\s*\) RETURNS (.+?)$", re.DOTALL | re.MULTILINE
+    r"^CREATE OR REPLACE FUNCTION carteiro\.(\w+)\(\s*(.*?)\s*\) RETURNS (.+?)$",
+    re.DOTALL | re.MULTILINE,
 )
 
 
@@ -519,12 +495,11 @@ def _table_queue() -> str:
 
 
 def signatures() -> dict[str, str]:
-    """The functions of the table queue that are for others, as the schema declares them."""
-    folder = REPOSITORY / "src/carteiro/stores/postgres/migrations"
-    [migration] = folder.glob("*_table_queue.sql")
+    """The functions of the table queue that are for others, as they are declared."""
+    declarations = REPOSITORY / "src/carteiro/stores/postgres/functions/table_queue.sql"
     declared = {
         name: f"{name}({taken}) → {given.replace('SETOF carteiro.table_queue', 'rows of email_queue')}"
-        for name, taken, given in _SIGNATURE.findall(migration.read_text("utf-8"))
+        for name, taken, given in _SIGNATURE.findall(declarations.read_text("utf-8"))
     }
     return {name: declared[name] for name in _FUNCTIONS}
 

@@ -6,10 +6,12 @@ from typing import Any
 
 from carteiro.policy import classify
 from carteiro.policy.doubt import may_leave_doubt
-from carteiro.policy.rules import codes, resend, ses, systems, words
+from carteiro.policy.rules import codes, http, systems, words
 from carteiro.policy.rules.ruling import OUR_ACCOUNT, Ruling
 from carteiro.policy.rules.words import TextRule
 from carteiro.policy.stage import SESSION, Stage
+from carteiro.providers.resend import rules as resend
+from carteiro.providers.ses import rules as ses
 
 _HEADING = (
     "| rule | words such as | category | tried again | whose fault | suppress |\n"
@@ -90,7 +92,7 @@ def verdicts_page(note: str) -> str:
         f"{_table(f'name, with status {resend.FORBIDDEN}', resend.FORBIDDEN_NAMES)}\n"
         f"{_table('status', _statuses(resend.STATUSES, resend.STATUS_CLASSES), 'resend.status.')}\n"
         "An answer without any name is a proxy's, or comes from a wrong address, and may pass.\n\n"
-        f"{_table('status', _statuses(resend.NAMELESS_STATUSES, resend.NAMELESS_STATUS_CLASSES), 'resend.status.')}\n"
+        f"{_table('status', _statuses(http.STATUSES, http.STATUS_CLASSES), 'resend.status.')}\n"
         "## No answer\n\nFor every provider: it was unreachable, the connection broke, or the time ran out.\n\n"
         f"{_table('rule', _silence())}"
     )

@@ -12,7 +12,7 @@ import pytest
 from carteiro.app import Carteiro
 from carteiro.config import load
 from carteiro.email.message import make_email, restore_email
-from carteiro.email.submission import Posting
+from carteiro.email.submission import Submission
 from carteiro.errors import (
     ConfigError,
     FieldError,
@@ -27,7 +27,6 @@ from carteiro.model import (
     AcceptAnswer,
     Accepted,
     ApiLimits,
-    IdempotencyKey,
     KeyConflict,
     LeasedJob,
     NewMessage,
@@ -42,8 +41,8 @@ from carteiro.model import (
 )
 from carteiro.policy.retry import PRESETS
 from carteiro.providers.email_kind import email_kind, email_policy, retry_policy
-from carteiro.providers.noop import NoopProvider
-from carteiro.providers.sandbox import SandboxProvider
+from carteiro.providers.noop.provider import NoopProvider
+from carteiro.providers.sandbox.provider import SandboxProvider
 from support.builders import ACME
 from support.library import row_of, work
 from support.steps import claimed
@@ -123,6 +122,15 @@ async def test_send_many_answers_per_item() -> None:
         ]
         assert fields == [["to"], ["tenant"], ["body"]]
         assert await post.backend.reading.states() == {State.ENQUEUED: 2}
+
+
+@pytest.mark.parametrize("item", [7, None, "to: ana@example.com", {"tenant": ["acme"], **HELLO}])
+async def test_an_item_that_cannot_be_read_is_refused_in_its_place(item: Any) -> None:
+    """Whatever it is, the others are accepted."""
+    async with Carteiro.open("memory://") as post:
+        answers = await post.send_many([item, {"tenant": "acme", **HELLO}])
+
+        assert [type(answer) for answer in answers] == [NotAccepted, Accepted]
 
 
 async def test_nothing_at_all_may_be_sent() -> None:
@@ -319,8 +327,8 @@ async def test_what_comes_over_http_is_counted_and_what_the_library_sends_is_not
     async with Carteiro.open("memory://") as post:
         await post.send_many([{"tenant": "acme", **HELLO}] * 3)
         answers = [
-            await post.accept_email(
-                make_email(HELLO), tenant=Tenant(ACME), request_id="r", limits=limits
+            await post.accepting.one(
+                Submission(make_email(HELLO), Tenant(ACME), "r", limits=limits)
             )
             for _ in range(2)
         ]
@@ -331,12 +339,11 @@ async def test_what_comes_over_http_is_counted_and_what_the_library_sends_is_not
 async def test_an_e_mail_is_accepted_with_its_key_type_and_tags() -> None:
     """All that is known of a request goes into the ledger with it."""
     email = make_email({"to": "ana@example.com", "template": OI, "tags": ["news"]})
-    key = IdempotencyKey("key", "digest")
     async with Carteiro.open("memory://") as post:
         await post.backend.tenants.ensure([ACME])
         await post.backend.templates.define(WELCOME)
         first, again = [
-            await post.accept_email(email, tenant=Tenant(ACME), request_id=each, key=key)
+            await post.accepting.one(Submission(email, Tenant(ACME), each, "key"))
             for each in ("first", "again")
         ]
 
@@ -349,19 +356,19 @@ async def test_an_e_mail_is_accepted_with_its_key_type_and_tags() -> None:
 async def test_many_are_accepted_in_one_commit() -> None:
     """An answer for each, in order; a From that is not the tenant's is refused in its place."""
     tenant = Tenant(ACME, from_domains=("acme.example",))
-    key, other = IdempotencyKey("key", "digest"), IdempotencyKey("key", "other")
+    other = make_email(HELLO | {"subject": "Other"})
     strange = make_email(HELLO | {"from": "post@brasa.example"})
     async with Carteiro.open("memory://") as post:
         await post.backend.tenants.define([tenant])
         commits = _Counting(post.backend.store)
 
-        answers = await _with_store(post, commits).accept_emails(
+        answers = await _with_store(post, commits).accepting.many(
             [
-                Posting(make_email(HELLO), tenant, "r-1", key),
-                Posting(strange, tenant, "r-2"),
-                Posting(make_email(HELLO), tenant, "r-3", key),
-                Posting(make_email(HELLO), tenant, "r-4", other),
-                Posting(make_email(HELLO), tenant, "r-5", limits=ApiLimits(0, None, None)),
+                Submission(make_email(HELLO), tenant, "r-1", "key"),
+                Submission(strange, tenant, "r-2"),
+                Submission(make_email(HELLO), tenant, "r-3", "key"),
+                Submission(other, tenant, "r-4", "key"),
+                Submission(make_email(HELLO), tenant, "r-5", limits=ApiLimits(0, None, None)),
             ]
         )
 
@@ -378,7 +385,7 @@ async def test_a_from_that_is_not_the_tenants_is_refused_at_the_door() -> None:
         await post.backend.tenants.define([tenant])
 
         with pytest.raises(InvalidMessage, match="from"):
-            await post.accept_email(strange, tenant=tenant, request_id="r")
+            await post.accepting.one(Submission(strange, tenant, "r"))
 
         assert await post.backend.reading.states() == {}
 
@@ -389,7 +396,7 @@ async def test_a_tenant_that_was_disabled_just_now_is_refused_at_the_door() -> N
         await post.backend.tenants.define([Tenant(ACME, disabled=True)])
 
         with pytest.raises(TenantMissing, match="disabled"):
-            await post.accept_email(make_email(HELLO), tenant=Tenant(ACME), request_id="r")
+            await post.accepting.one(Submission(make_email(HELLO), Tenant(ACME), "r"))
 
 
 async def test_what_is_accepted_one_by_one_is_committed_together() -> None:
@@ -399,7 +406,7 @@ async def test_what_is_accepted_one_by_one_is_committed_together() -> None:
         await post.backend.tenants.ensure([ACME])
 
         answers = await asyncio.gather(
-            *[post.accept_email(email, tenant=Tenant(ACME), request_id=f"r-{n}") for n in range(20)]
+            *[post.accepting.one(Submission(email, Tenant(ACME), f"r-{n}")) for n in range(20)]
         )
 
         taken = [answer for answer in answers if isinstance(answer, Accepted)]
@@ -407,11 +414,11 @@ async def test_what_is_accepted_one_by_one_is_committed_together() -> None:
         assert (await row_of(post, taken[7].id)).request_id == "r-7"
 
 
-async def test_accept_email_creates_no_tenant() -> None:
+async def test_a_submission_creates_no_tenant() -> None:
     """A way in for others must not: whoever is unknown there is refused."""
     async with Carteiro.open("memory://") as post:
         with pytest.raises(TenantMissing, match="acme"):
-            await post.accept_email(make_email(HELLO), tenant=Tenant(ACME), request_id="request-1")
+            await post.accepting.one(Submission(make_email(HELLO), Tenant(ACME), "request-1"))
 
         assert await post.backend.reading.states() == {}
 
@@ -664,7 +671,7 @@ async def test_a_store_that_is_away_is_told_to_the_sender() -> None:
         with pytest.raises(StoreUnavailable):
             await closed.send(tenant="acme", **HELLO)
         with pytest.raises(StoreUnavailable):
-            await closed.accept_email(make_email(HELLO), tenant=Tenant(ACME), request_id="r")
+            await closed.accepting.one(Submission(make_email(HELLO), Tenant(ACME), "r"))
 
 
 def _with_store(post: Carteiro, store: Any) -> Carteiro:

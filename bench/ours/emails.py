@@ -15,8 +15,8 @@ from carteiro.model import EMAIL, Deferred, Outcome
 from carteiro.policy import classify
 from carteiro.policy.retry import RetryPolicy
 from carteiro.ports.provider import Handover, Parcel
-from carteiro.providers import email_kind, registry
-from carteiro.providers.noop import NoopProvider
+from carteiro.providers import email_kind
+from carteiro.providers.noop import provider as noop
 from figures import measured, report, say
 from ours.shared import drain, opened, run, tenant
 
@@ -47,7 +47,7 @@ def _mail(index: int) -> dict[str, str]:
     }
 
 
-class _CountingProvider(NoopProvider):
+class _CountingProvider(noop.NoopProvider):
     """Counts its calls; fails the first attempt of a share of the messages."""
 
     def __init__(self, mails: int, failing: int, begun: asyncio.Event) -> None:
@@ -70,7 +70,7 @@ class _CountingProvider(NoopProvider):
 async def _drain(folder: Path, mails: int, failing: int) -> None:
     begun = asyncio.Event()
     provider = _CountingProvider(mails, failing, begun)
-    registry.NoopProvider = lambda: provider  # type: ignore[assignment,attr-defined]
+    noop.NoopProvider = lambda: provider  # type: ignore[assignment,misc]
     if failing:
         email_kind.PRESETS = {"gateway": RetryPolicy(5, _SOON, _SOON)}  # type: ignore[attr-defined]
     async with opened(folder, provider="noop", retry={"preset": "gateway"}) as post:

@@ -18,7 +18,7 @@ from confluent_kafka.cimpl import NewTopic
 from carteiro.cli.process import tune
 from carteiro.config import TicketSettings, load
 from carteiro.tickets import Ticket, Tickets
-from carteiro.tickets.worker import TicketWorker
+from carteiro.tickets.consume.worker import TicketWorker
 from figures import Figure, measured, report
 from watched import watched
 
@@ -98,6 +98,15 @@ class Handling:
         self.done += 1
 
 
+def backlog(worker: TicketWorker) -> int:
+    """Count the records that it has read and not committed."""
+    partitions = worker._runner._partitions.values()  # noqa: SLF001 - nobody else needs it
+    return sum(
+        (each.offsets.end or 0) - (each.committed[0] if each.committed else each.offsets.start or 0)
+        for each in partitions
+    )
+
+
 async def run(settings: TicketSettings, handling: Handling, healthy: int, name: str) -> Figure:
     """Work until all healthy ones are done, and committed if none is to fail."""
     worker = TicketWorker(settings, handling.tickets, urls={})
@@ -106,8 +115,8 @@ async def run(settings: TicketSettings, handling: Handling, healthy: int, name: 
         beginning = asyncio.create_task(handling.began.wait())
         await asyncio.wait({beginning, running}, return_when=asyncio.FIRST_COMPLETED)
         beginning.cancel()
-    with measured(name, healthy, lambda: (handling.done, worker.backlog)) as figure:
-        while handling.done < healthy or (worker.backlog and name != "failing"):
+    with measured(name, healthy, lambda: (handling.done, backlog(worker))) as figure:
+        while handling.done < healthy or (backlog(worker) and name != "failing"):
             if running.done():
                 running.result()
                 raise RuntimeError("the worker ended before its work")

@@ -9,9 +9,6 @@ from datetime import timedelta
 from typing import Any
 
 from carteiro.config import Settings, load
-from carteiro.email.message import Email
-from carteiro.email.submission import Posting
-from carteiro.engine.errand import Errand
 from carteiro.engine.tasks import Function, Task, TaskOptions
 from carteiro.engine.worker import Lengths, Worker
 from carteiro.errors import ConfigError, InvalidMessage, KeyReused, NotAccepted, StoreUnavailable
@@ -23,24 +20,29 @@ from carteiro.maintenance.requests import apply_all, apply_requests
 from carteiro.maintenance.tidy import tidy
 from carteiro.model import (
     EMAIL,
+    FINISHED,
     ZERO,
     Accepted,
-    ApiLimits,
+    CancelAnswer,
     Delivery,
-    IdempotencyKey,
     KeyConflict,
     NotStored,
     OverLimit,
+    RedriveAnswer,
     Replayed,
     State,
-    Tenant,
+    StoredMessage,
+    TimelineEvent,
 )
-from carteiro.observability.metrics import MeasuredDeadLetters, MeasuredStore, Metrics, Tally
-from carteiro.path.accept import PostAnswer, SendAnswer, Sending
+from carteiro.observability.metrics import Metrics, Tally, measured_dead_letters, measured_store
+from carteiro.path.accept import Accepting, SendAnswer
 from carteiro.policy.retry import RetryPolicy
-from carteiro.ports import Backend, Store
+from carteiro.policy.waiting import Waiting
+from carteiro.ports import Backend
 from carteiro.providers import choice
 from carteiro.providers.email_kind import email_kind, retry_policy, table_queue_wait
+from carteiro.runtime.messages import cancel_message, explain_message, find_message
+from carteiro.runtime.polling import polls
 from carteiro.stores.open import dead_letter_folder, open_backend
 
 
@@ -53,20 +55,15 @@ class Carteiro:
         self.tally = Tally()
         self.backend = replace(
             backend,
-            store=MeasuredStore(backend.store, self.tally),
-            dead_letters=MeasuredDeadLetters(backend.dead_letters, self.tally),
+            store=measured_store(backend.store, self.tally),
+            dead_letters=measured_dead_letters(backend.dead_letters, self.tally),
         )
         self.settings = settings
         self.metrics = Metrics(self.backend, self.tally, top=settings.metrics.top_tenants)
         self._threads = threads
         self._tasks: dict[str, Task] = {}
         self._workers: set[Worker] = set()
-        self._sending = Sending(
-            self.backend,
-            default_ttl=settings.delivery.default_ttl,
-            relay_headers=settings.delivery.allowed_relay_headers,
-            default_from_only=settings.default_from_only,
-        )
+        self.accepting = Accepting(self.backend, settings.sending_rules)
 
     @classmethod
     @asynccontextmanager
@@ -133,28 +130,57 @@ class Carteiro:
 
         Raises `StoreError` only while nothing of the list is stored. With a ``connection`` as `send`.
         """
-        return await self._sending.many(items, connection=connection)
+        return await self.accepting.items(items, connection=connection)
 
-    async def accept_email(
+    # --- one message; with a ``tenant``, another tenant's is not found
+
+    async def get(self, message: str, *, tenant: str | None = None) -> StoredMessage | None:
+        """The message with this id; None if there is none."""
+        return await find_message(self.backend.reading, message, tenant=tenant)
+
+    async def timeline(self, message: str, *, tenant: str | None = None) -> list[TimelineEvent]:
+        """The events of a message, oldest first; empty if there is no such message."""
+        found = await self.get(message, tenant=tenant)
+        return [] if found is None else await self.backend.reading.events(found.id)
+
+    async def wait(
         self,
-        email: Email,
+        message: str,
         *,
-        tenant: Tenant,
-        request_id: str,
-        key: IdempotencyKey | None = None,
-        limits: ApiLimits | None = None,
-    ) -> PostAnswer:
-        """Accept one judged e-mail of a known tenant, gathered with what others send at the same time.
+        tenant: str | None = None,
+        timeout: timedelta = timedelta(seconds=30),
+    ) -> StoredMessage | None:
+        """The message once it is finished: sent, cancelled, failed or expired. None if there is none.
 
-        Raises `InvalidMessage` on a template that cannot be rendered or a From that is not the
-        tenant's, `TenantMissing` if it may not send.
+        After ``timeout`` it is returned as it is then. Some worker must run, here or elsewhere.
         """
-        posting = Posting(email, tenant, request_id, key, limits)
-        return await self._sending.one_posting(posting)
+        async for _ in polls(within=timeout):
+            found = await self.get(message, tenant=tenant)
+            if found is None or found.state in FINISHED:
+                break
+        return found
 
-    async def accept_emails(self, postings: Sequence[Posting]) -> list[PostAnswer | NotAccepted]:
-        """Accept judged e-mails of known tenants in one commit; an answer for each, in order."""
-        return await self._sending.postings(postings)
+    async def explain(self, message: str, *, tenant: str | None = None) -> Waiting | None:
+        """The reason why a message is not sent yet, and until when; None if there is no such message."""
+        found = await self.get(message, tenant=tenant)
+        return None if found is None else await explain_message(self.backend, found)
+
+    async def cancel(self, message: str, *, tenant: str | None = None) -> CancelAnswer:
+        """Cancel a waiting message; of one that is being sent, prevent another attempt."""
+        return await cancel_message(self.backend, message, tenant=tenant)
+
+    async def redrive(
+        self, message: str, *, tenant: str | None = None, by: str = "library"
+    ) -> RedriveAnswer:
+        """Send a failed or expired message again: a new round of attempts, a new time to live.
+
+        The timeline records ``by`` as the one who asked for it.
+        """
+        found = await self.get(message, tenant=tenant)
+        if found is None:
+            return RedriveAnswer.NOT_FOUND
+        [answer] = await self.backend.dead_letters.redrive([found.id], by=by)
+        return answer
 
     # --- tasks
 
@@ -185,7 +211,7 @@ class Carteiro:
             if name in self._tasks or name == EMAIL:
                 text = f"a task named {name!r} is defined already"
                 raise ValueError(text)
-            self._tasks[name] = Task(name, function, options, self._sending.commit)
+            self._tasks[name] = Task(name, function, options, self.accepting.commit)
             return self._tasks[name]
 
         return define
@@ -199,7 +225,7 @@ class Carteiro:
         here and another process has set one.
         """
         lease = self.settings.delivery.lease  # of those that a worker before this one died with
-        return self._run(self._worker(self.backend.store, warm_up=lease))
+        return self._run(self._worker(warm_up=lease))
 
     async def work_off(self, *, limit: int | None = None) -> Mapping[State, int]:
         """Work on what is due now, at most ``limit`` jobs, and return; what became of them, by state.
@@ -213,25 +239,21 @@ class Carteiro:
         if self.backend.table_queue is not None:
             await apply_all(self.backend.table_queue, table_queue_wait)
         await expire_once(self.backend.upkeep, self.tally)
-        errand = Errand(self.backend.store, limit=limit)
-        worker = self._worker(errand)
-        errand.when_done(worker.stop)
+        worker = self._worker()
         try:
-            await worker.run()
+            return await worker.run(until_idle=True, limit=limit)
         finally:
             self._workers.discard(worker)
-        if errand.failure is not None and not errand.states:
-            raise errand.failure
-        return errand.states
 
-    def _worker(self, store: Store, *, warm_up: timedelta = ZERO) -> Worker:
+    def _worker(self, *, warm_up: timedelta = ZERO) -> Worker:
         lengths = Lengths(
             self.settings.delivery.lease,
             self.settings.delivery.hold_margin,
             self.settings.delivery.grace,
             warm_up,
         )
-        worker = Worker(store, self.backend.wake, self._pools(), lengths=lengths, tally=self.tally)
+        store, wake = self.backend.store, self.backend.wake
+        worker = Worker(store, wake, self._pools(), lengths=lengths, tally=self.tally)
         self._workers.add(worker)
         return worker
 

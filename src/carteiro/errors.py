@@ -11,6 +11,7 @@ CarteiroError
 ├── CannotJoin             a connection whose transaction cannot be joined; nothing was stored
 ├── BadCursor              a cursor that no list gave out
 ├── TextUnfit              a text that the store can neither hold nor look for: U+0000, half a surrogate pair
+├── FeedbackRefused        it is not the provider that tells something of a mail, or nobody is to tell it
 ├── DeadlinePassed         a provider call woke up after its deadline, before the hand-over
 ├── TransitionRefused      a message was to move where it must not: a bug, nothing was written
 ├── DeliveryFailed         a task or provider says what is wrong, already classified
@@ -120,6 +121,14 @@ class TextUnfit(CarteiroError, ValueError):
 
     def __init__(self, found: object = "U+0000") -> None:
         super().__init__(f"a text has what the store cannot hold: {found}")
+
+
+class FeedbackRefused(CarteiroError):
+    """What was posted as a provider's feedback changes nothing; ``status`` is the HTTP status that says why."""
+
+    def __init__(self, status: int, message: str) -> None:
+        self.status = status
+        super().__init__(message)
 
 
 class DeadlinePassed(CarteiroError, TimeoutError):

@@ -13,10 +13,10 @@ import orjson
 import pytest
 
 from carteiro.api.application import create_api
-from carteiro.api.sns_certificates import MOST_AT_ONCE
 from carteiro.app import Carteiro
 from carteiro.errors import ConfigError
 from carteiro.model import DeadReason, EventType, MessageId, Sent
+from carteiro.providers.ses.sns_certificates import MOST_AT_ONCE
 from support.builders import ACME, dead
 from support.http import a_client, a_client_of, answer_in, error_in, opened, sent
 from support.resend_webhooks import a_secret, an_event, signed
@@ -432,7 +432,7 @@ async def test_a_secret_that_is_missing_is_told_with_the_name_of_its_setting(
     monkeypatch.delenv("A_SECRET", raising=False)
     settings = {"feedback": {"resend_secret": "env:A_SECRET"}}
     async with opened(f"sqlite:///{tmp_path}/carteiro.db", **settings) as post:
-        with pytest.raises(ConfigError, match=r"^feedback\.resend_secret = .*A_SECRET"):
+        with pytest.raises(ConfigError, match=r"^feedback\.resend_secret \(from .*A_SECRET"):
             create_api(post)
 
 

@@ -3,7 +3,8 @@
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -20,9 +21,9 @@ from carteiro.api.email_documents import EmailAccepted, EmailView
 from carteiro.api.endpoint import schemas_of
 from carteiro.api.lean import LeanRoute
 from carteiro.app import Carteiro
-from carteiro.email.message import MAX_REQUEST_BYTES, Email
+from carteiro.email.message import MAX_REQUEST_BYTES
 from carteiro.errors import StoreUnavailable
-from carteiro.model import Accepted, MessageId, State, TenantId
+from carteiro.model import AcceptAnswer, Accepted, MessageId, NewMessage, State, TenantId
 from support.builders import ACME
 from support.http import (
     IN_ISO,
@@ -36,19 +37,18 @@ from support.http import (
     sent,
     stored,
 )
-from support.working import logged
+from support.working import Through, logged
 
 
-class AnotherWay(Carteiro):
-    """A post office that accepts in another way than its store does."""
+def another_way(post: Carteiro, accept: Callable[[], AcceptAnswer]) -> Carteiro:
+    """A post office whose store accepts in another way."""
 
-    def __init__(self, post: Carteiro, accept: Callable[[], Accepted]) -> None:
-        super().__init__(post.backend, post.settings, threads=post._threads)
-        self._another = accept
+    class AnotherWay(Through):
+        async def accept(self, new: Sequence[NewMessage]) -> list[AcceptAnswer]:
+            return [accept() for _ in new]
 
-    async def accept_email(self, email: Email, **_: Any) -> Accepted:  # noqa: ARG002 - as it is called
-        """Whatever it is."""
-        return self._another()
+    backend = replace(post.backend, store=AnotherWay(post.backend.store))
+    return Carteiro(backend, post.settings, threads=post._threads)
 
 
 # --- accepting --------------------------------------------------------------------------------
@@ -331,10 +331,10 @@ async def test_http_never_creates_a_tenant(post: Carteiro) -> None:
 async def test_a_bug_is_500_and_tells_nothing() -> None:
     """What went wrong inside is for the log, not for the client."""
 
-    def broken() -> Accepted:
+    def broken() -> AcceptAnswer:
         raise RuntimeError("the password is swordfish")
 
-    async with opened("memory://") as post, a_client(AnotherWay(post, broken)) as client:
+    async with opened("memory://") as post, a_client(another_way(post, broken)) as client:
         response = await client.post("/v1/email/send", json=an_email())
 
     assert error_in(response, 500, "INTERNAL_ERROR")["details"] == []
@@ -344,11 +344,11 @@ async def test_a_bug_is_500_and_tells_nothing() -> None:
 async def test_a_store_that_is_away_is_503() -> None:
     """The client is told to come again, and not where the store is."""
 
-    def away() -> Accepted:
+    def away() -> AcceptAnswer:
         raise StoreUnavailable("/var/lib/carteiro.db is locked")
 
     with logged() as lines:
-        async with opened("memory://") as post, a_client(AnotherWay(post, away)) as client:
+        async with opened("memory://") as post, a_client(another_way(post, away)) as client:
             response = await client.post("/v1/email/send", json=an_email())
 
     error_in(response, 503, "STORE_UNAVAILABLE")

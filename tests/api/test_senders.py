@@ -10,6 +10,7 @@ from carteiro.dead_letters.redrive import revise
 from carteiro.errors import InvalidMessage, NotAccepted
 from carteiro.jobs.kind import Pool
 from carteiro.model import Accepted, NewTemplate, State, Tenant
+from carteiro.policy.tenancy import SendingRules
 from carteiro.providers.email_kind import email_kind
 from support.builders import ACME, BRASA, a_tenant
 from support.http import a_client, error_in, fields_in, opened
@@ -113,8 +114,9 @@ async def test_an_edited_dead_letter_is_judged_as_a_new_mail() -> None:
             ("post@brasa.example", False, "another tenant has claimed"),
             ("post@free.example", True, "default From"),
         ):
+            rules = SendingRules(default_from_only=only)
             with pytest.raises(InvalidMessage, match=why):
-                await revise(message, {"from": sender}, backend=backend, default_from_only=only)
+                await revise(message, {"from": sender}, backend=backend, rules=rules)
         assert await revise(message, {"from": "post@free.example"}, backend=backend)
 
 

@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -52,11 +51,10 @@ def _template() -> NewTemplate:
     return NewTemplate(tenant=ACME, type="welcome_user", **said)
 
 
-@pytest.fixture(params=["memory", "sqlite"])
-async def impatient(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Carteiro]:
+@pytest.fixture
+async def impatient() -> AsyncIterator[Carteiro]:
     """A post office whose API does not wait for a worker."""
-    url = "memory://" if request.param == "memory" else f"sqlite:///{tmp_path}/impatient.db"
-    async with opened(url, api={"attempt_wait_ms": 1}) as office:
+    async with opened("memory://", api={"attempt_wait_ms": 1}) as office:
         await office.backend.templates.define(_template())
         yield office
 

@@ -5,7 +5,6 @@ The endpoints are taken from the OpenAPI document: a new one is asked without be
 
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -50,11 +49,11 @@ BODIES: dict[str, Any] = {  # one that would be accepted, by the name of its doc
 }
 
 
-@pytest.fixture(params=["memory", "sqlite", "postgres"])
-async def post(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Carteiro]:
+@pytest.fixture(params=["sqlite", "postgres"])
+async def post(request: pytest.FixtureRequest) -> AsyncIterator[Carteiro]:
     """A post office on each store."""
     with ExitStack() as stack:
-        url = "memory://" if request.param == "memory" else f"sqlite:///{tmp_path}/carteiro.db"
+        url = "memory://"
         if request.param == "postgres":
             url = stack.enter_context(shared_postgres().a_database(migrate))
         async with opened(url) as office:

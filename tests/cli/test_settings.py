@@ -12,7 +12,7 @@ from support.command_line import CommandLine
 DEFAULTS = {each.key: each.raw for each in config.load(environ={}).given()}
 
 
-@pytest.mark.parametrize("key", config.KEYS)
+@pytest.mark.parametrize("key", config.setting_keys())
 def test_every_setting_has_its_variable(key: str) -> None:
     """What stands in a file can stand in the environment instead."""
     name = config.env_name(key)
@@ -26,7 +26,9 @@ def test_every_setting_has_its_variable(key: str) -> None:
 
 def test_no_two_settings_share_a_variable() -> None:
     """One name, one meaning."""
-    assert len({config.env_name(key) for key in config.KEYS}) == len(config.KEYS)
+    assert len({config.env_name(key) for key in config.setting_keys()}) == len(
+        config.setting_keys()
+    )
 
 
 @pytest.mark.parametrize(
@@ -119,5 +121,5 @@ def test_every_default_is_shown_as_toml(line: CommandLine) -> None:
     """It can be copied into a settings file as it stands."""
     shown = tomllib.loads(line("config", "show").out)
 
-    for key in set(config.KEYS) - {"store"}:
+    for key in set(config.setting_keys()) - {"store"}:
         assert reduce(lambda table, part: table[part], key.split("."), shown) == DEFAULTS[key]

@@ -1,12 +1,17 @@
 """Working off what is due, once: what `carteiro process` does, on the library."""
 
 import asyncio
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
 
 from carteiro.app import Carteiro
-from carteiro.model import Accepted, Replayed, State, Tenant, TenantId
+from carteiro.errors import StoreUnavailable
+from carteiro.model import Accepted, Claimed, Replayed, State, Tenant, TenantId
 from support.library import row_of
-from support.working import TOO_LONG
+from support.working import TOO_LONG, Through
 
 
 async def sent(
@@ -50,6 +55,14 @@ async def test_what_a_cap_holds_back_comes_when_there_is_room() -> None:
         assert await post.work_off() == {State.SENT: 3}
 
 
+async def test_what_is_due_in_a_moment_is_waited_for() -> None:
+    """A store that says "again in a few milliseconds" has work: a slot that has just become free shows so late."""
+    async with Carteiro.open("memory://") as post:
+        await sent(post, scheduled_at=datetime.now(UTC) + timedelta(milliseconds=15))
+
+        assert await post.work_off() == {State.SENT: 1}
+
+
 async def test_what_waited_too_long_expires_first() -> None:
     """Where no worker stays, somebody must look."""
     async with Carteiro.open("memory://") as post:
@@ -75,3 +88,51 @@ async def test_it_can_be_stopped() -> None:
             states = await working
 
         assert states == {State.SENT: 1}
+
+
+async def test_the_limit_counts_e_mails_and_tasks_together() -> None:
+    """Pools claim side by side otherwise; here no two of them may use up the same limit."""
+    async with Carteiro.open("memory://") as post:
+
+        @post.task("note")
+        async def note() -> None: ...
+
+        await note.send_many([{"tenant": "acme"}] * 3)
+        for _ in range(3):
+            await sent(post)
+
+        first = await post.work_off(limit=2)
+        rest = await post.work_off()
+
+    assert (first, rest) == ({State.SENT: 2}, {State.SENT: 4})
+
+
+async def test_each_pool_is_worked_off() -> None:
+    """A pool with nothing due does not end the run of another, whose jobs come one by one."""
+    async with Carteiro.open("memory://") as post:
+
+        @post.task("note")
+        async def note() -> None: ...
+
+        await post.backend.tenants.define([Tenant(TenantId("acme"), cap=1)])
+        await note.send(tenant="acme")
+        for _ in range(3):
+            await sent(post, "slow-0.01@sandbox.test")
+
+        assert await post.work_off() == {State.SENT: 4}
+
+
+async def test_a_store_that_cannot_be_reached_ends_the_run() -> None:
+    """A timer tries again later: the run does not wait for the store to come back."""
+
+    class Unreachable(Through):
+        async def claim(self, **_: Any) -> Claimed:
+            raise StoreUnavailable("the database is down")
+
+    async with Carteiro.open("memory://") as post:
+        backend = replace(post.backend, store=Unreachable(post.backend.store))
+        unreachable = Carteiro(backend, post.settings, threads=post._threads)
+
+        async with asyncio.timeout(TOO_LONG):
+            with pytest.raises(StoreUnavailable, match="is down"):
+                await unreachable.work_off()

@@ -46,7 +46,7 @@ def keys_of(table: Mapping[str, Any], prefix: str = "") -> list[str]:
         for name, raw in table.items()
         for key in (
             keys_of(raw, f"{name}.")
-            if isinstance(raw, dict) and prefix + name not in config.KEYS
+            if isinstance(raw, dict) and prefix + name not in config.setting_keys()
             else [prefix + name]
         )
     ]
@@ -69,10 +69,10 @@ def test_the_default_file_and_the_settings_name_the_same_keys_in_the_same_order(
     """The default file is the only source of defaults, so neither side may know a key alone."""
     in_file = [key for key in keys_of(tomllib.loads(config.default_text())) if "tiers." not in key]
 
-    assert in_file == list(config.KEYS)
+    assert in_file == list(config.setting_keys())
 
 
-@pytest.mark.parametrize("key", [*config.KEYS, "tiers.standard"])
+@pytest.mark.parametrize("key", [*config.setting_keys(), "tiers.standard"])
 def test_every_setting_says_why_it_exists(key: str) -> None:
     """The default file is the reference page: each key has a comment right above it."""
     assert comment_of(key)
@@ -176,7 +176,9 @@ def test_everything_given_is_listed_in_the_order_of_the_default_file() -> None:
     """What `config show` prints: each key once, the value that counts, its origin."""
     given = loaded(store="memory://").given()
 
-    assert [each.key for each in given if each.key != "tiers.standard"] == list(config.KEYS)
+    assert [each.key for each in given if each.key != "tiers.standard"] == list(
+        config.setting_keys()
+    )
     assert (given[0].key, given[0].raw, given[0].origin) == ("store", "memory://", "flag")
 
 

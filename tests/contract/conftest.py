@@ -1,4 +1,4 @@
-"""The stores that the contract suite runs on: one line each."""
+"""The stores under test, each of `support.set_ups.SET_UPS` in turn."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -8,26 +8,7 @@ import pytest
 from carteiro.ports import Backend, Store
 from support.builders import ACME, BRASA, tenants_named
 from support.clock import StoreClock
-from support.set_ups import (
-    Place,
-    SetUp,
-    drop_postgres,
-    drop_redis,
-    drop_redis_and_postgres,
-    in_memory,
-    on_postgres,
-    on_redis_and_postgres,
-    on_redis_and_sqlite,
-    on_sqlite,
-)
-
-SET_UPS = (
-    SetUp("memory", in_memory),
-    SetUp("sqlite", on_sqlite, durable=True, in_files=True),
-    SetUp("postgres", on_postgres, durable=True, drops=drop_postgres),
-    SetUp("redis+sqlite", on_redis_and_sqlite, durable=True, in_files=True, drops=drop_redis),
-    SetUp("redis+postgres", on_redis_and_postgres, durable=True, drops=drop_redis_and_postgres),
-)
+from support.set_ups import SET_UPS, Place, SetUp
 
 
 def _name(set_up: SetUp) -> str:
@@ -61,9 +42,9 @@ def store(backend: Backend) -> Store:
     return backend.store
 
 
-@pytest.fixture(params=[each for each in SET_UPS if each.durable], ids=_name)
+@pytest.fixture(params=SET_UPS, ids=_name)
 async def place(request: pytest.FixtureRequest, tmp_path: Path, clock: StoreClock) -> Place:
-    """Where a durable store is kept that knows the tenants ACME and BRASA: `place.opened()`, as often as needed."""
+    """Where a store is kept that knows the tenants ACME and BRASA: `place.opened()`, as often as needed."""
     return await _kept(request.param, tmp_path, clock)
 
 

@@ -23,9 +23,9 @@ from carteiro.model import (
     StoredMessage,
 )
 from carteiro.ports import Backend
-from carteiro.stores.memory import open_memory
 from support.builders import ACME, BRASA, TASK, a_tenant, dead, tenants_named
 from support.burying import buried, found
+from support.quick_store import quick_backend
 from support.steps import claimed, settled
 
 TO_ANA = {"to": "ana@example.com", "subject": "Oi", "html": "<p>Oi</p>"}
@@ -34,7 +34,7 @@ TO_ANA = {"to": "ana@example.com", "subject": "Oi", "html": "<p>Oi</p>"}
 @asynccontextmanager
 async def a_backend() -> AsyncIterator[Backend]:
     """A store that knows two tenants."""
-    async with open_memory() as backend:
+    async with quick_backend() as backend:
         await backend.tenants.define(tenants_named([ACME, BRASA]))
         yield backend
 

@@ -9,7 +9,8 @@ import pytest
 import yaml  # type: ignore[import-untyped]
 
 from carteiro.observability.metrics.definitions import METRICS
-from carteiro.tickets import archive_metrics, metrics
+from carteiro.tickets.archive import metrics as archive_metrics
+from carteiro.tickets.consume import metrics
 from support.pages import REPOSITORY
 from support.promtool import RulesRefused, check_rules, run_rule_tests
 
@@ -124,4 +125,4 @@ def test_an_alert_is_about_figures_that_there_are(name: str) -> None:
     named = set(_METRIC.findall(ALERTS[name]["expr"]))
 
     assert named
-    assert named <= {*METRICS, *(each.name for each in (*metrics.ALL, *archive_metrics.OWN))}
+    assert named <= {*METRICS, *(each.full_name for each in (*metrics.ALL, *archive_metrics.OWN))}

@@ -11,7 +11,7 @@ import yaml  # type: ignore[import-untyped]
 
 import generate
 from carteiro.config import Settings, load
-from carteiro.tickets.kafka_client import PARTITIONS, REPLICAS, TOPIC_SETTINGS
+from carteiro.tickets.dead_letters.topic import PARTITIONS, REPLICAS, TOPIC_SETTINGS
 from support.chart import ChartRefused, rendered
 from support.pages import REPOSITORY
 

@@ -19,9 +19,10 @@ from typer.main import get_command
 import generate
 from carteiro.cli import app
 from carteiro.config import Settings, TicketSettings, load
+from carteiro.providers.smtp.settings import SmtpSettings
 from carteiro.stores.postgres.migrating import _OLDEST_SERVER
 from carteiro.stores.redis.examine import _OLDEST_SERVER as _OLDEST_REDIS
-from carteiro.tickets.handlers import load_app
+from carteiro.tickets.consume.handlers import load_app
 from support.commands import environment_of_a_command
 from support.pages import REPOSITORY
 from support.services import free_port
@@ -70,7 +71,7 @@ def test_the_example_settings_load() -> None:
 
 def test_the_password_is_where_the_settings_say() -> None:
     """It stands in the environment that systemd reads, not in the settings."""
-    named = settings_of_the_example().smtp.password
+    named = settings_of_the_example().section(SmtpSettings).password
 
     assert named.removeprefix("env:") in variables()
 
@@ -175,7 +176,7 @@ def test_a_composed_service_starts_a_command_that_there_is(name: str) -> None:
     assert settings.origin("store") != settings.origin(
         "provider"
     )  # the one by variable, the other by file
-    assert settings.smtp.password.removeprefix("env:") in service["environment"]
+    assert settings.section(SmtpSettings).password.removeprefix("env:") in service["environment"]
 
 
 @pytest.mark.parametrize("name", OURS)

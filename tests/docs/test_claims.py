@@ -16,11 +16,15 @@ from carteiro.observability.metrics.definitions import METRICS
 from carteiro.path.confirm import MAX_HTML_BYTES
 from carteiro.path.judge import MOST_CLAIMS
 from carteiro.policy import tags
+from carteiro.policy.active import MOST_COMMENTS, MOST_TIMES_JUDGED, SPARE_CHARACTERS
 from carteiro.policy.fairness import LEAST_WEIGHT, MOST_WEIGHT, SCALE, SUSPECT_CLAIMS
 from carteiro.policy.html import (
     LARGEST_PARSED,
+    MOST_BUILT,
+    MOST_BUILT_CHARACTERS,
     MOST_PARSED_ATTRIBUTES,
     MOST_PARSED_TAGS,
+    MOST_REPEATED,
     SCREENED_AT_ONCE,
     find_danger,
 )
@@ -29,23 +33,35 @@ from carteiro.policy.markup import MOST_ATTRIBUTES, MOST_STEPS
 from carteiro.policy.quota import KEY_LIFE_MS
 from carteiro.policy.retry import PRESETS, RetryPolicy
 from carteiro.policy.stage import Stage
-from carteiro.providers.resend.provider import REPLAYS_FOR
+from carteiro.providers.resend.spec import REPLAYS_FOR
 from carteiro.stores.sqlite.opening import _OLDEST_SQLITE
-from carteiro.tickets import alerts, archive_metrics, health, kafka_client, notes
-from carteiro.tickets import metrics as ticket_metrics
-from carteiro.tickets.counter import TIME_TO_LIVE_S
-from carteiro.tickets.dead_letter import TOPIC_LIMIT, done_envelope, envelope
-from carteiro.tickets.http_handler import _WORTH_ANOTHER_TRY, _as_ascii
-from carteiro.tickets.redrive import MOST_REDRIVES
+from carteiro.tickets import alerts
+from carteiro.tickets.archive import metrics as archive_metrics
+from carteiro.tickets.archive.redrive import MOST_REDRIVES
+from carteiro.tickets.consume import metrics as ticket_metrics
+from carteiro.tickets.consume import notes, pauses
+from carteiro.tickets.consume.counter import TIME_TO_LIVE_S
+from carteiro.tickets.consume.http_handler import _WORTH_ANOTHER_TRY, _as_ascii
+from carteiro.tickets.dead_letters import topic
+from carteiro.tickets.dead_letters.envelope import TOPIC_LIMIT, done_envelope
 from carteiro.tickets.ticket import LONGEST_ID
-from support.deaths import a_death
+from support.deaths import a_death, envelope
 from support.lane import HOW_TO as TICKETS
 from support.lane import RECOVER
 from support.pages import REPOSITORY, pages, text_of
 
 NUMBERS = {1: "one", 2: "two", 3: "three", 4: "four", 5: "five", 6: "six"}
+TIMES = {1: "once", 2: "twice"}
 ORDINALS = {2: "second", 3: "third", 4: "fourth", 5: "fifth"}
-_COMMAND = re.compile(r"^\| `make ([a-z-]+)", re.MULTILINE)
+_PARTS = {
+    "formatted",
+    "lint",
+    "imports",
+    "types",
+    "fast-tests",
+    "quick-tests",
+    "slow-tests",
+}  # of check and test
 _SERVER = re.compile(r"^\| `(\w+)` \|(?:[^|]*\|){3}$", re.MULTILINE)
 _TARGET = re.compile(r"^([a-z-]+):.*## ", re.MULTILINE)
 
@@ -60,7 +76,7 @@ LEASES = "docs/explanation/leases-holds-and-fencing.md"
 FAIRNESS = "docs/explanation/fairness.md"
 HTML = "docs/reference/html.md"
 RETENTION = "docs/reference/retention.md"
-TUTORIAL = "docs/tutorial/first-message.md"
+TUTORIAL = "docs/tutorial/first-email-over-http.md"
 SMTP = "docs/how-to/send-through-smtp.md"
 RESEND = "docs/how-to/send-through-resend.md"
 DEPLOYED = "deploy/carteiro.toml"
@@ -107,18 +123,15 @@ def lasting(policy: RetryPolicy) -> timedelta:
         (DEPLOYED, f"gives up after about {lasting(DEFAULT_PRESET).seconds} seconds"),
         (
             TICKETS,
-            f"{kafka_client.PARTITIONS} partitions, up to {kafka_client.REPLICAS} replicas, 30 days",
+            f"{topic.PARTITIONS} partitions, up to {topic.REPLICAS} replicas, 30 days",
         ),
         (TICKETS, f"1 to {LONGEST_ID} characters"),
         (TICKETS, f"`é` is `{_as_ascii('é')}`"),
         (TICKETS, f"into its topic, {TOPIC_LIMIT // MIB} MiB"),
         (TICKETS, f"with {SETTINGS.tickets.max_retries_before_dlq}, the third failure"),
-        (TICKETS, f"wait is {PRESETS['tickets'].base.seconds} s after the first failure"),
-        (
-            TICKETS,
-            f"at most {PRESETS['tickets'].cap.seconds} s, and varies by {PRESETS['tickets'].jitter:.0%}",
-        ),
-        (TICKETS, f"half of the last {health.REMEMBERED} of a type"),
+        (TICKETS, f"waits {PRESETS['tickets'].base.seconds} s after the first failure"),
+        (TICKETS, f"at most {PRESETS['tickets'].cap.seconds} s, all spread by a quarter"),
+        (TICKETS, f"half of the last {pauses.REMEMBERED} of a type"),
         (TICKETS, f"at least {SETTINGS.tickets.pause_tickets} different tickets within a minute"),
         (TICKETS, f"after {SETTINGS.tickets.pause_at_most.seconds // 60} minutes at the latest"),
         (TICKETS, f"within {alerts.LASTS.seconds // 60} minutes if only workers know"),
@@ -143,7 +156,16 @@ def lasting(policy: RetryPolicy) -> timedelta:
                 f"{MOST_STEPS:,} tags and attributes",
                 f"{LARGEST_PARSED // 1024} Ki characters, {MOST_PARSED_TAGS} tags",
                 f"{MOST_PARSED_ATTRIBUTES:,} attributes",
+                f"{MOST_BUILT:,} elements and attributes",
+                f"{MOST_BUILT_CHARACTERS // 1024} Ki characters",
+                f"{MOST_COMMENTS} comments",
+                TIMES[MOST_TIMES_JUDGED] + " the",
+                f"{SPARE_CHARACTERS // 1024} Ki",
             )
+        ),
+        (
+            "docs/explanation/decisions/0026-every-reading-of-the-tags.md",
+            f"{MOST_REPEATED:,} elements and attributes",
         ),
         (HTML, f"At most {MAX_HTML_BYTES // 1024} KiB"),
         (
@@ -174,21 +196,23 @@ def test_the_table_of_servers_is_what_is_installed() -> None:
     """Every server that the tests start is explained, and no other."""
     [names] = re.findall(r"^all=\((.*)\)$", text_of("tools/services"), re.MULTILINE)
 
-    assert _SERVER.findall(text_of("CONTRIBUTING.md")) == names.split()
+    assert _SERVER.findall((REPOSITORY / "tests/README.md").read_text("utf-8")) == names.split()
 
 
-def test_the_table_of_commands_is_what_make_offers() -> None:
-    """Every command that `make` lists is explained, and no other."""
-    targets = set(_TARGET.findall((REPOSITORY / "Makefile").read_text("utf-8")))
+def test_every_command_of_make_is_explained() -> None:
+    """`make` lists every target with its purpose; the pages point there."""
+    makefile = (REPOSITORY / "Makefile").read_text("utf-8")
+    public = set(re.findall(r"^\.PHONY: (.+)$", makefile, re.MULTILINE)[0].split())
 
-    assert set(_COMMAND.findall(text_of("CONTRIBUTING.md"))) == targets - {"help"}
+    assert set(_TARGET.findall(makefile)) == public - _PARTS
+    assert "`make` lists all commands" in text_of("CONTRIBUTING.md")
 
 
 @pytest.mark.parametrize("page", [page for page in pages() if _METRIC.search(text_of(page))])
 def test_a_metric_that_is_named_exists(page: str) -> None:
     """Whoever builds an alert on a page gets figures."""
     known = {metric.full_name for metric in METRICS.values()}
-    known |= {metric.name for metric in (*ticket_metrics.ALL, *archive_metrics.OWN)}
+    known |= {metric.full_name for metric in (*ticket_metrics.ALL, *archive_metrics.OWN)}
     series = {name + end for name in known for end in _SERIES}
 
     assert set(_METRIC.findall(text_of(page))) - known - series - HEADERS == set()

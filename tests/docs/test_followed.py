@@ -18,7 +18,7 @@ from support.pages import blocks_of, pages, runnable
 from support.running import PATIENCE_S, up
 from support.terminal import LANGUAGES, Terminal, assert_printed
 
-TUTORIAL = "docs/tutorial/first-message.md"
+TUTORIAL = "docs/tutorial/first-email-over-http.md"
 ORDER = '{"to":"ana@example.com","subject":"Order 17","text":"Thank you!"}'
 
 

@@ -58,6 +58,6 @@ def test_every_query_is_one_that_a_fresh_store_answers(tmp_path: Path) -> None:
 
 def test_there_is_something_to_run() -> None:
     """The tutorial and the README have programs: a page that hides them from this test proves nothing."""
-    assert _programs("docs/tutorial/first-email.md")
+    assert _programs("docs/tutorial/first-email-from-python.md")
     assert _programs("README.md")
     assert _curl_bodies()

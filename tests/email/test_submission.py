@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 
 from carteiro.email.message import Email, make_email, restore_email
-from carteiro.email.submission import Posting, Senders, email_message, from_tenant, key_for, posted
+from carteiro.email.submission import Submission, new_message, with_sender
 from carteiro.errors import InvalidMessage
 from carteiro.model import (
     EMAIL,
@@ -15,12 +15,15 @@ from carteiro.model import (
     Delivery,
     Event,
     EventType,
-    IdempotencyKey,
     NewMessage,
     NewRecipient,
+    QueueRow,
     Tenant,
 )
+from carteiro.policy.tenancy import SendingRules
+from carteiro.runtime.domain_cache import DomainCache
 from support.builders import ACME, BRASA, a_tenant
+from support.quick_store import quick_backend
 
 
 def an_email(**changes: Any) -> Email:
@@ -28,9 +31,25 @@ def an_email(**changes: Any) -> Email:
     return make_email({"to": "ana@example.com", "subject": "Bom dia", "text": "Olá"} | changes)
 
 
+def a_submission(
+    tenant: Tenant | None = None, key: str | None = None, **changes: Any
+) -> Submission:
+    """An e-mail of the tenant; ``changes`` are its fields."""
+    return Submission(an_email(**changes), tenant or a_tenant(), "request-1", key)
+
+
 def message_of(email: Email, **changes: Any) -> NewMessage:
     """The message that Acme's e-mail becomes."""
-    return email_message(email, tenant=ACME, request_id="request-1", **changes)
+    return new_message(Submission(email, a_tenant(), "request-1"), **changes)
+
+
+async def signed(email: Email, tenant: Tenant, *, only: bool = False) -> Email:
+    """The e-mail with its From, if it may be, where Brasa has claimed brasa.example."""
+    rules = SendingRules(default_from_only=only)
+    async with quick_backend() as backend:
+        await backend.tenants.define([a_tenant(BRASA, from_domains=("brasa.example",))])
+        domains = DomainCache(backend.tenants)
+        return await with_sender(email, tenant, domains=domains, rules=rules)
 
 
 def test_a_message_carries_the_e_mail() -> None:
@@ -103,27 +122,37 @@ def test_a_recipient_comes_along() -> None:
     )
 
 
-def test_labels_key_and_limits_come_along() -> None:
-    """What the sender says beside the e-mail is committed with it."""
-    key, limits = IdempotencyKey("key", "digest"), ApiLimits(1, 2, 3)
+def test_labels_key_limits_and_row_come_along() -> None:
+    """What the sender says besides the e-mail is committed with it; a row makes no recipient."""
+    email = an_email(tags=["b", "a"], recipient={"externalId": "7", "email": "ana@example.com"})
+    limits, row = ApiLimits(1, 2, 3), QueueRow("7")
 
-    message = message_of(an_email(tags=["b", "a"]), template_type="welcome", key=key, limits=limits)
+    message = new_message(Submission(email, a_tenant(), "request-1", "key", limits, row))
 
-    assert (message.tags, message.template_type) == (("b", "a"), "welcome")
-    assert (message.key, message.limits) == (key, limits)
+    assert (message.tags, message.limits, message.row) == (("b", "a"), limits, row)
+    assert message.key is not None
+    assert (message.key.key, message.recipient) == ("key", None)
+
+
+def test_the_type_of_a_template_comes_along() -> None:
+    """It is that of the submission: what is sent has its text."""
+    asked = make_email({"to": "ana@example.com", "template": {"type": "welcome"}})
+
+    message = new_message(Submission(asked, a_tenant(), "request-1"), an_email())
+
+    assert (message.template_type, message.subject) == ("welcome", "Bom dia")
 
 
 # --- as the tenant has it -----------------------------------------------------------------------
 
 
-def test_a_tenants_own_from_is_filled_in() -> None:
+async def test_a_tenants_own_from_is_filled_in() -> None:
     """Where the e-mail names none; what it names stays, and so does what is missing on both sides."""
     tenant = a_tenant(default_from="post@acme.example")
 
-    assert from_tenant(an_email(), tenant).from_ == "post@acme.example"
-    assert from_tenant(an_email(**{"from": "x@y.example"}), tenant).from_ == "x@y.example"
-    assert from_tenant(an_email(), a_tenant()).from_ is None
-    assert restore_email(posted(a_posting(tenant)).content).from_ == "post@acme.example"
+    assert (await signed(an_email(), tenant)).from_ == "post@acme.example"
+    assert (await signed(an_email(**{"from": "x@y.example"}), tenant)).from_ == "x@y.example"
+    assert (await signed(an_email(), a_tenant())).from_ is None
 
 
 @pytest.mark.parametrize(
@@ -137,82 +166,77 @@ def test_a_tenants_own_from_is_filled_in() -> None:
         ("post@anything.example", ()),
     ],
 )
-def test_a_from_of_an_allowed_domain_is_kept(sender: str, domains: tuple[str, ...]) -> None:
+async def test_a_from_of_an_allowed_domain_is_kept(sender: str, domains: tuple[str, ...]) -> None:
     """However a domain is written, it is the same one; no list allows any."""
     email = an_email(**{"from": sender})
 
-    assert from_tenant(email, a_tenant(from_domains=domains)) == email
+    assert await signed(email, a_tenant(from_domains=domains)) == email
 
 
 @pytest.mark.parametrize(
     "sender",
     ["post@brasa.example", "post@mail.acme.example", "post@example", "post@notacme.example"],
 )
-def test_a_from_of_another_domain_is_refused(sender: str) -> None:
+async def test_a_from_of_another_domain_is_refused(sender: str) -> None:
     """A domain stands for itself alone, not for those below or beside it."""
     email = an_email().model_copy(update={"from_": sender})
 
     with pytest.raises(InvalidMessage) as refused:
-        from_tenant(email, a_tenant(from_domains=("acme.example",)))
+        await signed(email, a_tenant(from_domains=("acme.example",)))
 
     assert [each.field for each in refused.value.fields] == ["from"]
 
 
 @pytest.mark.parametrize("changes", [{"from": "post@brasa.example"}, {}], ids=str)
-def test_a_from_that_another_has_claimed_is_refused(changes: dict[str, str]) -> None:
-    """Named in the e-mail, or the tenant's default; one's own claim, or nobody's, is no hindrance."""
+async def test_a_from_that_another_has_claimed_is_refused(changes: dict[str, str]) -> None:
+    """Named in the e-mail, or the tenant's default; one's own claim is no obstacle."""
     tenant = a_tenant(default_from="post@brasa.example")
 
     with pytest.raises(InvalidMessage, match="another tenant has claimed"):
-        from_tenant(an_email(**changes), tenant, Senders(owner=BRASA))
+        await signed(an_email(**changes), tenant)
 
-    for owner in (None, ACME):
-        assert from_tenant(an_email(**changes), tenant, Senders(owner)).from_ is not None
+    brasa = a_tenant(BRASA, default_from="post@brasa.example")
+    assert (await signed(an_email(**changes), brasa)).from_ == "post@brasa.example"
 
 
-def test_without_domains_the_default_from_may_be_all_there_is() -> None:
+async def test_without_domains_the_default_from_may_be_all_there_is() -> None:
     """However it is written; a list of domains is more than that."""
-    only = Senders(default_only=True)
     tenant = a_tenant(default_from="post@ACME.example")
     listed = a_tenant(from_domains=("acme.example",), default_from="post@acme.example")
 
-    own = [from_tenant(an_email(**each), tenant, only).from_ for each in ({}, _FROM_POST)]
+    own = [await signed(an_email(**each), tenant, only=True) for each in ({}, _FROM_POST)]
+    other = await signed(an_email(**{"from": "b@acme.example"}), listed, only=True)
 
-    assert own == ["post@ACME.example", "post@acme.example"]
-    assert from_tenant(an_email(), a_tenant(), only).from_ is None
-    assert (
-        from_tenant(an_email(**{"from": "b@acme.example"}), listed, only).from_ == "b@acme.example"
-    )
+    assert [each.from_ for each in own] == ["post@ACME.example", "post@acme.example"]
+    assert (await signed(an_email(), a_tenant(), only=True)).from_ is None
+    assert other.from_ == "b@acme.example"
     for sender, who in (("b@acme.example", tenant), ("post@acme.example", a_tenant())):
         with pytest.raises(InvalidMessage, match="default From"):
-            from_tenant(an_email(**{"from": sender}), who, only)
+            await signed(an_email(**{"from": sender}), who, only=True)
 
 
 _FROM_POST = {"from": "post@acme.example"}
 
 
-def a_posting(tenant: Tenant, key: IdempotencyKey | None = None, **changes: Any) -> Posting:
-    """An e-mail of the tenant; ``changes`` are its fields."""
-    return Posting(an_email(**changes), tenant, "request-1", key)
-
-
 def test_an_external_id_is_a_key_where_the_tenant_says_so() -> None:
     """Only then, only if there is one, and only if no key was given."""
-    says_so, key = a_tenant(external_id_is_key=True), IdempotencyKey("key", "digest")
+    says_so = a_tenant(external_id_is_key=True)
 
-    made = posted(a_posting(says_so, externalId="order-1"))
+    made = a_submission(says_so, externalId="order-1").idempotency_key
 
-    assert made.key == key_for("\x1forder-1", an_email(externalId="order-1"))
-    assert posted(a_posting(says_so, key, externalId="order-1")).key == key
-    assert posted(a_posting(says_so)).key is None
-    assert posted(a_posting(a_tenant(), externalId="order-1")).key is None
+    assert made == a_submission(key="\x1forder-1", externalId="order-1").idempotency_key
+    given = a_submission(says_so, "key", externalId="order-1").idempotency_key
+    assert given is not None
+    assert given.key == "key"
+    assert a_submission(says_so).idempotency_key is None
+    assert a_submission(externalId="order-1").idempotency_key is None
 
 
 def test_a_key_stands_for_what_was_asked() -> None:
-    """Another e-mail has another digest; a From that the tenant's settings add changes nothing."""
+    """Another e-mail has another digest; what is sent in the end changes nothing."""
     tenant = a_tenant(external_id_is_key=True)
-    moved = a_tenant(external_id_is_key=True, default_from="new@acme.example")
-    first = posted(a_posting(tenant, externalId="1"))
+    asked = a_submission(tenant, externalId="1")
 
-    assert posted(a_posting(moved, externalId="1")).key == first.key
-    assert posted(a_posting(tenant, externalId="1", subject="Other")).key != first.key
+    assert new_message(asked, an_email(text="rendered")).key == asked.idempotency_key
+    other = a_submission(tenant, externalId="1", subject="Other")
+    assert other.idempotency_key != asked.idempotency_key

@@ -37,11 +37,12 @@ from carteiro.model import (
 from carteiro.path.confirm import VALIDATIONS
 from carteiro.policy.retry import RetryPolicy
 from carteiro.ports import Handover, Parcel, Store
-from carteiro.providers.sandbox import REPLIES
+from carteiro.providers.sandbox.provider import REPLIES
 from support.builders import ACME, BRASA, TASK, a_failure
 from support.clock import past
 from support.steps import claimed, claimed_alone, declare
 from support.working import (
+    A_WHILE,
     GATEWAY,
     LONG,
     Gate,
@@ -660,7 +661,7 @@ async def test_a_suspect_runs_when_nothing_else_of_its_process_runs() -> None:
         )
         working = asyncio.create_task(office.work(*pools))
         await gate.arrived.wait()
-        await asyncio.sleep(0.02)  # until the suspect is claimed, too
+        await asyncio.sleep(A_WHILE)  # until the suspect is claimed, too
         assert suspect not in [message for message, _ in ran]
         after = await office.post()
 
@@ -690,7 +691,7 @@ async def test_two_suspects_run_one_after_the_other() -> None:
         )
         working = asyncio.create_task(office.work(*pools))
         await gate.arrived.wait()
-        await asyncio.sleep(0.02)  # until both suspects are claimed
+        await asyncio.sleep(A_WHILE)  # until both suspects are claimed
 
         gate.open.set()
         await working

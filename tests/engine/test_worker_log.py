@@ -13,7 +13,7 @@ from carteiro.jobs.confirmation import Confirmation
 from carteiro.jobs.kind import Pool
 from carteiro.model import CancelAnswer, Deferred, MessageId, Outcome, Taken
 from carteiro.ports import Handover, Parcel
-from carteiro.providers.sandbox import REPLIES
+from carteiro.providers.sandbox.provider import REPLIES
 from support.builders import ACME, a_failure
 from support.clock import past
 from support.steps import added_key, claimed_alone, declare

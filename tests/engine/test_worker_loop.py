@@ -43,6 +43,7 @@ from support.clock import past
 from support.steps import accepted, claimed, claimed_alone
 from support.working import (
     A_MOMENT,
+    A_WHILE,
     LONG,
     TOO_LONG,
     Away,
@@ -96,10 +97,11 @@ async def test_slots_are_never_exceeded(slots: int) -> None:
         for _ in range(12):
             await office.task()
         working = asyncio.create_task(office.work(Pool("task", slots, (a_kind(slow),))))
-        for _ in range(12):
-            for _ in range(20):
-                await asyncio.sleep(0)
-            turnstile.release()
+        async with asyncio.timeout(TOO_LONG):
+            for ended in range(12):
+                while inside.count(-1) < ended or sum(inside) < min(slots, 12 - ended):
+                    await asyncio.sleep(0)
+                turnstile.release()
         await working
 
         assert await office.backend.reading.states() == {State.SENT: 12}
@@ -159,8 +161,7 @@ async def test_work_that_comes_while_another_pool_wakes_up_is_not_missed() -> No
         await asyncio.wait_for(looked.wait(), TOO_LONG)
 
         await office.task()
-        for _ in range(10):
-            await asyncio.sleep(0)
+        await asyncio.sleep(A_WHILE)
         go_on.set()
         await asyncio.wait_for(gate.arrived.wait(), 1.0)
 
@@ -284,8 +285,7 @@ async def test_nothing_is_claimed_while_a_suspect_waits_or_runs() -> None:
 
         async def watched(parcel: Parcel, _handover: Handover) -> Outcome:
             if parcel.message == suspect:
-                for _ in range(10):
-                    await asyncio.sleep(0)
+                await asyncio.sleep(A_WHILE)
                 in_hand.append(len(worker._leases))
             return Taken("")
 
@@ -316,7 +316,7 @@ async def test_a_suspect_waits_for_what_another_pool_was_just_claiming() -> None
         worker = office.worker(*pools, store=Slow(office.backend.store), lengths=short(lease=LONG))
         working = asyncio.create_task(until_done(worker))
         await asyncio.wait_for(asked.wait(), TOO_LONG)
-        await asyncio.sleep(A_MOMENT)
+        await asyncio.sleep(A_WHILE)
         assert gate.began == []
 
         go_on.set()
@@ -1003,7 +1003,7 @@ async def test_a_suspect_that_waits_is_given_back_on_stop() -> None:
         pools = (gated(office, gate), Pool("task", 1, (a_kind(gate.deliver),)))
         worker = office.worker(*pools, lengths=short(lease=LONG, grace=timedelta(milliseconds=2)))
         working = await running(worker, gate)
-        await asyncio.sleep(A_MOMENT)
+        await asyncio.sleep(A_WHILE)
 
         worker.stop()
         await working

@@ -42,22 +42,29 @@ class Watched:
         self.pages: list[object] = []
         self.changed = asyncio.Event()
 
-    def _answer(self, page: object) -> None:
+    def _fail_first(self) -> None:
         self.changed.set()
         if self.failures:
             self.failures -= 1
             raise self.error("the disk is busy")
+
+    def _done(self, page: object) -> None:
         self.pages.append(page)
+        self.changed.set()
 
     async def expire(self, *, limit: int) -> int:
         """Fail, or pass it on."""
-        self._answer(limit)
-        return await self.upkeep.expire(limit=limit)
+        self._fail_first()
+        expired = await self.upkeep.expire(limit=limit)
+        self._done(limit)
+        return expired
 
     async def prune(self, **asked: Any) -> Pruned:
         """Fail, or pass it on, two messages a page."""
-        self._answer(asked["after"])
-        return await self.upkeep.prune(**asked, limit=2)
+        self._fail_first()
+        pruned = await self.upkeep.prune(**asked, limit=2)
+        self._done(asked["after"])
+        return pruned
 
     async def lead(self, name: str, *, holder: str, term: timedelta) -> bool:
         """Pass it on."""
@@ -119,7 +126,6 @@ async def test_expire_buries_what_waited_too_long() -> None:
         with logged() as lines:
             async with running(expire(upkeep, Tally(), every=LONG)):
                 await upkeep.seen(2)
-                await asyncio.sleep(0)
 
         assert await office.backend.reading.states() == {State.EXPIRED: 501}
         assert await office.dead_for(messages[0]) is DeadReason.EXPIRED

@@ -18,7 +18,7 @@ from carteiro.model import (
     State,
     TenantId,
 )
-from carteiro.observability.metrics import MeasuredDeadLetters, MeasuredStore, Metrics, Tally
+from carteiro.observability.metrics import Metrics, Tally, measured_dead_letters, measured_store
 from carteiro.observability.metrics.definitions import METRICS
 from support.builders import ACME, BRASA, sent
 from support.burying import buried
@@ -80,7 +80,7 @@ NAMES = {
 async def worked(office: Office, **options: Any) -> tuple[Tally, Metrics]:
     """Let a worker that is counted finish everything; its figures."""
     tally = Tally()
-    store = MeasuredStore(office.backend.store, tally)
+    store = measured_store(office.backend.store, tally)
     await office.work(store=store, tally=tally, **options)
     return tally, Metrics(office.backend, tally, top=TOP)
 
@@ -214,7 +214,7 @@ async def test_dead_letters_are_as_old_as_when_they_go() -> None:
     """Redriven or dropped, each once; what stays, or is on its way already, is not measured."""
     now, tally = datetime(2026, 5, 4, tzinfo=UTC), Tally()
     async with an_office() as office:
-        letters = MeasuredDeadLetters(office.backend.dead_letters, tally, now=lambda: now)
+        letters = measured_dead_letters(office.backend.dead_letters, tally, now=lambda: now)
         ids = [await buried(office.backend) for _ in range(3)]
         moved = await letters.moved(ids)
         now = max(moved.values()) + timedelta(hours=2)
@@ -270,7 +270,7 @@ async def test_what_was_taken_over_is_counted_where_it_was_noticed() -> None:
     """A late result is no attempt of ours; leases that are lost are an alarm."""
     async with an_office() as office:
         tally = Tally()
-        store = MeasuredStore(Overtaken(office.backend.store), tally)
+        store = measured_store(Overtaken(office.backend.store), tally)
         lease = Lease(MessageId("m"), ClaimId("c"))
 
         await store.settle([End(lease, sent()) for _ in range(3)])

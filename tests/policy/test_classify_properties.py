@@ -5,11 +5,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from carteiro.model import Scope
-from carteiro.policy.answers import judge_answer, judged_again
-from carteiro.policy.classify import LONGEST_REASON, classify_resend, classify_smtp, classify_text
+from carteiro.policy.classify import LONGEST_REASON, classify_smtp, classify_text
 from carteiro.policy.consequences import may_open_breaker, suppression
 from carteiro.policy.rules.ruling import Suppression
 from carteiro.policy.stage import BEFORE_RECIPIENTS, SESSION, Stage
+from carteiro.providers.answers import judge_answer, judged_again
+from carteiro.providers.resend.rules import classify_resend
 
 STAGES = st.sampled_from([None, *Stage])
 HOSTS = st.sampled_from(["", "mx.google.com", "x.protection.outlook.com", "relay.test"]) | st.text()

@@ -6,7 +6,7 @@ import pytest
 
 from carteiro.model import Failure, Scope
 from carteiro.policy import classify
-from carteiro.policy.classify import classify_resend, classify_ses, classify_smtp
+from carteiro.policy.classify import classify_smtp
 from carteiro.policy.consequences import (
     RULINGS,
     is_providers_own,
@@ -17,7 +17,9 @@ from carteiro.policy.consequences import (
 )
 from carteiro.policy.rules.ruling import Suppression
 from carteiro.policy.stage import BEFORE_RECIPIENTS, Stage
+from carteiro.providers.resend.rules import classify_resend
 from carteiro.providers.ses import failures as ses_failures
+from carteiro.providers.ses.rules import classify_ses
 from carteiro.providers.smtp import failures as smtp_failures
 
 

@@ -5,11 +5,13 @@ import pytest
 from botocore.exceptions import ClientError
 
 from carteiro.model import Unknown
-from carteiro.policy.classify import classify_resend, classify_ses, network, timeout
+from carteiro.policy.classify import network, timeout
 from carteiro.policy.doubt import may_leave_doubt
-from carteiro.policy.rules import resend
+from carteiro.providers.resend import rules as resend
 from carteiro.providers.resend.answers import outcome_of
+from carteiro.providers.resend.rules import classify_resend
 from carteiro.providers.ses.failures import said
+from carteiro.providers.ses.rules import classify_ses
 
 
 @pytest.mark.parametrize(

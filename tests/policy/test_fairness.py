@@ -11,7 +11,6 @@ from carteiro.policy.fairness import (
     SCALE,
     priority,
     rescaled,
-    returning,
     rounds_without,
     stride,
 )
@@ -33,14 +32,6 @@ from carteiro.policy.fairness import (
 def test_a_job_costs_less_the_heavier_its_tenant(weight: float, expected: int) -> None:
     """Virtual time is jobs divided by weight, in whole numbers, with weights bounded on both sides."""
     assert stride(weight) == expected
-
-
-@pytest.mark.parametrize(("own", "v", "expected"), [(5, 9, 9), (9, 9, 9), (12, 9, 12), (0, 0, 0)])
-def test_a_tenant_comes_back_with_its_debts_and_without_credit(
-    own: int, v: int, expected: int
-) -> None:
-    """Coming back at max(own, V): neither is absence rewarded, nor is what was had forgotten."""
-    assert returning(own, v) == expected
 
 
 @pytest.mark.parametrize(

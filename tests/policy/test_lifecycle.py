@@ -445,7 +445,7 @@ def test_evidence_is_booked_under_whoever_tells_it(
 ) -> None:
     """Not under whom it was tried with last: that one does not know the id."""
     entry = an_entry(State.RETRY_SCHEDULED, provider=last, attempts=2, in_doubt=1)
-    told = a_feedback(entry.id, EventType.SENT, provider="ses")
+    told = a_feedback(entry.id, EventType.SENT, provider="ses", relays=("smtp",))
 
     answer, _ = note(entry, told, known=(), carriers=carriers, at=NOW, now=NOW)
 

@@ -7,9 +7,10 @@ import pytest
 
 from carteiro.model import Failure
 from carteiro.policy import classify
-from carteiro.policy.classify import classify_ses, classify_smtp
+from carteiro.policy.classify import classify_smtp
 from carteiro.policy.patience import wait_after
 from carteiro.policy.retry import PRESETS
+from carteiro.providers.ses.rules import classify_ses
 
 GATEWAY = replace(PRESETS["gateway"], is_patient=True)
 GREYLISTED = classify_smtp("451 4.7.1 Greylisted, come back later")

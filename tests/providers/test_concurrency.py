@@ -16,7 +16,7 @@ from carteiro.jobs.kind import Pool
 from carteiro.model import ClaimId, Drawn, Lease, MessageId
 from carteiro.ports import Rates
 from carteiro.providers.rate_limiter import Limits, Pacer
-from carteiro.stores.memory import open_memory
+from support.dict_rates import DictRates
 from support.virtual_time import run_virtually
 
 SMTP = "smtp"
@@ -127,13 +127,12 @@ class Process:
 async def a_crowd(concurrency: int, *, call_s: float = 0.1) -> AsyncIterator[Crowd]:
     """Nobody calls yet."""
     loop = asyncio.get_running_loop()
-    async with open_memory(clock=lambda: int(loop.time() * 1000)) as backend:
-        crowd = Crowd(backend.rates, concurrency, call_s)
-        try:
-            yield crowd
-        finally:
-            for process in crowd.processes:
-                await process.stop()
+    crowd = Crowd(DictRates(lambda: int(loop.time() * 1000)), concurrency, call_s)
+    try:
+        yield crowd
+    finally:
+        for process in crowd.processes:
+            await process.stop()
 
 
 @pytest.mark.parametrize("concurrency", [1, 3])

@@ -7,11 +7,11 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from carteiro.config import PROVIDERS, Settings, load
+from carteiro.config import Settings, load, specs
 from carteiro.errors import ConfigError
 from carteiro.providers.email_kind import email_kind, look_at_providers, routes_of
 from carteiro.providers.registry import limits_of, make_provider
-from carteiro.stores.memory import open_memory
+from support.quick_store import quick_backend
 
 REGION, ACME = "CARTEIRO_SES_REGION", "CARTEIRO_TENANT_ROUTES_ACME"
 TWO_REGIONS = "ses:eu-west-1, ses:us-east-1"
@@ -60,7 +60,7 @@ def test_the_usual_region_may_stand_beside_others() -> None:
 
 async def test_what_stays_on_this_machine_has_no_breaker() -> None:
     """Nothing there can be away."""
-    async with open_memory() as backend:
+    async with quick_backend() as backend:
         kind, is_network = email_kind(load(environ={}, overrides={"provider": "noop"}), backend)
 
     assert (kind.chain, is_network) == (None, False)
@@ -69,7 +69,7 @@ async def test_what_stays_on_this_machine_has_no_breaker() -> None:
 @pytest.mark.parametrize("provider", ["smtp", TWO_REGIONS, "smtp, ses"])
 async def test_what_goes_across_a_network_is_a_chain(provider: str) -> None:
     """Be it of one: a provider that is away is left alone."""
-    async with open_memory() as backend:
+    async with quick_backend() as backend:
         kind, is_network = email_kind(load(environ={}, overrides={"provider": provider}), backend)
 
     assert is_network
@@ -101,7 +101,7 @@ async def test_an_answer_that_nobody_understands_is_a_fault(
 ) -> None:
     """Something else is at that address; whoever asked learns of it, and of the other providers."""
     monkeypatch.setenv("A_KEY", "made-here")
-    async with open_memory() as backend, _somebody(body) as url:
+    async with _somebody(body) as url:
         given = {
             "provider": provider,
             "ses.region": "eu-west-1",
@@ -112,7 +112,7 @@ async def test_an_answer_that_nobody_understands_is_a_fault(
             "resend.api_key": "env:A_KEY",
             "resend.default_from": "loja@example.com",
         }
-        [looked] = await look_at_providers(load(environ={}, overrides=given), backend)
+        [looked] = await look_at_providers(load(environ={}, overrides=given))
 
     [fault] = looked.faults
     assert "nobody understands" in fault.told
@@ -126,8 +126,7 @@ async def test_every_provider_is_looked_at() -> None:
         environ={"CARTEIRO_TENANT_ROUTES_ACME": "noop"},
         overrides={"smtp.port": 1, "provider": "smtp"},
     )
-    async with open_memory() as backend:
-        relay, nothing = await look_at_providers(settings, backend)
+    relay, nothing = await look_at_providers(settings)
 
     assert (relay.name, relay.is_remote) == ("smtp", True)
     assert [fault.is_deadly for fault in relay.faults] == [False]
@@ -141,15 +140,15 @@ def _with_provider(name: str) -> Settings:
 
 async def test_a_provider_that_nobody_can_make_is_refused() -> None:
     """It must not take mail and drop it: that would be SENT, and nobody would notice."""
-    async with open_memory() as backend:
+    async with quick_backend() as backend:
         with pytest.raises(ConfigError, match="pigeon: there is no such provider"):
             email_kind(_with_provider("pigeon"), backend)
-        [looked] = await look_at_providers(_with_provider("pigeon"), backend)
+    [looked] = await look_at_providers(_with_provider("pigeon"))
 
     assert [fault.is_deadly for fault in looked.faults] == [True]
 
 
-@pytest.mark.parametrize("name", PROVIDERS)
+@pytest.mark.parametrize("name", specs())
 async def test_every_name_of_the_settings_is_made(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -157,7 +156,7 @@ async def test_every_name_of_the_settings_is_made(
     monkeypatch.setenv("KEY_OF_THE_TEST", "re_made_up")
     environ = {"CARTEIRO_RESEND_API_KEY": "env:KEY_OF_THE_TEST", REGION: "eu-west-1"}
     settings = load(environ=environ)
-    async with open_memory() as backend:
+    async with quick_backend() as backend:
         provider = make_provider(name, settings, backend)
 
     assert provider.name == name

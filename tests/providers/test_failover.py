@@ -29,14 +29,13 @@ from carteiro.policy.routing import Routes
 from carteiro.ports import Handover, Parcel
 from carteiro.providers.failover import Chain
 from carteiro.providers.rate_limiter import Limits, Pacer
+from carteiro.providers.ses.rules import classify_ses
 from support.builders import ACME, BRASA
 from support.steps import claimed_alone
 from support.working import Gate, Office, an_office
 
 AWAY: Outcome = Deferred(classify.network("connection refused"))
-SUSPENDED: Outcome = Rejected(
-    classify.classify_ses("AccountSuspendedException", "The account is suspended")
-)
+SUSPENDED: Outcome = Rejected(classify_ses("AccountSuspendedException", "The account is suspended"))
 GREYLISTED: Outcome = Deferred(classify.classify_smtp("450 4.7.1 Greylisted, come back later"))
 NOBODY: Outcome = Rejected(classify.classify_smtp("550 5.1.1 No such user"))
 SILENT: Outcome = Unknown(classify.timeout("first"))

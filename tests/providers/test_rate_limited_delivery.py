@@ -18,8 +18,8 @@ from carteiro.path.deliver import deliver
 from carteiro.ports import Backend, Handover
 from carteiro.providers import rate_limiter
 from carteiro.providers.email_kind import email_kind
-from carteiro.stores.memory import open_memory
 from support.clock import MILLISECOND, StoreClock
+from support.quick_store import quick_backend
 from support.ses_twin import ACCOUNT, KEY_ID, REGION, SECRET, Answer, Mail, SesTwin, a_ses_twin
 from support.working import LONG, a_job, a_parcel
 
@@ -74,7 +74,7 @@ async def test_the_rate_starts_from_the_quota_falls_on_throttling_and_climbs_bac
     """What SES says by GetAccount, half of it after a 429, and all of it some seconds later."""
     clock = StoreClock()
     async with (
-        open_memory(clock=clock) as backend,
+        quick_backend(clock=clock) as backend,
         a_ses_twin(TOO_FAST, account=account(50.0)) as twin,
         a_kind(twin, backend) as kind,
     ):
@@ -96,7 +96,7 @@ async def test_a_set_rate_is_the_ceiling() -> None:
     """Whatever the account may."""
     clock = StoreClock()
     async with (
-        open_memory(clock=clock) as backend,
+        quick_backend(clock=clock) as backend,
         a_ses_twin(account=account(50.0)) as twin,
         a_kind(twin, backend, rate_per_second=7) as kind,
     ):
@@ -111,7 +111,7 @@ async def test_whoever_may_not_ask_for_the_quota_sends_without_one() -> None:
     denied = Answer("AccessDeniedException", 403, "Not authorized.")
     clock = StoreClock()
     async with (
-        open_memory(clock=clock) as backend,
+        quick_backend(clock=clock) as backend,
         a_ses_twin(account=denied) as twin,
         a_kind(twin, backend) as kind,
     ):
@@ -126,7 +126,7 @@ async def test_the_first_of_a_chain_is_used_from_the_first_mail_on() -> None:
     """While its account is asked, nobody else takes its place: not in a process that runs for a moment, either."""
     clock = StoreClock()
     async with (
-        open_memory(clock=clock) as backend,
+        quick_backend(clock=clock) as backend,
         a_ses_twin(account=account(50.0)) as twin,
     ):
         section = settings_for(twin)

@@ -12,8 +12,8 @@ from carteiro.model import Drawn, ProviderRate
 from carteiro.ports import Rates
 from carteiro.ports.provider import Quota
 from carteiro.providers.rate_limiter import Limits, Pacer
-from carteiro.stores.memory import open_memory
 from support.clock import StoreClock
+from support.dict_rates import DictRates
 from support.working import logged
 
 SES = "ses:eu-west-1"
@@ -99,13 +99,12 @@ class Bench:
 async def a_bench() -> AsyncIterator[Bench]:
     """Nobody calls yet."""
     clock = StoreClock()
-    async with open_memory(clock=clock) as backend:
-        bench = Bench(clock, Watched(backend.rates))
-        try:
-            yield bench
-        finally:
-            for pacer in bench.pacers:
-                await pacer.close()
+    bench = Bench(clock, Watched(DictRates(clock)))
+    try:
+        yield bench
+    finally:
+        for pacer in bench.pacers:
+            await pacer.close()
 
 
 def called(pacer: Pacer, most: int = 1000) -> int:

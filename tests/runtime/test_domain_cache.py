@@ -6,9 +6,12 @@ import pytest
 
 from carteiro.model import TenantId
 from carteiro.ports import Backend
-from carteiro.runtime.domain_cache import FRESH_FOR, DomainBook
-from carteiro.stores.memory import open_memory
+from carteiro.runtime.domain_cache import DomainCache
+from carteiro.runtime.fresh import FRESH_FOR
 from support.builders import ACME, BRASA, a_tenant
+from support.quick_store import quick_backend
+
+NOBODY = TenantId("nobody")
 
 
 class Watch:
@@ -37,7 +40,7 @@ class Counted:
 @pytest.fixture
 async def backend() -> AsyncIterator[Backend]:
     """A store where Acme has a domain, and Brasa one below it."""
-    async with open_memory() as opened:
+    async with quick_backend() as opened:
         await opened.tenants.define(
             [
                 a_tenant(from_domains=("acme.example",)),
@@ -64,19 +67,22 @@ async def test_the_nearest_claim_counts(
     backend: Backend, address: str, owner: TenantId | None
 ) -> None:
     """A claim covers what is below it, but for what is claimed itself."""
-    assert await DomainBook(backend.tenants).owner(address) == owner
+    cache = DomainCache(backend.tenants)
+
+    assert await cache.other_owner(NOBODY, address) == owner
+    assert owner is None or await cache.other_owner(owner, address) is None
 
 
 async def test_a_domain_is_asked_for_once_in_a_while(backend: Backend) -> None:
     """However many e-mails have it; a claim, also of what was free, is seen after a few seconds."""
     watch, counted = Watch(), Counted(backend)
-    book = DomainBook(counted, clock=watch)  # type: ignore[arg-type]
-    before = [await book.owner("a@free.example") for _ in range(100)]
+    cache = DomainCache(counted, clock=watch)  # type: ignore[arg-type]
+    before = [await cache.other_owner(NOBODY, "a@free.example") for _ in range(100)]
 
     await backend.tenants.define([a_tenant(from_domains=("acme.example", "free.example"))])
-    before.append(await book.owner("b@free.example"))
+    before.append(await cache.other_owner(NOBODY, "b@free.example"))
     watch.now += FRESH_FOR.total_seconds()
-    after = await book.owner("a@free.example")
+    after = await cache.other_owner(NOBODY, "a@free.example")
 
     assert ({*before}, after) == ({None}, ACME)
     assert counted.asked == [["free.example"]] * 2
@@ -85,11 +91,11 @@ async def test_a_domain_is_asked_for_once_in_a_while(backend: Backend) -> None:
 async def test_many_are_asked_for_in_one_go(backend: Backend) -> None:
     """A batch with a domain for each item is one question."""
     counted = Counted(backend)
-    book = DomainBook(counted)  # type: ignore[arg-type]
+    cache = DomainCache(counted)  # type: ignore[arg-type]
     addresses = [f"a@shop-{n}.example" for n in range(50)]
 
-    await book.look_up(addresses)
-    owners = {await book.owner(each) for each in addresses}
+    await cache.look_up(addresses)
+    owners = {await cache.other_owner(NOBODY, each) for each in addresses}
 
     assert owners == {None}
     assert len(counted.asked) == 1

@@ -33,7 +33,7 @@ class Ways:
 
 def _in_a_file(folder: Path, clock: StoreClock) -> Ways:
     file, options = folder / "carteiro.db", SqliteOptions(clock=clock)
-    return Ways(partial(open_sqlite, file, clock=clock), partial(open_sqlite_ledger, file, options))
+    return Ways(partial(open_sqlite, file, options), partial(open_sqlite_ledger, file, options))
 
 
 def _in_a_database(folder: Path, clock: StoreClock) -> Ways:

@@ -1,4 +1,4 @@
-"""The memory store is the model: whatever happens, every other store answers as it does.
+"""Whatever happens, every store answers as the model does.
 
 `CARTEIRO_MODEL_EXAMPLES` says how many random lives are tried, `CARTEIRO_MODEL_STEPS` how long each is.
 """
@@ -74,7 +74,7 @@ from support.builders import TASK, a_message, a_task, dead, retry, sent
 from support.clock import MILLISECOND, StoreClock
 from support.set_ups import (
     Opened,
-    in_memory,
+    on_model,
     on_postgres,
     on_redis_and_postgres,
     on_redis_and_sqlite,
@@ -402,7 +402,7 @@ class StoreBesideModel(RuleBasedStateMachine):
         self.claims = 0
         self.loop = asyncio.new_event_loop()
         self.open = AsyncExitStack()
-        self.sides = [self._opened(each) for each in (in_memory, self.opens)]
+        self.sides = [self._opened(each) for each in (on_model, self.opens)]
 
     def _opened(self, opens: Opens) -> Side:
         folder = Path(self.open.enter_context(TemporaryDirectory()))

@@ -65,7 +65,7 @@ def file(tmp_path: Path) -> Path:
 @asynccontextmanager
 async def on_file(file: Path, clock: StoreClock) -> AsyncIterator[Backend]:
     """The store that is left."""
-    async with open_sqlite(file, clock=clock) as opened:
+    async with open_sqlite(file, SqliteOptions(clock=clock)) as opened:
         yield opened
 
 

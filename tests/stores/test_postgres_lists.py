@@ -1,6 +1,7 @@
 """Lists of messages on Postgres: how far a page looks, and which index leads it whatever the statistics say."""
 
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -9,8 +10,7 @@ from carteiro.model import EMAIL, Cursor, MessageFilter, MessageId, State, Tenan
 from carteiro.ports import Backend
 from carteiro.stores.postgres import PostgresOptions, open_postgres
 from carteiro.stores.postgres.database import Database, Session, sql
-from carteiro.stores.postgres.lists import find_messages
-from carteiro.stores.walks import Reach
+from carteiro.stores.sql.lists import Reach, find_messages
 from support.builders import ACME, BRASA, TASK, a_message, messages, retry, sent, tenants_named
 from support.clock import StoreClock
 from support.steps import HOLD, accepted, claimed, declare, settled
@@ -46,10 +46,10 @@ async def _pages(db: Database, *, limit: int = 2, **wanted: Any) -> list[list[Me
     pages: list[list[MessageId]] = []
     cursor: Cursor | None = None
     while True:
-        async with db.transaction() as session:
-            page = await find_messages(
-                session, MessageFilter(**wanted), cursor=cursor, limit=limit, reach=NEAR
-            )
+        look = partial(
+            find_messages, wanted=MessageFilter(**wanted), cursor=cursor, limit=limit, reach=NEAR
+        )
+        page = await db.read(look)
         pages.append([row.id for row in page.rows])
         if page.next is None:
             return pages

@@ -9,17 +9,21 @@ import psycopg
 import pytest
 
 from carteiro.stores.postgres import migrate
-from carteiro.stores.statements import statements_of
+from carteiro.stores.statements import numbered, statements_of
 from support.postgres_server import OWNERS, PostgresServer
 from support.shared_servers import shared_postgres
 
 FOLDER = resources.files("carteiro.stores.postgres")
 TEXTS = {
     **{
-        f"migrations/{file.name}": file.read_text("utf-8")
-        for file in (FOLDER / "migrations").iterdir()
+        f"{folder}/{file.name}": file.read_text("utf-8")
+        for folder in ("migrations", "functions")
+        for file in (FOLDER / folder).iterdir()
     },
-    **{f"sql/{name}": text for name, text in statements_of("carteiro.stores.postgres").items()},
+    **{
+        f"sql/{name}": numbered(text)[0]
+        for name, text in statements_of("carteiro.stores.postgres").items()
+    },
 }
 SCRIPTS = {name: re.sub(r"--.*", "", text) for name, text in TEXTS.items()}
 _OURS = "n.nspname IN ('carteiro', 'public')"

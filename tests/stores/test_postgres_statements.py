@@ -16,7 +16,7 @@ import pytest
 from carteiro.model import EMAIL, MessageFilter, State, TenantId
 from carteiro.stores.postgres import migrate
 from carteiro.stores.postgres.database import Session, sql
-from carteiro.stores.postgres.lists import find_messages
+from carteiro.stores.sql.lists import find_messages
 from support.crowded_postgres import GROWING, crowd, operations, parameters
 from support.shared_servers import shared_postgres
 
@@ -157,7 +157,7 @@ async def _ask(full: Explained, operation: str) -> None:
         await full.connection.execute(sql("by_index"))
     prepared = await full.connection.prepare(statement)
     types = [re.sub(r"^_(\w+)$", r"\1[]", each.name) for each in prepared.get_parameters()]
-    given = parameters(statement, types)
+    given = parameters(operation, types)
     if operation.startswith("walk_"):  # along the messages of one tenant
         given = [each[:1] if isinstance(each, list) else each for each in given]
     await full.begin()
@@ -220,10 +220,12 @@ async def test_a_list_of_messages_reads_rows_of_its_tenant_alone(
 ) -> None:
     """Three messages, under names that 100,000 of others have: nobody can measure how much others send."""
     await full.begin()
+    session = Session(full.connection)
+    await session.fetch("by_index")
     cursor, listed = None, 0
     while True:
         page = await find_messages(
-            Session(full.connection),
+            session,
             MessageFilter(tenant=TINY, **fields),
             cursor=cursor,
             limit=1,

@@ -10,7 +10,7 @@ import pytest
 
 from carteiro.errors import StoreError
 from carteiro.model import ApiLimits, IdempotencyKey, NewMessage
-from carteiro.stores.sqlite import open_sqlite
+from carteiro.stores.sqlite import SqliteOptions, open_sqlite
 from support.builders import ACME, a_message, a_tenant, messages
 from support.clock import StoreClock
 from support.steps import accepted
@@ -69,7 +69,7 @@ async def test_whatever_fails_nothing_of_a_message_is_left(tmp_path: Path, table
 async def test_windows_that_are_over_do_not_pile_up(tmp_path: Path) -> None:
     """However long a tenant sends, it has a row for each length of window."""
     file, clock = tmp_path / "post.db", StoreClock()
-    async with open_sqlite(file, clock=clock) as backend:
+    async with open_sqlite(file, SqliteOptions(clock=clock)) as backend:
         await backend.tenants.define([a_tenant(ACME)])
         for _ in range(30):
             await accepted(backend.store, *messages(1, limits=_LIMITS))

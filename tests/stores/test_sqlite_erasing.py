@@ -22,7 +22,7 @@ from carteiro.model import (
     Verdict,
 )
 from carteiro.ports import Backend
-from carteiro.stores.sqlite import open_sqlite
+from carteiro.stores.sqlite import SqliteOptions, open_sqlite
 from support.builders import BRASA, a_failure, a_message, a_tenant, dead, retry, sent, tenants_named
 from support.clock import StoreClock
 from support.steps import accepted, accepted_recipient, added_key, attempted
@@ -36,7 +36,7 @@ PERSONAL = (ADDRESS, NAME, "hash-of-a-document", "order-of-hers", "subject of he
 
 @asynccontextmanager
 async def _opened(folder: Path) -> AsyncIterator[Backend]:
-    async with open_sqlite(folder / FILE, clock=StoreClock()) as backend:
+    async with open_sqlite(folder / FILE, SqliteOptions(clock=StoreClock())) as backend:
         await backend.tenants.define([*tenants_named([BRASA]), a_tenant(GONE, name="Forget me")])
         yield backend
 
@@ -131,7 +131,7 @@ async def test_an_erasure_that_was_interrupted_goes_on_after_a_restart(tmp_path:
         await _lived(backend)
         first = await backend.tenants.erase(GONE, limit=2)
 
-    async with open_sqlite(tmp_path / FILE, clock=StoreClock()) as backend:
+    async with open_sqlite(tmp_path / FILE, SqliteOptions(clock=StoreClock())) as backend:
         [tenant] = await backend.tenants.find([GONE])
         rest = await backend.tenants.erase(GONE)
 

@@ -31,7 +31,7 @@ from carteiro.errors import (
 )
 from carteiro.model import Accepted, MessageId, Settled, State
 from carteiro.ports import Backend
-from carteiro.stores.sqlite import open_sqlite, opening, store, writer
+from carteiro.stores.sqlite import SqliteOptions, open_sqlite, opening, store, writer
 from support.builders import ACME, a_message, messages, sent
 from support.steps import accepted, claimed, claimed_and_declared, declare, settled
 
@@ -158,7 +158,7 @@ def test_what_is_read_only_accepts_nothing(tmp_path: Path, what: str) -> None:
 async def test_a_file_locked_by_another_is_told_and_works_again_afterwards(tmp_path: Path) -> None:
     """After the time to wait for others, the caller is told to try again; the store stays open."""
     file = await _a_store(tmp_path)
-    async with open_sqlite(file, busy_timeout_ms=20) as backend:
+    async with open_sqlite(file, SqliteOptions(busy_timeout_ms=20)) as backend:
         with closing(sqlite3.connect(file, isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")
             with pytest.raises(StoreUnavailable, match="locked by another process"):
@@ -246,7 +246,7 @@ async def test_below_the_reserve_nothing_is_accepted_and_what_is_there_still_set
     monkeypatch.setattr(store, "_LOOK_AT_DISK_EVERY_S", 0.0)
     file = await _a_store(tmp_path)
 
-    async with open_sqlite(file, min_free_bytes=1_000_000) as backend:
+    async with open_sqlite(file, SqliteOptions(min_free_bytes=1_000_000)) as backend:
         [message] = await accepted(backend.store, a_message())
         free.free = 999_999
         with pytest.raises(StoreFull, match="free some space"):
@@ -325,8 +325,8 @@ def _fill_at(monkeypatch: pytest.MonkeyPatch, *, pages: int) -> None:
     """Let the file have no more pages than these, as a disk does that is full then."""
     connect = opening.connect
 
-    def limited(path: Path, *, busy_timeout_ms: int) -> sqlite3.Connection:
-        connection = connect(path, busy_timeout_ms=busy_timeout_ms)
+    def limited(path: Path, **options: Any) -> sqlite3.Connection:
+        connection = connect(path, **options)
         connection.execute(f"PRAGMA max_page_count = {pages}")
         return connection
 
@@ -449,12 +449,12 @@ async def test_whoever_asked_is_answered_when_not_even_the_roll_back_works(
     plain = opening.connect
     openings = 0
 
-    def breaking(path: Path, *, busy_timeout_ms: int) -> Any:
+    def breaking(path: Path, **options: Any) -> Any:
         nonlocal openings
         openings += 1
         if openings == 2:
             raise sqlite3.OperationalError("unable to open database file")
-        return Breaking(plain(path, busy_timeout_ms=busy_timeout_ms))
+        return Breaking(plain(path, **options))
 
     monkeypatch.setattr(writer, "connect", breaking)
     async with open_sqlite(tmp_path / "post.db") as backend:

@@ -10,9 +10,9 @@ import pytest
 
 from carteiro.model import EMAIL, Cursor, MessageFilter, MessageId, State, TenantId
 from carteiro.ports import Backend
-from carteiro.stores.sqlite import open_sqlite
-from carteiro.stores.sqlite.lists import find_messages
-from carteiro.stores.walks import Reach
+from carteiro.stores.sql.lists import Reach, find_messages
+from carteiro.stores.sqlite import SqliteOptions, open_sqlite
+from carteiro.stores.sqlite.database import SqliteSession, finished
 from support.builders import ACME, BRASA, TASK, a_message, messages, retry, sent, tenants_named
 from support.clock import StoreClock
 from support.steps import HOLD, accepted, claimed, declare, settled
@@ -24,7 +24,7 @@ FILE = "post.db"
 @pytest.fixture
 async def backend(tmp_path: Path, clock: StoreClock) -> AsyncIterator[Backend]:
     """A store in a file that can be looked into."""
-    async with open_sqlite(tmp_path / FILE, clock=clock) as opened:
+    async with open_sqlite(tmp_path / FILE, SqliteOptions(clock=clock)) as opened:
         await opened.tenants.define(tenants_named([ACME, BRASA]))
         yield opened
 
@@ -41,8 +41,14 @@ def _pages(folder: Path, *, limit: int = 2, **wanted: Any) -> list[list[MessageI
     cursor: Cursor | None = None
     with closing(sqlite3.connect(folder / FILE)) as db:
         while True:
-            page = find_messages(
-                db, MessageFilter(**wanted), cursor=cursor, limit=limit, reach=NEAR
+            page = finished(
+                find_messages(
+                    SqliteSession(db),
+                    MessageFilter(**wanted),
+                    cursor=cursor,
+                    limit=limit,
+                    reach=NEAR,
+                )
             )
             pages.append([row.id for row in page.rows])
             if page.next is None:

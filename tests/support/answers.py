@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from carteiro.model import Failure, value
-from carteiro.policy.answers import judge_answer
 from carteiro.policy.stage import Stage
+from carteiro.providers.answers import judge_answer
 
 ANSWERS = Path(__file__).parents[1] / "policy" / "answers"
 

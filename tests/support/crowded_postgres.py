@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from carteiro.stores.statements import statements_of
+from carteiro.stores.statements import numbered, statements_of
 from support.crowded import ITEMS, NOW, ROWS, TINY_ROWS
 
 # Not `leased`: it has a row for each message that is being sent.
@@ -116,10 +116,10 @@ _Sample = Callable[[int], object]
 # By what the first lines of the statements call them, the first that fits; then by their type.
 _BY_WORD: list[tuple[str, _Sample]] = [
     (
-        r"category|is redriven|text, in|version or null|then|if it is not the server's",
+        r"category|is.redriven|text, in|^text$|version|then|if it is not the server's",
         lambda _: None,
     ),
-    (r"external id of the recipient", lambda _: None),
+    (r"external id of the recipient|recipient_external_id", lambda _: None),
     (r"tenant", lambda _: "big"),
     (r"kind", lambda _: "email:send"),
     (r"email", lambda _: "000200@example.com"),
@@ -132,7 +132,7 @@ _BY_WORD: list[tuple[str, _Sample]] = [
     (r"\bkeys?\b", lambda n: f"key-{n:06}"),
     (r"type", lambda n: f"type-{n % 100}"),
     (r"claim", lambda _: "claim-1"),
-    (r"limit|how many|counts?\b", lambda _: 100),
+    (r"limit|most|how many|counts?\b", lambda _: 100),
     (r"longest", lambda _: 3_600_000),
     (r"since|after|expires_at", lambda _: 0),
     (r"\bnow\b", lambda _: NOW - ROWS // 4),
@@ -151,15 +151,28 @@ _BY_TYPE: dict[str, _Sample] = {
 }
 
 
-def parameters(statement: str, types: list[str]) -> list[object]:
+def parameters(operation: str, types: list[str]) -> list[object]:
     """A value for each parameter, of arrays `ITEMS`; ``types`` as the server knows them (``text``, ``int8[]``)."""
+    statement, names = numbered(statements_of("carteiro.stores.postgres")[operation])
     head = " ".join(line[2:].strip() for line in statement.splitlines() if line.startswith("--"))
+    if names:
+        return [_value(_named(name, head), each) for name, each in zip(names, types, strict=True)]
     words = re.findall(r"\$(\d+)([^$]*)", head)
     said = {int(number): text for number, text in words}
     for number in sorted(said, reverse=True):  # "$2, $3 the one": both are
         if said[number].strip(" ,") == "" and number + 1 in said:
             said[number] = said[number + 1]
     return [_value(said.get(place, ""), each) for place, each in enumerate(types, start=1)]
+
+
+def _named(name: str, head: str) -> str:
+    """What a named parameter is: the name, or of a list what the first lines say is in it (``:ids = [id, …]``)."""
+    if listed := re.search(rf":{name} = \[([^\[\]]*), …\]", head):
+        return listed[1]
+    rows, _, column = name.rpartition("_")
+    if rows and (listed := re.search(rf":{rows} = \[\[(.*?)\], …\]", head)):
+        return listed[1].split(", ")[int(column)]
+    return name
 
 
 def _value(said: str, type_name: str) -> object:

@@ -5,8 +5,10 @@ from typing import Any
 
 import orjson
 
-from carteiro.tickets.dead_letter import REDRIVES, DeadTicket, Death, Envelope, envelope, opened
+from carteiro.tickets.dead_letters.envelope import REDRIVES, DeadTicket, Envelope, opened
+from carteiro.tickets.deaths import Death
 from carteiro.tickets.ticket import Reason, Record, read
+from support.deaths import envelope
 
 TOPIC, DLQ_TOPIC = "execution.tickets", "execution.tickets.dlq"
 DIED_MS = 1_760_000_000_000

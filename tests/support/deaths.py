@@ -7,7 +7,8 @@ from typing import Any
 import orjson
 
 from carteiro.config import TicketSettings, load
-from carteiro.tickets.dead_letter import Death, Envelope
+from carteiro.tickets.dead_letters.envelope import LIMIT, Envelope, forms, size
+from carteiro.tickets.deaths import Death
 from carteiro.tickets.ticket import Record, read
 
 NOW_MS = 1_800_000_000_000
@@ -57,3 +58,11 @@ def random_bytes(count: int) -> bytes:
 def random_text(count: int) -> str:
     """Text that no codec makes smaller than three quarters, and that JSON does not make longer."""
     return base64.urlsafe_b64encode(random_bytes(count)).decode()[:count]
+
+
+def envelope(death: Death, *, published_at_ms: int, group: str, limit: int = LIMIT) -> Envelope:
+    """The fullest form of not more than ``limit`` bytes; the last form is made whatever the limit."""
+    for made in forms(death, published_at_ms=published_at_ms, group=group):
+        if size(made) <= limit:
+            break
+    return made

@@ -1,4 +1,4 @@
-"""A ticket lane in memory: a log, a counter and graves, and handlers that do as their tickets say."""
+"""A ticket lane in memory: a log, a counter and dead letters, and handlers that do as their tickets say."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -7,12 +7,12 @@ from datetime import timedelta
 
 from carteiro.config import TicketSettings, load
 from carteiro.policy.retry import RetryPolicy
-from carteiro.tickets.handlers import Function, Permanent, Tickets
-from carteiro.tickets.metrics import TicketMetrics
-from carteiro.tickets.runner import Runner
+from carteiro.tickets.consume.handlers import Function, Permanent, Tickets
+from carteiro.tickets.consume.metrics import TicketMetrics
+from carteiro.tickets.consume.runner import Runner
+from carteiro.tickets.consume.watch import Watch
 from carteiro.tickets.ticket import Ticket
-from carteiro.tickets.watch import Watch
-from support.ticket_log import MemoryCounter, MemoryGraves, MemoryLog
+from support.ticket_log import MemoryCounter, MemoryDeadLetters, MemoryLog
 
 TICKETS = 10  # different ones, that cannot reach something: then their type pauses
 AT_ONCE = RetryPolicy(max_attempts=3, base=timedelta(milliseconds=1), jitter=0)
@@ -27,7 +27,7 @@ class MemoryLane:
     ) -> None:
         self.log = MemoryLog(partitions)
         self.counter = MemoryCounter()
-        self.graves = MemoryGraves()
+        self.dead_letters = MemoryDeadLetters()
         self.settings = settings
         self.retry = retry
         self.runs: list[tuple[str, int]] = []
@@ -73,7 +73,7 @@ class MemoryLane:
             tickets,
             log=self.log,
             counter=self.counter,
-            graves=self.graves,
+            topic=self.dead_letters,
             watch=self.watch,
         )
 

@@ -7,7 +7,8 @@ from typing import Any
 
 from carteiro.model import MessageId
 from carteiro.ports import Parcel
-from carteiro.providers.resend import ResendOptions, ResendProvider
+from carteiro.providers.resend.options import ResendOptions
+from carteiro.providers.resend.provider import ResendProvider
 from support.resend_twin import Act, ResendTwin, serving
 from support.sending import SENDER
 

@@ -4,7 +4,8 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
-from carteiro.providers.ses import SesOptions, SesProvider
+from carteiro.providers.ses.options import SesOptions
+from carteiro.providers.ses.provider import SesProvider
 from support.sending import SENDER
 from support.ses_twin import ACCOUNT, KEY_ID, REGION, SECRET, Act, Answer, SesTwin, a_ses_twin
 

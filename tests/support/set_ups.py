@@ -17,7 +17,6 @@ from carteiro.model import Fairness
 from carteiro.ports import Backend
 from carteiro.ports.ledger import LedgerHalf
 from carteiro.ports.queue import QueueHalf
-from carteiro.stores.memory import open_memory
 from carteiro.stores.paired_ports import open_paired
 from carteiro.stores.postgres import (
     PostgresOptions,
@@ -28,13 +27,14 @@ from carteiro.stores.postgres import (
 from carteiro.stores.redis import RedisOptions, open_redis
 from carteiro.stores.sqlite import SqliteOptions, open_sqlite, open_sqlite_ledger
 from support.clock import StoreClock
+from support.model import open_model
+from support.quick_store import sqlite_file
 from support.shared_servers import redis_databases, shared_postgres, shared_redis
 
 _made: set[str] = set()  # databases
 _numbers: dict[Path, int] = {}  # of databases in Redis, by the folder that they belong to
 _PATIENCE = timedelta(seconds=20)  # a busy machine is no server that went away
 DEAD_LETTER_TTL = timedelta(days=7)
-_FILE = "carteiro.db"
 
 # What a set-up opens costs milliseconds: enough examples to find things, few enough to run often.
 PROPERTY = settings(max_examples=20, deadline=None)
@@ -44,11 +44,10 @@ Opened: TypeAlias = AbstractAsyncContextManager[Backend]
 
 @dataclass(frozen=True)
 class SetUp:
-    """One line of the list of stores that the contract suite runs on."""
+    """A store that contract tests run on."""
 
     name: str
     opens: Callable[[Path, StoreClock, Fairness], Opened]
-    durable: bool = False  # whether what was answered is there for the next opener
     in_files: bool = False  # whether all of it is in the folder: it can be copied, and shrinks
     drops: Callable[[Path], None] = lambda _: None  # what is not in the folder
 
@@ -67,7 +66,7 @@ class SetUp:
 
 @dataclass(frozen=True)
 class Place:
-    """Where a durable set-up keeps its store: it can be opened again, and twice at once."""
+    """Where a set-up keeps its store: it can be opened again, and twice at once."""
 
     set_up: SetUp
     folder: Path
@@ -78,15 +77,19 @@ class Place:
         return self.set_up.opens(self.folder, self.clock, Fairness())
 
 
-def in_memory(_folder: Path, clock: StoreClock, fairness: Fairness) -> Opened:
-    """A store that lives as long as its process."""
-    return open_memory(clock=clock, fairness=fairness, dead_letter_ttl=DEAD_LETTER_TTL)
+def on_model(_folder: Path, clock: StoreClock, fairness: Fairness) -> Opened:
+    """The model that every store is compared with: only the ports of the path, and what reads it."""
+    return open_model(clock=clock, fairness=fairness, dead_letter_ttl=DEAD_LETTER_TTL)
 
 
 def on_sqlite(folder: Path, clock: StoreClock, fairness: Fairness) -> Opened:
     """A store in one file."""
-    return open_sqlite(
-        folder / _FILE, clock=clock, fairness=fairness, dead_letter_ttl=DEAD_LETTER_TTL
+    return open_sqlite(sqlite_file(folder), _sqlite_options(clock, fairness))
+
+
+def _sqlite_options(clock: StoreClock, fairness: Fairness) -> SqliteOptions:
+    return SqliteOptions(
+        clock=clock, fairness=fairness, dead_letter_ttl=DEAD_LETTER_TTL, durable=False
     )
 
 
@@ -126,8 +129,7 @@ async def on_redis_and_sqlite(
     folder: Path, clock: StoreClock, fairness: Fairness
 ) -> AsyncIterator[Backend]:
     """A ledger in one file, and a queue in a database of its own."""
-    options = SqliteOptions(clock=clock, fairness=fairness, dead_letter_ttl=DEAD_LETTER_TTL)
-    ledger = open_sqlite_ledger(folder / _FILE, options)
+    ledger = open_sqlite_ledger(sqlite_file(folder), _sqlite_options(clock, fairness))
     async with _paired(ledger, _redis(folder, clock, fairness)) as backend:
         yield backend
 
@@ -180,3 +182,13 @@ def _redis_url(folder: Path) -> str:
 
 def _database(folder: Path) -> str:
     return f"test_{blake2b(str(folder).encode(), digest_size=8).hexdigest()}"
+
+
+# The stores that the contract suite runs on: one line each.
+SET_UPS = (
+    SetUp("sqlite", on_sqlite, in_files=True),
+    SetUp("postgres", on_postgres, drops=drop_postgres),
+    SetUp("redis+sqlite", on_redis_and_sqlite, in_files=True, drops=drop_redis),
+    SetUp("redis+postgres", on_redis_and_postgres, drops=drop_redis_and_postgres),
+)
+MODEL = SetUp("model", on_model)

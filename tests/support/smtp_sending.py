@@ -7,7 +7,8 @@ from typing import Any
 
 from carteiro.email.message import make_email
 from carteiro.ports import Parcel
-from carteiro.providers.smtp import SmtpOptions, SmtpProvider, Tls
+from carteiro.providers.smtp.options import SmtpOptions, Tls
+from carteiro.providers.smtp.provider import SmtpProvider
 from support.sending import SENDER
 from support.smtp_server import EXTENSIONS, HOST, Plays, SmtpServer, an_smtp_server
 from support.working import a_parcel

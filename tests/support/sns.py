@@ -10,8 +10,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from cryptography.x509.oid import NameOID
 
-from carteiro.api.fetching import NotThere
 from carteiro.model import MessageId
+from carteiro.runtime.fetching import NotThere
 
 TOPIC = "arn:aws:sns:sa-east-1:123456789012:mails"
 CERTIFICATE_URL = "https://sns.sa-east-1.amazonaws.com/SimpleNotificationService-1.pem"

@@ -7,11 +7,12 @@ from typing import Any
 
 import orjson
 
-from carteiro.tickets.dead_letter import Death, Headers
-from carteiro.tickets.notes import read_notes
-from carteiro.tickets.ports import Commit, Given, Keeper, LastError, Part, Standing
-from carteiro.tickets.publisher import PublishFailed
-from carteiro.tickets.ticket import Record, Ticket, TicketId, Unreadable
+from carteiro.tickets.consume.notes import read_notes
+from carteiro.tickets.consume.ports import Commit, Given, Keeper, LastError, TicketStanding
+from carteiro.tickets.dead_letters.envelope import Headers
+from carteiro.tickets.deaths import Death
+from carteiro.tickets.errors import PublishFailed
+from carteiro.tickets.ticket import Part, Record, Ticket, TicketId, Unreadable
 
 TOPIC = "execution.tickets"
 
@@ -143,17 +144,17 @@ class MemoryCounter:
 
     def __init__(self) -> None:
         self.failures: dict[TicketId, int] = defaultdict(int)
-        self.graves: dict[TicketId, str] = {}
+        self.ended_at: dict[TicketId, str] = {}
         self.errors: dict[TicketId, LastError] = {}
         self.away = False
         self.questions = 0
 
-    async def look(self, ids: Sequence[TicketId]) -> list[Standing]:
+    async def look(self, ids: Sequence[TicketId]) -> list[TicketStanding]:
         """What is known of each."""
         self.questions += 1
         if self.away:
-            return [Standing(0, "") for _ in ids]
-        return [Standing(self.failures.get(id, 0), self.graves.get(id, "")) for id in ids]
+            return [TicketStanding(0, "") for _ in ids]
+        return [TicketStanding(self.failures.get(id, 0), self.ended_at.get(id, "")) for id in ids]
 
     async def failed(self, id: TicketId, *, at_least: int) -> int:
         """One more."""
@@ -167,7 +168,7 @@ class MemoryCounter:
         if not self.away:
             self.failures.pop(id, None)
             self.errors.pop(id, None)
-            self.graves[id] = place
+            self.ended_at[id] = place
 
     async def keep_error(self, id: TicketId, error: LastError) -> None:
         """Remember it."""
@@ -179,7 +180,7 @@ class MemoryCounter:
         return [None if self.away else self.errors.get(id) for id in ids]
 
 
-class MemoryGraves:
+class MemoryDeadLetters:
     """Keeps dead letters in a list; ``fails`` makes the next so many publications fail."""
 
     def __init__(self) -> None:
@@ -195,7 +196,7 @@ class MemoryGraves:
         await asyncio.sleep(0)
         if self.fails:
             self.fails -= 1
-            raise PublishFailed("away", error_type="TimeoutError", is_permanent=False)
+            raise PublishFailed("away", error_type="TimeoutError")
         self.deaths.append(death)
         return self.keeps_all
 
@@ -204,7 +205,7 @@ class MemoryGraves:
         await asyncio.sleep(0)
         if self.fails:
             self.fails -= 1
-            raise PublishFailed("away", error_type="TimeoutError", is_permanent=False)
+            raise PublishFailed("away", error_type="TimeoutError")
         self.dones.append((ticket.id, redrives))
 
     @property

@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from carteiro.tickets.notes import Noted, read_notes
+from carteiro.tickets.consume.notes import Noted, read_notes
 from support.kafka_server import Broker
 from support.services import PATIENCE
 from support.topics import records_of

@@ -1,4 +1,4 @@
-"""A worker on a memory store whose time jumps while nobody works, and a store that can be away."""
+"""A worker on a store whose time jumps while nobody works, and a store that can be away."""
 
 import asyncio
 import io
@@ -13,7 +13,7 @@ from typing import Any
 import orjson
 
 from carteiro.email.message import make_email
-from carteiro.email.submission import email_message
+from carteiro.email.submission import Submission, new_message
 from carteiro.engine.worker import Lengths, Worker
 from carteiro.errors import StoreUnavailable
 from carteiro.jobs.kind import Deliver, Kind, Pool
@@ -44,6 +44,7 @@ from carteiro.model import (
     State,
     StoredMessage,
     Taken,
+    Tenant,
     TenantId,
     TimelineEvent,
 )
@@ -51,12 +52,13 @@ from carteiro.observability import log
 from carteiro.path.confirm import confirm
 from carteiro.policy.retry import PRESETS, RetryPolicy
 from carteiro.ports import Backend, Handover, Parcel, Store
-from carteiro.providers.sandbox import SandboxProvider
-from carteiro.stores.memory import open_memory
+from carteiro.providers.sandbox.provider import SandboxProvider
 from support.builders import ACME, BRASA, TASK, an_id, tenants_named
 from support.clock import StoreClock
+from support.quick_store import quick_backend
 
 A_MOMENT = 0.002  # seconds, in real time
+A_WHILE = 0.02  # a claim is answered by then, mostly: less is tried if not, and nothing fails
 LONG = timedelta(seconds=30)
 GATEWAY = PRESETS["gateway"]
 TOO_LONG = 10.0  # seconds; a worker that is not done by then never will be
@@ -198,13 +200,13 @@ class Office:
         """Accept one e-mail; ``fields`` are those of a request."""
         given = {"to": to, "subject": SECRET_SUBJECT, "html": f"<p>{SECRET_BODY}</p>"} | fields
         given.setdefault("replyTo", f"{SECRET_NAME}@example.com")
-        message = email_message(make_email(given), tenant=TenantId(tenant), request_id="request-1")
-        return await self.put(message)
+        submission = Submission(make_email(given), Tenant(TenantId(tenant)), "request-1")
+        return await self.put(new_message(submission))
 
     async def post_raw(self, content: str, **changes: Any) -> MessageId:
         """Accept an e-mail whose stored content is just this, as another way in might leave it."""
         email = make_email({"to": "ok@sandbox.test", "subject": "s", "text": "t"})
-        message = email_message(email, tenant=ACME, request_id="request-1")
+        message = new_message(Submission(email, Tenant(ACME), "request-1"))
         return await self.put(replace(message, content=content, **changes))
 
     async def put(self, message: NewMessage) -> MessageId:
@@ -308,9 +310,9 @@ class Office:
 
 @asynccontextmanager
 async def an_office(*, seed: int = 0) -> AsyncIterator[Office]:
-    """A fresh store in memory, with a clock that stands still while somebody works."""
+    """A new store with a clock that stands still while somebody works."""
     clock = StoreClock()
-    async with open_memory(clock=clock) as backend:
+    async with quick_backend(clock=clock) as backend:
         await backend.tenants.define(tenants_named([ACME, BRASA]))
         yield Office(backend, clock, SandboxProvider(backend.inbox, seed=seed))
 

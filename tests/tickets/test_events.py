@@ -62,7 +62,7 @@ def write_all() -> None:
 
 
 def lines(level: str) -> list[dict[str, Any]]:
-    """What all events write, at a level of the log."""
+    """Collect the lines of all events, at a level of the log."""
     stream = io.BytesIO()
     log.configure(level, stream)
     write_all()
@@ -82,7 +82,7 @@ def test_each_function_writes_one_line_with_its_own_name() -> None:
 
 
 def test_the_host_of_a_server_can_be_read() -> None:
-    """Its password was taken out: what is left is no address of a person, to be masked once more."""
+    """Its password was taken out: the rest must not be masked once more as an address of a person."""
     [failed] = [line for line in lines("debug") if line["event"] == "ticket_failed"]
 
     assert failed["errorReason"] == "https://***@api.example/"
@@ -105,14 +105,14 @@ def test_a_dead_ticket_is_named_with_its_place_and_cause() -> None:
 @pytest.mark.parametrize(
     ("reason", "told"),
     [
-        ("max_retries_exceeded", "mend what it failed of, then republish it"),
+        ("max_retries_exceeded", "fix what it failed of, then republish it"),
         ("permanent_error", "quarantine this one"),
         ("unknown_task_type", "deploy a handler"),
-        ("undecodable", "it is no ticket: quarantine it"),
+        ("undecodable", "it is not a ticket: quarantine it"),
     ],
 )
 def test_a_death_is_told_with_what_helps_against_it(reason: Reason, told: str) -> None:
-    """To republish what is no ticket helps nobody."""
+    """To republish a record that is not a ticket helps nobody."""
     line = _published(reason, is_whole=True)
 
     assert told in line["message"]
@@ -120,7 +120,7 @@ def test_a_death_is_told_with_what_helps_against_it(reason: Reason, told: str) -
 
 
 def test_a_death_whose_payload_is_not_kept_is_told_as_such() -> None:
-    """Whoever is told has less time."""
+    """The reader has less time."""
     line = _published("max_retries_exceeded", is_whole=False)
 
     assert line["oversized"] is True

@@ -1,7 +1,5 @@
-"""How clients of Kafka are set up: from settings and a file whose secrets are never shown; and the topic is made."""
+"""Clients of Kafka are set up from settings and a file whose secrets are never shown."""
 
-import asyncio
-import io
 import traceback
 from pathlib import Path
 from uuid import uuid4
@@ -9,18 +7,8 @@ from uuid import uuid4
 import pytest
 
 from carteiro.errors import ConfigError
-from carteiro.observability import log
-from carteiro.tickets import kafka_client as module
-from carteiro.tickets.kafka_client import (
-    KafkaAway,
-    client_options,
-    ensure_dlq_topic,
-    have_dlq_topic,
-)
+from carteiro.tickets.kafka_client import client_options
 from support.deaths import settings_of
-from support.kafka_server import Broker
-from support.services import HOST, free_port
-from support.shared_servers import shared_kafka
 
 PASSWORD = f"pw-{uuid4().hex}"
 
@@ -86,86 +74,3 @@ def test_a_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
     (tmp_path / "binary").write_bytes(b"\xff\xfe")
     with pytest.raises(ConfigError, match="UTF-8"):
         client_options(settings_of(kafka_file=str(tmp_path / "binary")))
-
-
-# --- the topic --------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def broker() -> Broker:
-    """A real one: it is the one to say what a topic is."""
-    return shared_kafka()
-
-
-async def test_the_topic_is_made_as_the_seed_says(broker: Broker) -> None:
-    """Three partitions, as many replicas as there are brokers, 30 days, snappy, 2 MiB."""
-    settings = settings_of(
-        bootstrap_servers=broker.bootstrap_servers, dlq_topic=f"dlq-{uuid4().hex}"
-    )
-
-    assert await ensure_dlq_topic(settings) == ()
-
-    topic = broker.admin().list_topics(timeout=10).topics[settings.dlq_topic]
-    assert len(topic.partitions) == 3
-    assert (
-        await ensure_dlq_topic(settings) == ()
-    )  # its settings are looked at: they are as they should be
-
-
-async def test_a_topic_that_is_there_stays_as_it_is_and_differences_are_told(
-    broker: Broker,
-) -> None:
-    """Its owner may have reasons."""
-    topic = broker.new_topic(partitions=1, settings={"retention.ms": "1000"})
-    settings = settings_of(bootstrap_servers=broker.bootstrap_servers, dlq_topic=topic)
-
-    differences = await ensure_dlq_topic(settings)
-
-    assert "it has 1 partitions, not 3" in differences
-    assert "retention.ms is 1000, not 2592000000" in differences
-    assert any(each.startswith("max.message.bytes is ") for each in differences)
-    assert await ensure_dlq_topic(settings) == differences
-
-
-async def test_workers_that_start_together_make_it_once(broker: Broker) -> None:
-    """All but one find it."""
-    settings = settings_of(
-        bootstrap_servers=broker.bootstrap_servers, dlq_topic=f"dlq-{uuid4().hex}"
-    )
-
-    results = await asyncio.gather(*(ensure_dlq_topic(settings) for _ in range(4)))
-
-    assert results == [()] * 4
-
-
-async def test_brokers_that_are_away_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever starts tries again."""
-    monkeypatch.setattr(module, "_PATIENCE_S", 0.2)
-
-    with pytest.raises(KafkaAway, match="cannot be looked at"):
-        await ensure_dlq_topic(settings_of(bootstrap_servers=f"{HOST}:{free_port()}"))
-
-
-async def test_what_nobody_planned_for_is_told_and_the_topic_made_all_the_same(
-    broker: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Nobody waits for the one who makes it: it must not end unseen."""
-    monkeypatch.setattr(module, "_FIRST_PAUSE_S", 0.01)
-    told = io.BytesIO()
-    log.configure("error", told)
-    file, topic = tmp_path / "kafka.properties", f"dlq-{uuid4().hex}"
-    settings = settings_of(
-        bootstrap_servers=broker.bootstrap_servers, dlq_topic=topic, kafka_file=str(file)
-    )
-    try:
-        making = asyncio.create_task(have_dlq_topic(settings))
-        async with asyncio.timeout(30):
-            while b"cannot be read" not in told.getvalue():
-                await asyncio.sleep(0.01)
-        file.write_text("")
-        await making
-    finally:
-        log.configure("off", io.BytesIO())
-
-    assert b'"event":"unexpected"' in told.getvalue()
-    assert topic in broker.admin().list_topics(timeout=10).topics

@@ -1,4 +1,4 @@
-"""What is secret does not leave with an error text."""
+"""Secrets do not leave with an error text."""
 
 import base64
 import secrets
@@ -135,7 +135,7 @@ def test_no_text_takes_long(piece: str) -> None:
 
 @pytest.mark.parametrize("before", range(1_950, 2_250, 10))
 def test_the_start_of_a_long_text_has_no_half_of_a_secret(before: int) -> None:
-    """What is cut off might be what tells that it is one, here the @; and what was scrubbed before makes room."""
+    """The part that is cut off might show that it is one, here the @; and what was scrubbed before makes room."""
     words = "word " * 150
     text = f"{words}password={'x' * before} https://me:{SECRET * 10}@host/ and so on"
 

@@ -9,35 +9,36 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.types import Receive, Scope, Send
 
-from carteiro.api.admin.dead_letters import DeadLetterDesk
-from carteiro.api.admin.fairness import FairnessDesk
-from carteiro.api.admin.keys import KeyDesk
-from carteiro.api.admin.messages import MessageDesk
-from carteiro.api.admin.stats import StatsDesk
-from carteiro.api.admin.tenants import TenantDesk
+from carteiro.api.admin.dead_letters import DeadLetterEndpoints
+from carteiro.api.admin.fairness import FairnessEndpoints
+from carteiro.api.admin.keys import KeyEndpoints
+from carteiro.api.admin.messages import MessageEndpoints
+from carteiro.api.admin.stats import StatsEndpoints
+from carteiro.api.admin.tenants import TenantEndpoints
 from carteiro.api.batch import BatchIntake
 from carteiro.api.docs_page import SAFE, page_of
 from carteiro.api.emails import Emails
 from carteiro.api.endpoint import Access, Endpoint, add_endpoint, schemas_of
 from carteiro.api.envelope import Envelope, answer_http_error
 from carteiro.api.express import Express
-from carteiro.api.feedback import FeedbackDesk
-from carteiro.api.fetching import Fetch, fetch
+from carteiro.api.feedback import FeedbackEndpoints
 from carteiro.api.health import HealthChecks
 from carteiro.api.in_flight import InFlight, PerMinute
 from carteiro.api.intake import Intake, Office
 from carteiro.api.key_ring import KeyRing
 from carteiro.api.lean import LeanRoute
-from carteiro.api.metrics import MetricsDesk
+from carteiro.api.metrics import MetricsEndpoints
 from carteiro.api.networks import Networks
-from carteiro.api.recipients import RecipientDesk
-from carteiro.api.suppressions import SuppressionDesk
-from carteiro.api.table_queue import TableQueueDesk
-from carteiro.api.templates import TemplateDesk
+from carteiro.api.recipients import RecipientEndpoints
+from carteiro.api.suppressions import SuppressionEndpoints
+from carteiro.api.table_queue import TableQueueEndpoints
+from carteiro.api.templates import TemplateEndpoints
 from carteiro.api.whose import AnyTenants, TheirOwn
+from carteiro.config.provider_spec import Fetch
 from carteiro.email.message import MAX_REQUEST_BYTES
 from carteiro.observability.metrics import Tally
 from carteiro.observability.readiness import Role
+from carteiro.runtime.fetching import fetch
 
 _V1 = "/v1"
 _ADMIN_TENANT = "/admin/v1/tenants/{tenant}"
@@ -46,7 +47,7 @@ _ADMIN_TENANT = "/admin/v1/tenants/{tenant}"
 def create_api(office: Office, *, works: bool = False, fetch: Fetch = fetch) -> FastAPI:
     """The API of one open post office; it commits an e-mail durably before it answers.
 
-    ``fetch`` gets what SNS signs with, and confirms subscriptions.
+    ``fetch`` gets what feedback of providers needs, as the certificates that it is signed with.
     ``works``: the process is a worker, too, and says so when it is asked whether it is ready.
     """
     api = _Api(
@@ -83,8 +84,8 @@ def create_api(office: Office, *, works: bool = False, fetch: Fetch = fetch) -> 
     # On the application itself: a router that is included costs every request about 10 µs more.
     _add_for_tenants(api, office, ring)
     _add_for_administrators(api, office, ring)
-    feedback = FeedbackDesk(
-        office.settings.feedback, office.backend.tracking, office.tally, fetch=fetch
+    feedback = FeedbackEndpoints(
+        office.settings, office.backend.tracking, office.tally, fetch=fetch
     )
     api.offer("feedback", Access.ANYONE, feedback.endpoints())
     roles = (Role.API, Role.WORKER) if works else (Role.API,)
@@ -98,7 +99,7 @@ def _add_for_tenants(api: "_Api", office: Office, ring: KeyRing) -> None:
     api.offer("e-mail", Access.TENANT, emails.endpoints())
     api.offer("e-mail", Access.TENANT, BatchIntake(intake, ring).endpoints())
     settings = office.settings
-    templates = TemplateDesk(
+    templates = TemplateEndpoints(
         ports.templates,
         whose,
         prefix=_V1,
@@ -107,14 +108,14 @@ def _add_for_tenants(api: "_Api", office: Office, ring: KeyRing) -> None:
         previews=PerMinute(settings.api.previews_per_minute),
     )
     api.offer("templates", Access.TENANT, templates.endpoints())
-    recipients = RecipientDesk(ports.recipients, whose, prefix=_V1)
+    recipients = RecipientEndpoints(ports.recipients, whose, prefix=_V1)
     api.offer("recipients", Access.TENANT, recipients.endpoints())
-    suppressions = SuppressionDesk(
+    suppressions = SuppressionEndpoints(
         ports.suppressions, whose, prefix=_V1, most=settings.storage.suppressions
     )
     api.offer("suppressions", Access.TENANT, suppressions.endpoints())
     wait = office.settings.api.attempt_wait
-    table_queue = TableQueueDesk(intake, ports.reading, ring, longest_wait=wait)
+    table_queue = TableQueueEndpoints(intake, ports.reading, ring, longest_wait=wait)
     api.offer("table queue", Access.TENANT, table_queue.endpoints())
 
 
@@ -122,9 +123,9 @@ def _add_for_administrators(api: "_Api", office: Office, ring: KeyRing) -> None:
     ports, whose = office.backend, AnyTenants(ring, office.backend.tenants)
     storage, presets = office.settings.storage, office.settings.presets
     for tag, endpoints in {
-        "tenants": TenantDesk(ports.tenants, ring, presets=presets).endpoints(),
-        "keys": KeyDesk(ports.keys, ports.tenants, ring).endpoints(),
-        "templates of a tenant": TemplateDesk(
+        "tenants": TenantEndpoints(ports.tenants, ring, presets=presets).endpoints(),
+        "keys": KeyEndpoints(ports.keys, ports.tenants, ring).endpoints(),
+        "templates of a tenant": TemplateEndpoints(
             ports.templates,
             whose,
             prefix=_ADMIN_TENANT,
@@ -132,22 +133,17 @@ def _add_for_administrators(api: "_Api", office: Office, ring: KeyRing) -> None:
             presets=presets,
             previews=PerMinute(0),
         ).endpoints(),
-        "recipients of a tenant": RecipientDesk(
+        "recipients of a tenant": RecipientEndpoints(
             ports.recipients, whose, prefix=_ADMIN_TENANT
         ).endpoints(),
-        "suppressions of a tenant": SuppressionDesk(
+        "suppressions of a tenant": SuppressionEndpoints(
             ports.suppressions, whose, prefix=_ADMIN_TENANT, most=storage.suppressions
         ).endpoints(),
-        "messages": MessageDesk(ports, ring).endpoints(),
-        "dead letters": DeadLetterDesk(
-            ports,
-            ring,
-            relay_headers=office.settings.delivery.allowed_relay_headers,
-            default_from_only=office.settings.default_from_only,
-        ).endpoints(),
-        "fairness": FairnessDesk(ports.tenants, ring).endpoints(),
-        "metrics": MetricsDesk(office.metrics, ring).endpoints(),
-        "stats": StatsDesk(ports, ring).endpoints(),
+        "messages": MessageEndpoints(ports, ring).endpoints(),
+        "dead letters": DeadLetterEndpoints(ports, ring, office.settings.sending_rules).endpoints(),
+        "fairness": FairnessEndpoints(ports.tenants, ring).endpoints(),
+        "metrics": MetricsEndpoints(office.metrics, ring).endpoints(),
+        "stats": StatsEndpoints(ports, ring).endpoints(),
     }.items():
         api.offer(tag, Access.ADMINISTRATOR, endpoints)
 

@@ -1,7 +1,6 @@
 """The endpoint for many e-mails at once: each is judged and answered by itself, all are one commit."""
 
-import asyncio
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import count
 from typing import Any
 
@@ -16,14 +15,16 @@ from carteiro.api.email_documents import BatchResults, accepted, rate_limit
 from carteiro.api.endpoint import Endpoint
 from carteiro.api.idempotency import judged_key
 from carteiro.api.in_flight import SHARE, Share
-from carteiro.api.intake import Intake, Item, PostAnswer, refused
+from carteiro.api.intake import Intake, refused
 from carteiro.api.key_ring import KeyRing
 from carteiro.api.reading import Question
 from carteiro.api.refusal import Refusal, bad_value, of_invalid
 from carteiro.email.message import MAX_REQUEST_BYTES, Email, read_email, refuse_many_parts
+from carteiro.email.submission import Submission
 from carteiro.errors import FieldError, InvalidMessage, NotAccepted
-from carteiro.model import Charged, KeyConflict, OverLimit
-from carteiro.runtime.fair_thread import MOST_ITEMS, Slice
+from carteiro.model import Charged, KeyConflict, OverLimit, Tenant
+from carteiro.path.accept import PostAnswer
+from carteiro.runtime.fair_thread import Slice
 
 MOST_IN_A_BATCH = 1000
 _MOST_PARTS = 250 * MOST_IN_A_BATCH
@@ -78,22 +79,31 @@ class BatchIntake:
         share.take_parsed(body)
         items = _items(body)
         request_id: str = request.state.request_id
-        made = await self._made(items)
-        handed_in = [each for each in made if isinstance(each, Item)]
-        stored = iter(await self._intake.many(handed_in, tenant=tenant, request_id=request_id))
-        answers = [next(stored) if isinstance(each, Item) else each for each in made]
+        made = await self._made(items, tenant, request_id)
+        submitted = [each for each in made if isinstance(each, Submission)]
+        stored = iter(await self._intake.accepting.many(submitted))
+        answers = [next(stored) if isinstance(each, Submission) else each for each in made]
         refused = len([1 for each in answers if isinstance(each, _REFUSED)])
         charged = await self._intake.charge(tenant, refused) if refused else Charged(0)
         return json_response({"results": await _results(made, answers, charged, request_id)})
 
-    async def _made(self, items: list[Any]) -> list[Item | Refusal]:
+    async def _made(
+        self, items: list[Any], tenant: Tenant, request_id: str
+    ) -> list[Submission | Refusal]:
         """Each e-mail of a batch, judged as a request of its own is; others have turns in between."""
-        judged, made = Slice(), []
-        for each in items:
-            item, size = _made(each, self._intake.relay_headers)
-            made.append(item)
-            if judged.is_over(size):
-                await asyncio.sleep(0)
+        limits, relay_headers = self._intake.limits_of(tenant), self._intake.relay_headers
+        turn = Slice()
+        made: list[Submission | Refusal] = []
+        for item in items:
+            size = 0
+            try:
+                key, encoded = _encoded(item)
+                size = len(encoded)
+                email = read_email(encoded, relay_headers=relay_headers)
+                made.append(Submission(email, tenant, request_id, key, limits))
+            except InvalidMessage as error:
+                made.append(_refusal(error, size))
+            await turn.done(size)
         return made
 
 
@@ -113,24 +123,23 @@ def _items(body: bytes) -> list[Any]:
     return items
 
 
-def _made(item: object, relay_headers: Collection[str]) -> tuple[Item | Refusal, int]:
-    """One e-mail of the batch, judged, and how many bytes it has."""
+def _encoded(item: object) -> tuple[str | None, bytes]:
+    """The key of one e-mail of the batch, if it has one, and its JSON."""
     if not isinstance(item, dict):
-        return of_invalid(InvalidMessage([FieldError("body", "must be an object")])), 0
-    size = 0
+        raise InvalidMessage([FieldError("body", "must be an object")])
+    key = judged_key(item.pop(_KEY, None), _KEY)
     try:
-        key = judged_key(item.pop(_KEY, None), _KEY)
-        encoded = _encoded(item)
-        size = len(encoded)
-        if size > MAX_REQUEST_BYTES:
-            return too_large(MAX_REQUEST_BYTES), size
-        return Item(read_email(encoded, relay_headers=relay_headers), key), size
-    except InvalidMessage as error:
-        return of_invalid(error), size
+        return key, orjson.dumps(item)
+    except orjson.JSONEncodeError:  # it reads deeper nests than it writes
+        raise InvalidMessage([FieldError("body", "is nested too deep")]) from None
+
+
+def _refusal(error: InvalidMessage, size: int) -> Refusal:
+    return too_large(MAX_REQUEST_BYTES) if size > MAX_REQUEST_BYTES else of_invalid(error)
 
 
 async def _results(
-    made: Sequence[Item | Refusal],
+    made: Sequence[Submission | Refusal],
     answers: Sequence[PostAnswer | NotAccepted | Refusal],
     charged: Charged,
     request_id: str,
@@ -138,24 +147,16 @@ async def _results(
     """What is told of each; those that were refused when no more could be counted are over the limit."""
     results: list[Mapping[str, Any]] = []
     left = count(charged.counted, -1)  # refused ones that were counted
-    for start in range(0, len(made), MOST_ITEMS):
-        some = slice(start, start + MOST_ITEMS)
-        for item, answer in zip(made[some], answers[some], strict=True):
-            over = charged.over if isinstance(answer, _REFUSED) and next(left) <= 0 else None
-            results.append(_told(item, over or answer, request_id))
-        await asyncio.sleep(0)
+    turn = Slice()
+    for item, answer in zip(made, answers, strict=True):
+        over = charged.over if isinstance(answer, _REFUSED) and next(left) <= 0 else None
+        results.append(_told(item, over or answer, request_id))
+        await turn.done()
     return results
 
 
-def _encoded(item: dict[str, Any]) -> bytes:
-    try:
-        return orjson.dumps(item)
-    except orjson.JSONEncodeError:  # it reads deeper nests than it writes
-        raise InvalidMessage([FieldError("body", "is nested too deep")]) from None
-
-
 def _told(
-    item: Item | Refusal, answer: PostAnswer | NotAccepted | Refusal, request_id: str
+    item: Submission | Refusal, answer: PostAnswer | NotAccepted | Refusal, request_id: str
 ) -> Mapping[str, Any]:
     """A `BatchResult`, see `accepted` for why it is none."""
     match answer:

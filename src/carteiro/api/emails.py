@@ -1,7 +1,6 @@
 """The endpoints of e-mail: accept one or many, look at one or many, cancel one."""
 
 from collections.abc import Iterable
-from uuid import UUID
 
 from pydantic import Field
 from starlette.requests import Request
@@ -21,11 +20,12 @@ from carteiro.api.email_documents import (
 )
 from carteiro.api.endpoint import Endpoint
 from carteiro.api.idempotency import IDEMPOTENCY_KEY, REPLAYED, key_in
-from carteiro.api.intake import Intake, Item, refused
+from carteiro.api.intake import Intake, refused
 from carteiro.api.key_ring import KeyRing
 from carteiro.api.reading import PageQuestion, Time, read_query
 from carteiro.api.refusal import not_found
 from carteiro.email.message import Email, read_email
+from carteiro.email.submission import Submission
 from carteiro.errors import InvalidMessage
 from carteiro.model import (
     EMAIL,
@@ -37,6 +37,7 @@ from carteiro.model import (
     State,
     StoredMessage,
     TenantId,
+    parse_message_id,
 )
 from carteiro.policy.addresses import judge_address
 from carteiro.ports import Reading, Store
@@ -130,14 +131,15 @@ class Emails:
         body = await read_json(request)
         request_id: str = request.state.request_id
         try:
-            item = Item(read_email(body, relay_headers=self._intake.relay_headers), key)
-            answer = await self._intake.one(item, tenant=tenant, request_id=request_id)
+            email = read_email(body, relay_headers=self._intake.relay_headers)
+            submission = Submission(email, tenant, request_id, key, self._intake.limits_of(tenant))
+            answer = await self._intake.accepting.one(submission)
         except InvalidMessage:
             await self._intake.charge_one(tenant)
             raise
         if not isinstance(answer, Accepted | Replayed):
             raise refused(answer)
-        response = json_response(accepted(answer, item.email, request_id), 202)
+        response = json_response(accepted(answer, email, request_id), 202)
         if isinstance(answer, Replayed):
             response.headers[REPLAYED] = "true"
         return response
@@ -173,7 +175,7 @@ class Emails:
 
 def message_id(given: str, what: str) -> MessageId:
     """The id that stands in an address; a `Refusal` if nothing can have it."""
-    try:
-        return MessageId(str(UUID(given)))
-    except ValueError:
-        raise not_found(what) from None
+    identity = parse_message_id(given)
+    if identity is None:
+        raise not_found(what)
+    return identity

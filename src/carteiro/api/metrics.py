@@ -10,7 +10,7 @@ from carteiro.api.key_ring import KeyRing
 from carteiro.observability.metrics import CONTENT_TYPE, Metrics
 
 
-class MetricsDesk:
+class MetricsEndpoints:
     """What a scraper asks for. Behind a proxy every client looks local, so being local opens nothing."""
 
     def __init__(self, metrics: Metrics, keys: KeyRing) -> None:

@@ -3,7 +3,6 @@
 from functools import cache
 from typing import Annotated, Any, TypeVar, get_args
 
-import orjson
 from pydantic import (
     AwareDatetime,
     BaseModel,
@@ -22,6 +21,7 @@ from carteiro.email.message import (
     has_more_values,
     only_time_as_text,
     plainly,
+    refuse_crowds,
     refuse_many_parts,
 )
 from carteiro.errors import FieldError, InvalidMessage
@@ -62,39 +62,25 @@ async def read_question(request: Request, shape: type[Asked]) -> Asked:
     """The JSON body as this document; `InvalidMessage` if it is not one."""
     body = await read_json(request)
     refuse_many_parts(body, _MOST_PARTS)
-    _refuse_crowds(body, shape)
+    if has_more_values(refuse_crowds(body, *_bounds(shape)), MOST_VALUES):
+        raise InvalidMessage([FieldError("body", f"must have at most {MOST_VALUES} values")])
     try:
         return shape.model_validate_json(body)
     except ValidationError as error:
         raise plainly(error) from None
 
 
-def _refuse_crowds(body: bytes, shape: type[BaseModel]) -> None:
-    """Refuse objects with more fields than any may have: each unknown field would be a fault of its own."""
-    try:
-        fields = orjson.loads(body)
-    except orjson.JSONDecodeError:
-        return  # what is wrong with it is told by who reads it
-    if not isinstance(fields, dict):
-        return
-    if has_more_values(fields, MOST_VALUES):
-        raise InvalidMessage([FieldError("body", f"must have at most {MOST_VALUES} values")])
-    if issubclass(shape, RootModel):
-        return
-    inner = [each for name in _documents_in(shape) if isinstance(each := fields.get(name), dict)]
-    if any(len(each) > _MOST_FIELDS for each in (fields, *inner)):
-        raise InvalidMessage([FieldError("body", f"must have at most {_MOST_FIELDS} fields")])
-
-
 @cache
-def _documents_in(shape: type[BaseModel]) -> list[str]:
-    """The fields that are documents themselves, by their JSON names."""
-    return [
-        field.alias or name
+def _bounds(shape: type[BaseModel]) -> tuple[int, dict[str, int]]:
+    """The most fields that a document may have, and those of its fields that are documents, by their JSON names."""
+    if issubclass(shape, RootModel):
+        return MOST_VALUES, {}
+    return _MOST_FIELDS, {
+        field.alias or name: _MOST_FIELDS
         for name, field in shape.model_fields.items()
         for each in (field.annotation, *get_args(field.annotation))
         if isinstance(each, type) and issubclass(each, BaseModel)
-    ]
+    }
 
 
 def read_query(request: Request, shape: type[Asked]) -> Asked:

@@ -45,7 +45,7 @@ class RecipientQuestion(PageQuestion):
     email: str | None = Field(default=None, max_length=320)
 
 
-class RecipientDesk:
+class RecipientEndpoints:
     """What can be asked of the recipients of the tenant that ``whose`` finds, below ``prefix``."""
 
     def __init__(self, recipients: Recipients, whose: Whose, *, prefix: str) -> None:

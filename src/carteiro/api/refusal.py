@@ -10,6 +10,7 @@ from starlette.responses import Response
 from carteiro.api.documents import ErrorBody, ErrorDocument, FieldFault
 from carteiro.errors import (
     BadCursor,
+    FeedbackRefused,
     FieldError,
     InvalidMessage,
     StoreError,
@@ -145,6 +146,8 @@ def refusal_of(  # noqa: PLR0911 - a table, one error a line
             return error
         case InvalidMessage():
             return of_invalid(error)
+        case FeedbackRefused():
+            return Refusal(error.status, str(error))
         case TenantMissing():  # gone since its key was looked up
             return unauthorized()
         case BadCursor():

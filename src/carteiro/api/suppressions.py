@@ -1,6 +1,5 @@
 """The endpoints of suppressions: a tenant's own under ``/v1``, any tenant's under ``/admin/v1``."""
 
-import asyncio
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Annotated
@@ -81,7 +80,7 @@ class SuppressionCount(Document):
     count: int
 
 
-class SuppressionDesk:
+class SuppressionEndpoints:
     """What can be done with the suppressions of the tenant that ``whose`` finds, below ``prefix``."""
 
     def __init__(self, suppressions: Suppressions, whose: Whose, *, prefix: str, most: int) -> None:
@@ -166,14 +165,13 @@ async def _refuse_bad(asked: NewSuppressions) -> None:
     if asked.expires_at is not None and asked.expires_at > LATEST:
         raise bad_value("expiresAt", f"must not be after {LATEST:%Y-%m-%d}")
     faults: list[FieldError] = []
-    judged = Slice()
+    turn = Slice()
     for index, each in enumerate(asked.emails):
         if judge_address(each) is None:
             faults.append(FieldError(f"emails.{index}", "is not an e-mail address"))
             if len(faults) == MOST_FAULTS:
                 break
-        if judged.is_over(len(each)):
-            await asyncio.sleep(0)
+        await turn.done(len(each))
     if faults:
         raise InvalidMessage(faults)
 

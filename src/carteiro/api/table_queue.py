@@ -1,8 +1,6 @@
 """The addresses of the table queue, as those who come from Supabase know them."""
 
-import asyncio
 import binascii
-import time
 from base64 import urlsafe_b64decode
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -17,12 +15,13 @@ from starlette.responses import Response
 
 from carteiro.api.documents import JSON, Document, Moment
 from carteiro.api.endpoint import Endpoint
-from carteiro.api.intake import Intake, Item, refused
+from carteiro.api.intake import Intake, refused
 from carteiro.api.key_ring import KeyRing, key_in
 from carteiro.api.reading import read_question
 from carteiro.api.refusal import Refusal, too_busy
 from carteiro.email.message import Email, make_email
-from carteiro.errors import FieldError, InvalidMessage, NotAccepted
+from carteiro.email.submission import Submission
+from carteiro.errors import FieldError, InvalidMessage
 from carteiro.model import (
     EMAIL,
     FINISHED,
@@ -36,31 +35,20 @@ from carteiro.model import (
     TenantId,
 )
 from carteiro.ports import Reading
+from carteiro.runtime.polling import polls
 
 MOST_IN_A_RUN = 10
-_FIRST_LOOK_S, _LAST_LOOK_S = 0.05, 1.0  # between two looks at the ledger: doubled each time
 _MOST_WAITING_CALLS = 5  # of a tenant: each looks at the ledger for as long as it waits
 _WAITING = (State.ENQUEUED, State.RETRY_SCHEDULED)
 _STATUS = {State.SENT: "sent", State.CANCELLED: "cancelled"} | dict.fromkeys(
     (State.FAILED, State.EXPIRED), "failed"
 )
 _PUBLISHABLE = "sb_publishable_"
-_FIELDS = ("to", "template.type", "template.variables")
-_ARGUMENTS = dict(zip(_FIELDS, ("p_recipient_email", "p_template_type", "p_payload"), strict=True))
-_COLUMNS = dict(zip(_FIELDS, ("recipient_email", "template_type", "payload"), strict=True))
-
-
-class EnqueueQuestion(BaseModel):
-    """The arguments of ``enqueue_email``, by their names in SQL."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-
-    p_template_type: str = Field(description="The name of a template.")
-    p_recipient_email: str = Field(description="An address alone, without a display name.")
-    p_user_id: UUID | None = Field(default=None, description="Whom the tenant knows by it.")
-    p_payload: dict[str, object] | None = Field(
-        default=None, description="The variables of the template, by name."
-    )
+_COLUMNS = {  # of the fields of an e-mail
+    "to": "recipient_email",
+    "template.type": "template_type",
+    "template.variables": "payload",
+}
 
 
 class SendQuestion(BaseModel):
@@ -74,6 +62,12 @@ class SendQuestion(BaseModel):
     payload: dict[str, object] | None = Field(
         default=None, description="The variables of the template, by name."
     )
+
+
+class EnqueueQuestion(SendQuestion):
+    """The arguments of ``enqueue_email``, by their names in SQL."""
+
+    model_config = ConfigDict(alias_generator=lambda column: f"p_{column}")
 
 
 class QueueRun(Document):
@@ -99,7 +93,7 @@ class SendResult(Document):
     resend_id: str | None = Field(default=None, description="The provider's id of a sent one.")
 
 
-class TableQueueDesk:
+class TableQueueEndpoints:
     """Accepts e-mails by a template, and reports the results of their attempts; sending is the workers' part."""
 
     def __init__(
@@ -155,8 +149,7 @@ class TableQueueDesk:
         """
         tenant = await self._tenant_of(request)
         asked = await read_question(request, EnqueueQuestion)
-        fields = (asked.p_recipient_email, asked.p_template_type, asked.p_payload)
-        identity = await self._accepted(request, tenant, fields, asked.p_user_id, _ARGUMENTS)
+        identity = await self._accepted(request, tenant, asked)
         return Response(orjson.dumps(identity), media_type=JSON)
 
     async def send(self, request: Request) -> Response:
@@ -166,9 +159,8 @@ class TableQueueDesk:
         """
         tenant = await self._tenant_of(request)
         asked = await read_question(request, SendQuestion)
-        fields = (asked.recipient_email, asked.template_type, asked.payload)
         with self._waiting_call(tenant):  # a refused call leaves nothing behind
-            identity = await self._accepted(request, tenant, fields, asked.user_id, _COLUMNS)
+            identity = await self._accepted(request, tenant, asked)
             [tried], _ = await self._tried({identity: 0})
         if tried is None:
             return SendResult(id=identity, status="pending").as_response(202)
@@ -199,24 +191,17 @@ class TableQueueDesk:
             pending=pending,
         ).as_response(202 if pending else 200)
 
-    async def _accepted(
-        self,
-        request: Request,
-        tenant: Tenant,
-        fields: tuple[str, str, dict[str, object] | None],
-        user_id: UUID | None,
-        names: Mapping[str, str],
-    ) -> MessageId:
-        row = QueueRow(None if user_id is None else str(user_id))
-        request_id: str = request.state.request_id
+    async def _accepted(self, request: Request, tenant: Tenant, asked: SendQuestion) -> MessageId:
+        row = QueueRow(None if asked.user_id is None else str(asked.user_id))
+        limits = self._intake.limits_of(tenant)
         try:
-            item = Item(_email(*fields, row), None, row)
-            [answer] = await self._intake.many([item], tenant=tenant, request_id=request_id)
-            if isinstance(answer, NotAccepted):
-                raise InvalidMessage(answer.fields)  # noqa: TRY301 - told and counted alike
+            submission = Submission(
+                _email(asked, row), tenant, request.state.request_id, limits=limits, row=row
+            )
+            answer = await self._intake.accepting.one(submission)
         except InvalidMessage as error:
             await self._intake.charge_one(tenant)
-            raise InvalidMessage(_renamed(error.fields, names)) from None
+            raise InvalidMessage([_renamed(each, asked) for each in error.fields]) from None
         if not isinstance(answer, Accepted | Replayed):
             raise refused(answer)
         return answer.id
@@ -248,18 +233,15 @@ class TableQueueDesk:
         """Wait for one more attempt of each message: the row after it, None without one; and how many are pending."""
         rows: dict[MessageId, StoredMessage | None] = dict.fromkeys(attempts)
         pending = set(attempts)
-        until = time.monotonic() + self._longest_wait.total_seconds()
-        pause = _FIRST_LOOK_S
-        while True:
+        async for _ in polls(within=self._longest_wait):
             for identity in list(pending):
                 row = await self._reading.message(identity)
                 if row is None or _is_tried(row, attempts[identity]):
                     rows[identity] = row
                     pending.discard(identity)
-            if not pending or time.monotonic() >= until:
-                return list(rows.values()), len(pending)
-            await asyncio.sleep(pause)
-            pause = min(2 * pause, _LAST_LOOK_S)
+            if not pending:
+                break
+        return list(rows.values()), len(pending)
 
     async def _tenant_of(self, request: Request) -> Tenant:
         if _is_anonymous(key_in(request.headers)):
@@ -274,26 +256,23 @@ def _is_tried(row: StoredMessage, attempts_before: int) -> bool:
     return row.state is State.RETRY_SCHEDULED and row.attempts > attempts_before
 
 
-def _email(to: str, type_: str, variables: dict[str, object] | None, row: QueueRow) -> Email:
+def _email(asked: SendQuestion, row: QueueRow) -> Email:
     fields: dict[str, object] = {
-        "to": to,
-        "template": {"type": type_, "variables": variables or {}},
+        "to": asked.recipient_email,
+        "template": {"type": asked.template_type, "variables": asked.payload or {}},
     }
     if row.user_id is not None:
-        fields["recipient"] = {"email": to, "externalId": row.user_id}
+        fields["recipient"] = {"email": asked.recipient_email, "externalId": row.user_id}
     return make_email(fields).model_copy(update={"max_retries": row.max_retries})
 
 
-def _renamed(faults: Iterable[FieldError], names: Mapping[str, str]) -> tuple[FieldError, ...]:
-    """The faults by the names that the caller gave."""
-    return tuple(FieldError(_name(each.field, names), each.message) for each in faults)
-
-
-def _name(field: str, names: Mapping[str, str]) -> str:
-    for path, name in names.items():
-        if field == path or field.startswith(f"{path}."):
-            return name + field.removeprefix(path)
-    return field
+def _renamed(fault: FieldError, asked: SendQuestion) -> FieldError:
+    """The fault by the name that the caller gave."""
+    for path, column in _COLUMNS.items():
+        if fault.field == path or fault.field.startswith(f"{path}."):
+            name = type(asked).model_fields[column].alias or column
+            return FieldError(name + fault.field.removeprefix(path), fault.message)
+    return FieldError(fault.field, fault.message)
 
 
 def _is_anonymous(key: str) -> bool:

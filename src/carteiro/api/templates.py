@@ -92,7 +92,7 @@ class Preview(Document):
     text: str | None
 
 
-class TemplateDesk:
+class TemplateEndpoints:
     """What can be asked of the templates of the tenant that ``whose`` finds, below ``prefix``."""
 
     def __init__(  # noqa: PLR0913 - each is a setting of its own, by its name

@@ -9,7 +9,8 @@ from carteiro.cli.exit_codes import ExitCode
 from carteiro.cli.messages import message_id
 from carteiro.cli.options import OfTenant
 from carteiro.cli.printing import Column
-from carteiro.model import CancelAnswer, MessageId, TenantId, value
+from carteiro.model import CancelAnswer, value
+from carteiro.runtime.messages import cancel_message
 
 _CODES = {
     CancelAnswer.CANCELLED: ExitCode.OK,
@@ -40,20 +41,12 @@ async def cancel(
 ) -> None:
     """Cancel waiting messages; if one is being sent right now, prevent a second attempt."""
     ids = [message_id(each) for each in messages]
-    answered = [_Answered(each, await _cancelled(desk, each, tenant)) for each in ids]
+    answered = [
+        _Answered(each, await cancel_message(desk.backend, each, tenant=tenant)) for each in ids
+    ]
     desk.out.rows(
         answered, _COLUMNS, lambda row: {"outboxId": row.message, "answer": row.answer.value}
     )
     code = max(_CODES[each.answer] for each in answered)
     if code is not ExitCode.OK:
         raise typer.Exit(code)
-
-
-async def _cancelled(desk: Desk, message: MessageId, tenant: str | None) -> CancelAnswer:
-    if tenant is None:
-        found = await desk.backend.reading.message(message)
-        if found is None:
-            return CancelAnswer.NOT_FOUND
-        tenant = found.tenant
-    [answer] = await desk.backend.store.cancel([message], tenant=TenantId(tenant))
-    return answer

@@ -15,28 +15,20 @@ from carteiro.cli.options import AsJson, ConfigFile, QueueUrl, Since, StoreUrl, 
 from carteiro.cli.paging import pages
 from carteiro.cli.printing import Column, Printer, note
 from carteiro.cli.progress import Count, count_done
-from carteiro.config import Settings, load
+from carteiro.config import Settings, load, spec_of
+from carteiro.config.providers import answers, is_remote
 from carteiro.model import EMAIL, Cursor, Failure, MessageFilter, Page, State, StoredMessage, value
 from carteiro.policy import classify as classified
 from carteiro.policy import consequences
-from carteiro.policy.answers import (
-    RESEND,
-    SES,
-    SMTP,
-    is_success,
-    judge_answer,
-    judged_again,
-    provider_of,
-)
 from carteiro.policy.doubt import may_leave_doubt
 from carteiro.policy.own_rules import overruled
 from carteiro.policy.patience import wait_after
 from carteiro.policy.stage import Stage
 from carteiro.ports import Backend
-from carteiro.providers.email_kind import answering_host, retry_policy
+from carteiro.providers.answers import is_success, judge_answer, judged_again, provider_of
+from carteiro.providers.email_kind import retry_policy
 from carteiro.stores.open import open_backend
 
-_PROVIDERS = ("", SMTP, SES, RESEND)
 _OF_SMTP = re.compile(r"\s*(?:[45]\d\d[ -]+[45]\.\d{1,3}\.\d{1,3}\b|55\d\b)", re.ASCII)
 _UNREACHED = "NETWORK_ERROR"
 _MIDDLE = 0.5  # of the dice
@@ -54,11 +46,7 @@ OfStage: TypeAlias = Annotated[
     Stage | None, typer.Option("--stage", help="SMTP stage of the answer.")
 ]
 OfProvider: TypeAlias = Annotated[
-    str,
-    typer.Option(
-        "--provider",
-        help="Provider that answered: smtp, ses or resend (default: detected).",
-    ),
+    str, typer.Option("--provider", help="Provider that answered (default: judged by its looks).")
 ]
 Mx: TypeAlias = Annotated[str, typer.Option("--mx", help="Host that answered.")]
 DryRun: TypeAlias = Annotated[
@@ -79,11 +67,9 @@ _WHY = {
     "subject": "only class and subject of the enhanced code are known",
     "code": "the reply code and its stage decide: nothing else is known",
     "class": "only the class of the code is known",
-    "ses": "the name of the error decides",
-    "resend": "the name of the error decides, else its status",
-    "status": "the error name is unknown, so the status decides",
-    "tls_error": "the server is not trusted: nothing is sent until it or the settings change",
-    "network": "there was no answer: the connection failed",
+    "status": "there is no name that is known, and the status decides",
+    "tls_error": "nothing is sent to whom we cannot trust, until it or the settings change",
+    "network": "there was no answer, as nobody was reached",
     "timeout": "there was no answer in time",
     "unknown": "no rule matches, and an unknown failure may be temporary",
 }
@@ -140,10 +126,12 @@ class _Asked:
 def _refuse_contradiction(asked: _Asked) -> None:
     """Reject options that contradict each other: they would silently give a wrong verdict."""
     if not asked.answer.strip():
-        raise WrongUse("the answer is empty: copy it from the log")
-    if asked.provider not in _PROVIDERS:
-        raise WrongUse(f"--provider {asked.provider!r}: should be smtp, ses or resend")
-    if asked.provider in {"", SMTP}:
+        raise WrongUse("the answer is empty: give what was said, as a log has it")
+    *most, last = [name for name, each in answers().items() if is_remote(name) or each.names]
+    if asked.provider not in {"", *most, last}:
+        should = f"should be {', '.join(most)} or {last}"
+        raise WrongUse(f"--provider {asked.provider!r}: {should}")
+    if not asked.provider or answers()[asked.provider].is_smtp:
         return
     if asked.stage or asked.mx:
         raise WrongUse(
@@ -189,9 +177,13 @@ def _document(failure: Failure) -> dict[str, Any]:
 def _why(rule: str) -> str:
     first, _, rest = rule.partition("@")[0].partition(".")
     part = rest.partition(".")[0]
-    if first == SMTP and part not in _WHY:
-        return f"{part} is known for this text, which then decides before the codes"
-    return _WHY[part] if first != "own" and part in _WHY else _WHY[first]
+    if first != "own" and part in _WHY:
+        return _WHY[part]
+    if first not in answers():
+        return _WHY[first]
+    if answers()[first].is_smtp:
+        return f"the words are {part}'s own, and bound to it they decide before codes"
+    return answers()[first].why
 
 
 def _what_happens(failure: Failure, settings: Settings) -> str:
@@ -228,10 +220,8 @@ def _if_handed_over(
     is_before = stage not in {None, Stage.DOT}
     if is_before or not may_leave_doubt(consequences.rule_name(judged)):
         return None
-    if provider == RESEND:
-        return (
-            "in doubt: retried with the same idempotency key, so it is delivered once; no failover"
-        )
+    if spec_of(provider).features.replays_for:
+        return "in doubt: asked again under the same key, by which it is delivered once; never failed over"
     most = settings.delivery.max_in_doubt_resends
     return (
         f"in doubt: sent again at most {most} times if at_least_once, then, or at once if"
@@ -289,7 +279,7 @@ class _Trial:
         if before is None or (message.in_doubt and may_leave_doubt(before.rule)):
             return  # rules do not settle a doubt
         provider = _provider_of(message, before)
-        mx = answering_host(provider, self._settings)
+        mx = spec_of(provider).host(self._settings)
         after = _again(before, provider, mx)
         if after is None:
             return
@@ -332,7 +322,8 @@ def _again(failure: Failure, provider: str, mx: str) -> Failure | None:
 
     Silence is what it was, and so is what was found out without an answer, as that a sender is missing.
     """
-    if failure.code == classified.timeout(provider).code and failure.rule != "ses.RequestTimeout":
+    is_answer = failure.rule.startswith(f"{provider}.")
+    if failure.code == classified.timeout(provider).code and not is_answer:
         return replace(classified.timeout(provider), reason=failure.reason)
     if failure.code == _UNREACHED:
         return classified.network(failure.reason)

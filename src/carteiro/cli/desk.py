@@ -165,7 +165,7 @@ def _refuse_broken(options: Mapping[str, object]) -> None:
 
 
 def refuse_memory(settings: Settings) -> None:
-    """Reject a store in memory: it belongs to one process."""
+    """The temporary store of another process cannot be reached from here."""
     if settings.store.startswith("memory:"):
         text = (
             f"store = {settings.store!r} (from {settings.origin('store')}) is for one process: "

@@ -17,7 +17,7 @@ from carteiro.errors import ConfigError
 from carteiro.model import Tenant
 from carteiro.model.checkup import Finding, Level
 from carteiro.ports import Backend
-from carteiro.providers.email_kind import Looked, look_at_providers
+from carteiro.providers.email_kind import look_at_providers
 from carteiro.stores.open import examine_queue, examine_store, open_backend
 
 _COLUMNS: tuple[Column[Finding], ...] = (
@@ -62,7 +62,7 @@ async def _examined(settings: Settings) -> list[Finding]:
 
 async def _post(settings: Settings) -> list[Finding]:
     """E-mail and tasks: store, providers, tenants."""
-    looked = await _looked(settings)
+    looked = await look_at_providers(settings)  # without the store: it may be what is not sound
     around = [*installation.of_providers(looked), *installation.of_feedback(settings)]
     findings = [*await _store(settings), *await _queue(settings)]
     failed = {each.check for each in findings if each.level is Level.FAIL}
@@ -91,13 +91,6 @@ async def _queue(settings: Settings) -> list[Finding]:
     except ConfigError as error:
         advice = "correct the setting queue, or install the missing driver"
         return [Finding("queue", Level.FAIL, str(error), advice)]
-
-
-async def _looked(settings: Settings) -> list[Looked]:
-    """State of the providers, without the store: it may be the part that fails."""
-    beside = settings.model_copy(update={"store": "memory://", "queue": ""})
-    async with open_backend(beside, governs=False) as nothing:
-        return await look_at_providers(settings, nothing)
 
 
 async def _inside(settings: Settings, backend: Backend) -> list[Finding]:

@@ -1,13 +1,13 @@
 """Finding and showing messages, shared by the commands."""
 
 from typing import Any
-from uuid import UUID
 
 from carteiro.api.email_documents import summary
 from carteiro.cli.desk import Desk
 from carteiro.cli.exit_codes import NotFound
 from carteiro.cli.printing import Column
-from carteiro.model import EMAIL, MessageId, StoredMessage, TenantId
+from carteiro.model import EMAIL, MessageId, StoredMessage, parse_message_id
+from carteiro.runtime.messages import find_message
 
 
 def _instead_of_address(message: StoredMessage) -> str:
@@ -33,11 +33,11 @@ def message_document(message: StoredMessage) -> dict[str, Any]:
 
 
 def message_id(given: str) -> MessageId:
-    """The id that was given; `NotFound` if it is not an id."""
-    try:
-        return MessageId(str(UUID(given)))
-    except ValueError:
-        raise no_message(given) from None
+    """Parse an id; `NotFound` if it is not one."""
+    identity = parse_message_id(given)
+    if identity is None:
+        raise no_message(given)
+    return identity
 
 
 def no_message(given: str) -> NotFound:
@@ -47,8 +47,7 @@ def no_message(given: str) -> NotFound:
 
 async def known_message(desk: Desk, given: str, *, tenant: str | None) -> StoredMessage:
     """The message with this id; `NotFound` if there is none, or it is not this tenant's."""
-    restricted = None if tenant is None else TenantId(tenant)
-    message = await desk.backend.reading.message(message_id(given), tenant=restricted)
+    message = await find_message(desk.backend.reading, given, tenant=tenant)
     if message is None:
         raise no_message(given)
     return message

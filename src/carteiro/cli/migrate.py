@@ -23,7 +23,7 @@ def migrate(
     refuse_memory(settings)
     before, after = asyncio.run(_migrated(settings))
     sentence = (
-        f"The schema is version {after}: nothing to do."
+        f"The schema is version {after}, the newest."
         if before == after
         else f"The schema was version {before} and is version {after} now."
     )

@@ -40,11 +40,11 @@ async def _work_off(settings: Settings, printer: Printer, limit: int | None) -> 
     states: Mapping[State, int] = {}
     async with Carteiro.open(settings=settings) as post:
 
-        async def errand() -> None:
+        async def work_off() -> None:
             nonlocal states
             states = await post.work_off(limit=limit)
 
-        await run_together([Part(errand, post.stop, post.stop_now)], stop)
+        await run_together([Part(work_off, post.stop, post.stop_now)], stop)
     count = sum(states.values())
     told_states = ", ".join(f"{number} {state}" for state, number in states.items())
     sentence = f"Worked on {count}: {told_states}." if count else "No message is due."

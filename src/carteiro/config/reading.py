@@ -12,15 +12,17 @@ from typing import Any, NoReturn
 
 from pydantic import ValidationError
 
+from carteiro.config.providers import specs
 from carteiro.config.sections import (
     FREE_TABLES,
-    KEYS,
     Given,
     PresetSettings,
     Settings,
     VerdictSettings,
+    setting_keys,
+    settings_type,
 )
-from carteiro.config.values import provider_names, shown_setting
+from carteiro.config.values import Hidden, shown_setting
 from carteiro.errors import ConfigError
 
 FILE_NAME = "carteiro.toml"
@@ -41,15 +43,9 @@ _TYPES_OF_TICKETS = (
 _SERVICE_LINK = re.compile(r"_SERVICE_(HOST|PORT)|_PORT_\d+_(TCP|UDP)")
 _SERVICE_LINK_VALUES = ("tcp://", "udp://")
 
-_SECRETS = frozenset(
-    {
-        *("smtp.password", "resend.api_key", "ses.secret_access_key", "feedback.resend_secret"),
-        "ses.access_key_id",  # a wrong value may be the secret itself
-    }
-)  # a secret written by mistake must not appear in a log
-
-_TABLES = "retry.presets"  # the only setting that is a table of tables
-_LIST = "verdicts"  # the only setting that is a list of tables
+_TABLES = "retry.presets"  # the one setting that is tables by their names
+_TABLE = re.compile(r"^\[(\w+)\]\n", re.MULTILINE)
+_LIST = "verdicts"  # the one setting that is tables in a row
 
 # The library's text for these does not help.
 _ALLOWED = {
@@ -85,33 +81,29 @@ def load(
     return _checked(given)
 
 
+@cache
+def default_sections() -> Mapping[str, str]:
+    """The commented defaults by their table, the top level first: of the default file, then of each provider."""
+    own = resources.files("carteiro").joinpath("config.default.toml").read_text("utf-8")
+    sections: dict[str, str] = {}
+    for text in (own, *(spec.defaults for spec in specs().values())):
+        top, *rest = _TABLE.split(text)
+        for name, body in zip(["", *rest[::2]], [top, *rest[1::2]], strict=True):
+            sections[name] = sections.get(name, "") + body.rstrip() + "\n\n"
+    return sections
+
+
 def default_text() -> str:
-    """The commented default file."""
-    return resources.files("carteiro").joinpath("config.default.toml").read_text("utf-8")
+    """The commented defaults, as one file would have them."""
+    return "".join(
+        f"[{name}]\n{body}" if name else body for name, body in default_sections().items()
+    )
 
 
 @cache
 def default_values() -> Mapping[str, object]:
-    """The values of the default file, by key."""
+    """Return the defaults by key."""
     return {each.key: each.raw for each in _flattened(tomllib.loads(default_text()), "default")}
-
-
-def secret(reference: str, *, environ: Mapping[str, str] | None = None) -> str:
-    """The secret behind ``env:NAME`` or ``file:PATH``, without the line end; empty for an empty reference."""
-    environ = os.environ if environ is None else environ
-    place, _, name = reference.partition(":")
-    if not reference:
-        return ""
-    if place == "env":
-        if not environ.get(name):
-            text = f"{reference}: the environment variable is not set"
-            raise ConfigError(text)
-        return environ[name]
-    try:
-        return Path(name).read_text("utf-8").rstrip("\r\n")
-    except (OSError, UnicodeDecodeError) as error:
-        text = f"{reference}: cannot be read: {getattr(error, 'strerror', None) or 'not UTF-8'}"
-        raise ConfigError(text) from None
 
 
 def env_name(key: str) -> str:
@@ -143,13 +135,13 @@ def _flattened(table: Mapping[str, Any], origin: str, prefix: str = "") -> Itera
 def _from_environ(environ: Mapping[str, str]) -> Iterator[Given]:
     for name in KNOWN_VARIABLES.keys() & environ.keys():
         yield Given(KNOWN_VARIABLES[name], environ[name], f"environment variable {name}")
-    keys = {env_name(key): key for key in KEYS}
+    known = {env_name(key): key for key in setting_keys()}
     for name, text in environ.items():
         if not name.startswith(ENV_PREFIX) or name == ENV_FILE or _is_service_link(name, text):
             continue
-        key = keys.get(name) or _free_key(name)
+        key = known.get(name) or _free_key(name)
         if key is None:
-            _refuse_unknown(name, "environment", keys)
+            _refuse_unknown(name, "environment", known)
         yield Given(key, text, f"environment variable {name}")
 
 
@@ -176,8 +168,8 @@ def _known(key: str, origin: str) -> str:
     if table == _LIST and own:
         text = f"[{_LIST}] (from {origin}): write [[{_LIST}]], in two brackets, above each rule"
         raise ConfigError(text)
-    if key not in KEYS and (table not in FREE_TABLES or not own or _is_deep(table, own)):
-        _refuse_unknown(key, origin, KEYS)
+    if key not in setting_keys() and (table not in FREE_TABLES or not own or _is_deep(table, own)):
+        _refuse_unknown(key, origin, setting_keys())
     return key
 
 
@@ -196,34 +188,14 @@ def _refuse_unknown(name: str, origin: str, known: Iterable[str]) -> NoReturn:
 
 def _checked(given: Mapping[str, Given]) -> Settings:
     try:
-        settings = Settings.model_validate(_nested(given))
+        settings = settings_type().model_validate(_nested(given))
     except ValidationError as error:
         raise ConfigError("\n".join(_complaints(error, given))) from None
     settings._given = given  # noqa: SLF001 - its maker may
-    _refuse_one_region_twice(settings)
+    for spec in specs().values():
+        if spec.validate is not None:
+            spec.validate(settings)
     return settings
-
-
-def _refuse_one_region_twice(settings: Settings) -> None:
-    """Reject one region under two names: it would have two rate limits, and fail over to itself."""
-    routes = _routes(settings)
-    usual = settings.ses.region
-    is_named = any("ses" in provider_names(route) for route in routes.values())
-    for key, route in routes.items() if is_named else ():
-        for region in (name.partition(":")[2] for name in provider_names(route)):
-            if region and usual in {"", region}:
-                means = (
-                    f"means {region}" if usual else "may mean any region, as ses.region is not set"
-                )
-                advice = f"has ses:{region} and ses, which {means}: write ses:REGION for each, and each region once"
-                raise ConfigError(f"{key} = {route!r} (from {settings.origin(key)}): {advice}")
-
-
-def _routes(settings: Settings) -> dict[str, str]:
-    """Every route by its key."""
-    free = {"tenant_routes": settings.tenant_routes, "type_routes": settings.type_routes}
-    named = {f"{table}.{key}": each for table, own in free.items() for key, each in own.items()}
-    return {"provider": settings.provider, **named}
 
 
 def _nested(given: Mapping[str, Given]) -> dict[str, Any]:
@@ -244,9 +216,15 @@ def _complaints(error: ValidationError, given: Mapping[str, Given]) -> Iterator[
         if each["type"] == "extra_forbidden":
             allowed = _HAS.get(wrong.key, said)
         written = (
-            "(not shown)" if wrong.key in _SECRETS else repr(shown_setting(wrong.key, wrong.raw))
+            "(not shown)" if _is_hidden(wrong.key) else repr(shown_setting(wrong.key, wrong.raw))
         )
         yield f"{wrong.key}{inside} = {written} (from {wrong.origin}): {allowed}"
+
+
+def _is_hidden(key: str) -> bool:
+    return key in setting_keys() and any(
+        isinstance(each, Hidden) for each in setting_keys()[key].metadata
+    )
 
 
 def _found(given: Mapping[str, Given], parts: list[str], written: object) -> tuple[Given, str]:

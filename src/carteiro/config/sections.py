@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from datetime import timedelta
-from functools import cached_property
-from typing import Annotated, Literal
+from functools import cache, cached_property
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -18,15 +18,17 @@ from pydantic import (
     Field,
     PrivateAttr,
     ValidationInfo,
+    create_model,
     field_validator,
     model_validator,
 )
+from pydantic.fields import FieldInfo
 
+from carteiro.config.own_codes import refuse_unfit
+from carteiro.config.providers import answers, is_remote, specs
 from carteiro.config.tickets import TicketSettings
 from carteiro.config.values import (
-    AddressOrNone,
     AnsweringProvider,
-    ApiUrl,
     Count,
     Duration,
     DurationOrNone,
@@ -37,22 +39,19 @@ from carteiro.config.values import (
     Networks,
     PageUrl,
     QueueUrl,
-    RatePerSecond,
     RetryWait,
     Route,
-    SecretReference,
     Section,
     SomeCount,
     SomeDuration,
     StoreUrl,
     Text,
-    Topics,
-    UrlOrNone,
     Weight,
-    is_real,
     provider_names,
+    secret,
     shaped,
 )
+from carteiro.errors import ConfigError
 from carteiro.model import (
     MOST_TEMPLATE_VERSIONS,
     MOST_TEMPLATES,
@@ -65,10 +64,12 @@ from carteiro.model import (
     TemplateLimits,
     value,
 )
-from carteiro.policy.own_codes import RESEND, SES, refuse_unfit
 from carteiro.policy.own_rules import OwnRule, bounded_pattern
 from carteiro.policy.retry import PRESETS, Charge, Environment, RetryPolicy, default_preset
 from carteiro.policy.stage import Stage
+from carteiro.policy.tenancy import SendingRules
+
+Shape = TypeVar("Shape", bound=BaseModel)
 
 _SLOTS_WITH_NETWORK = 5
 _SLOTS_WITHOUT = 200
@@ -284,73 +285,12 @@ class PostgresSettings(Section):
     prepared_statements: bool
 
 
-class SandboxSettings(Section):
-    """Settings of the sandbox provider."""
-
-    seed: int
-
-
 class MetricsSettings(Section):
     """Metrics page, and the tenants with figures of their own; an empty host means only on the API."""
 
     host: str
     port: Annotated[int, Field(ge=0, le=65535)]
     top_tenants: Annotated[int, Field(ge=0, le=1000)]
-
-
-class SmtpSettings(Section):
-    """SMTP relay; an empty text means none, or the default."""
-
-    host: Text
-    port: Annotated[int, Field(ge=1, le=65535)]
-    tls: Literal["none", "starttls", "implicit"]
-    ca_file: str
-    username: str
-    password: SecretReference
-    default_from: AddressOrNone
-    hello_name: Annotated[
-        str, shaped(r"[A-Za-z0-9.:\[\]-]*", "a host name, an address in brackets, or empty")
-    ]
-    connections: SomeCount
-    messages_per_connection: SomeCount
-    idle: SomeDuration = Field(alias="idle_ms")
-    connect_limit: SomeDuration = Field(alias="connect_limit_ms")
-    command_limit: SomeDuration = Field(alias="command_limit_ms")
-    reply_limit: SomeDuration = Field(alias="reply_limit_ms")
-    rate_per_second: RatePerSecond
-    concurrency: Count
-
-
-class ResendSettings(Section):
-    """Account at Resend."""
-
-    api_key: SecretReference
-    url: ApiUrl
-    default_from: AddressOrNone
-    connections: SomeCount
-    rate_per_second: RatePerSecond
-    concurrency: Count
-
-
-class SesSettings(Section):
-    """Account and region of SES; an empty text means none, or the value that AWS tools find."""
-
-    region: Annotated[str, shaped(r"[a-z0-9-]*", "a region such as eu-west-1, or empty")]
-    configuration_set: Annotated[
-        str, shaped(r"[A-Za-z0-9_-]{0,64}", "at most 64 letters, digits, - and _, or empty")
-    ]
-    default_from: AddressOrNone
-    access_key_id: Annotated[
-        str, shaped(r"[A-Za-z0-9_]*", "the id of a key, as AWS shows it, or empty")
-    ]
-    secret_access_key: SecretReference
-    endpoint_url: Annotated[
-        str, shaped(r"(https?://[^/?#@\s]+/?)?", "https://HOST without a path, or empty")
-    ]
-    connections: SomeCount
-    connect_limit: SomeDuration = Field(alias="connect_limit_ms")
-    rate_per_second: RatePerSecond
-    concurrency: Count
 
 
 def _written_as_tables(raw: object) -> object:
@@ -398,7 +338,8 @@ class VerdictSettings(Section):
     def _has_a_condition(self) -> "VerdictSettings":
         if not any((self.provider, self.stage, self.mx, self.code, self.enhanced, self.text)):
             raise ValueError("should have a condition: provider, stage, mx, code, enhanced or text")
-        if self.provider in {SES, RESEND} and (self.stage or self.mx or self.enhanced):
+        is_smtp = not self.provider or answers()[self.provider].is_smtp
+        if not is_smtp and (self.stage or self.mx or self.enhanced):
             raise ValueError(
                 f"should have no stage, mx or enhanced: answers of {self.provider} have none"
             )
@@ -409,14 +350,6 @@ class VerdictSettings(Section):
         return OwnRule(
             **(self.model_dump() | {"text": bounded_pattern(self.text) if self.text else None})
         )
-
-
-class FeedbackSettings(Section):
-    """Sources of provider feedback; empty means none."""
-
-    ses_topics: Topics
-    sns_url: UrlOrNone
-    resend_secret: SecretReference
 
 
 class LogSettings(Section):
@@ -457,11 +390,6 @@ class Settings(Section):
     dead_letters: DeadLetterSettings
     sqlite: SqliteSettings
     postgres: PostgresSettings
-    sandbox: SandboxSettings
-    smtp: SmtpSettings
-    resend: ResendSettings
-    ses: SesSettings
-    feedback: FeedbackSettings
     metrics: MetricsSettings
     tickets: TicketSettings
     ticket_urls: dict[str, PageUrl] = Field(default_factory=dict)
@@ -480,10 +408,18 @@ class Settings(Section):
         return {**PRESETS, **own}
 
     @property
+    def routes(self) -> dict[str, str]:
+        """Every route by its key."""
+        free = {"tenant_routes": self.tenant_routes, "type_routes": self.type_routes}
+        named = {f"{table}.{key}": each for table, own in free.items() for key, each in own.items()}
+        return {"provider": self.provider, **named}
+
+    @property
     def has_network_provider(self) -> bool:
-        """True if any provider sends mail outside this machine."""
-        routes = (self.provider, *self.tenant_routes.values(), *self.type_routes.values())
-        return any(is_real(name) for route in routes for name in provider_names(route))
+        """True if any mail goes to a server outside this machine."""
+        return any(
+            is_remote(name) for each in self.routes.values() for name in provider_names(each)
+        )
 
     @property
     def default_from_only(self) -> bool:
@@ -491,9 +427,30 @@ class Settings(Section):
         return self.has_network_provider and self.senders.without_domains == "default_from"
 
     @property
+    def sending_rules(self) -> SendingRules:
+        """The operator's rules for e-mails that are submitted or edited."""
+        return SendingRules(
+            default_ttl=self.delivery.default_ttl,
+            relay_headers=self.delivery.allowed_relay_headers,
+            default_from_only=self.default_from_only,
+        )
+
+    @property
     def own_rules(self) -> tuple[OwnRule, ...]:
         """The operator's rules, for policies."""
         return tuple(each.as_value() for each in self.verdicts)
+
+    def section(self, shape: type[Shape]) -> Shape:
+        """The section of this shape, as the spec of a provider adds it."""
+        return next(each for _, each in self if isinstance(each, shape))
+
+    def secret(self, key: str) -> str:
+        """Return the secret behind the reference at ``key``; `ConfigError` if there is none."""
+        given = self._given[key]
+        try:
+            return secret(str(given.raw))
+        except ConfigError as error:
+            raise ConfigError(f"{key} (from {given.origin}) = {error}") from None
 
     def given(self) -> list[Given]:
         """Every setting as written, with its origin, in the order of the default file."""
@@ -504,14 +461,34 @@ class Settings(Section):
         return self._given[key].origin
 
 
-def _keys(section: type[BaseModel], prefix: str = "") -> Iterator[str]:
-    for name, field in section.model_fields.items():
-        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
-            yield from _keys(field.annotation, f"{name}.")
-        else:
-            yield prefix + (field.alias or name)
-
-
 # Their keys are the user's own.
 FREE_TABLES = frozenset({"tiers", "tenant_routes", "type_routes", "ticket_urls"})
-KEYS = tuple(key for key in _keys(Settings) if key not in FREE_TABLES)
+
+
+@cache
+def settings_type() -> type[Settings]:
+    """All settings: the sections above, and those that providers add; several may add to one."""
+    shapes: dict[str, list[type[BaseModel]]] = {}
+    for spec in specs().values():
+        for table, shape in spec.sections.items():
+            if table in Settings.model_fields:
+                raise ConfigError(f"provider {spec.name}: [{table}] is a section of Carteiro's own")
+            shapes.setdefault(table, []).insert(0, shape)  # the fields of the last base come first
+    added: dict[str, Any] = {
+        table: (create_model(table, __base__=tuple(bases)), ...) for table, bases in shapes.items()
+    }
+    return create_model("Settings", __base__=Settings, **added)
+
+
+@cache
+def setting_keys() -> Mapping[str, FieldInfo]:
+    """Every setting that has a name of ours, and what it may be, in the order of the defaults."""
+    return {key: field for key, field in _fields(settings_type()) if key not in FREE_TABLES}
+
+
+def _fields(section: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, FieldInfo]]:
+    for name, field in section.model_fields.items():
+        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
+            yield from _fields(field.annotation, f"{name}.")
+        else:
+            yield prefix + (field.alias or name), field

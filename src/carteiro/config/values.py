@@ -1,19 +1,23 @@
 """Types of single settings: each is checked when it is read, and its error names the allowed values."""
 
+import os
 import re
+from collections.abc import Mapping
 from datetime import timedelta
 from ipaddress import ip_network
+from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
+from carteiro.config.providers import answers, is_remote, specs
+from carteiro.errors import ConfigError
 from carteiro.model import HEAVIEST, LIGHTEST
 from carteiro.policy.addresses import judge_address
 from carteiro.policy.lifecycle import LONGEST_HOLD
 from carteiro.policy.masking import masked_servers, masked_url
 
-PROVIDERS = ("sandbox", "smtp", "ses", "resend", "noop")
-_SILENT = "noop"  # it gives no answers to judge
+PACE = {"rate_per_second", "concurrency"}  # what a provider itself knows nothing of
 
 _LONGEST_RETRY_WAIT = timedelta(days=30)
 
@@ -39,13 +43,10 @@ _ESCAPE = (
     "; in a password write / @ : # ? and % as %2F %40 %3A %23 %3F and %25; a port is at most 65535"
 )
 
-_REAL = frozenset({"smtp", "ses", "resend"})
-_PROVIDER = re.compile(rf"{'|'.join(PROVIDERS)}|ses:[a-z]{{2}}(-[a-z]+)+-[0-9]+", re.ASCII)
 _API_URL = re.compile(
     rf"https://{_PLACE}(/[^?#\s]*)?|http://(localhost|127\.0\.0\.1|\[::1\])(:\d+)?(/[^?#\s]*)?",
     re.ASCII,
 )
-_TOPIC = re.compile(r"arn:aws[a-z-]*:sns:[a-z0-9-]{3,}:[0-9]{12}:[A-Za-z0-9_-]{1,256}", re.ASCII)
 _ERROR_NAME = re.compile(r"[^\W\d]\w*")  # as Python and HTTP_503 have it
 _SECRET_REFERENCE = re.compile(r"env:[A-Za-z_][A-Za-z0-9_]*|file:.+")
 
@@ -97,31 +98,33 @@ def provider_names(raw: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in raw.split(","))
 
 
-def is_real(name: str) -> bool:
-    """True for a provider that sends mail outside this machine."""
-    return name.partition(":")[0] in _REAL
-
-
 def _route(raw: str) -> str:
     names = provider_names(raw)
-    if not all(_PROVIDER.fullmatch(name) for name in names):
+    if not all(map(_is_provider, names)):
+        regional = [f" or {each.name}:REGION" for each in specs().values() if each.region]
         raise ValueError(
-            f"should be {', '.join(PROVIDERS)} or ses:REGION, or several of them separated by commas"
+            f"should be {', '.join(specs())}{''.join(regional)}, or several of them separated by commas"
         )
-    if len(names) > 1 and not all(is_real(name) for name in names):
+    if len(names) > 1 and not all(map(is_remote, names)):
+        local = " or ".join(name for name in specs() if not is_remote(name))
         raise ValueError(
-            "should not have sandbox or noop in a chain: they would accept mail that others cannot deliver, and lose it"
+            f"should not have {local} in a chain: they would take what others cannot, and deliver it to nobody"
         )
     if len(set(names)) < len(names):
         raise ValueError("should not name a provider twice")
     return ", ".join(names)
 
 
+def _is_provider(name: str) -> bool:
+    type_, colon, region = name.partition(":")
+    spec = specs().get(type_)
+    return spec is not None and (not colon or bool(re.fullmatch(spec.region, region, re.ASCII)))
+
+
 def _answering(raw: str) -> str:
-    """The provider of a rule; empty means any."""
-    answering = [name for name in PROVIDERS if name != _SILENT]
-    if raw and raw not in answering:
-        raise ValueError(f"should be one of {', '.join(answering)}, without a region")
+    """Providers that a rule can be about; empty means all."""
+    if raw and raw not in answers():
+        raise ValueError(f"should be one of {', '.join(answers())}, without a region")
     return raw
 
 
@@ -137,7 +140,11 @@ def shaped(pattern: str, should_be: str) -> AfterValidator:
     return AfterValidator(check)
 
 
-_ADDRESSES = frozenset({"store", "queue", "smtp.host", "tickets.bootstrap_servers"})
+_ADDRESSES = frozenset({"store", "queue", "tickets.bootstrap_servers"})
+
+
+class Hidden:
+    """Marks a setting whose value no error repeats: a secret written by mistake must not appear in a log."""
 
 
 def shown_setting(key: str, raw: object) -> object:
@@ -147,7 +154,9 @@ def shown_setting(key: str, raw: object) -> object:
     if "://" in raw:
         return masked_url(raw)
     user, _, _ = raw.rpartition("@")
-    is_address = key in _ADDRESSES or ":" in user  # an e-mail address has no colon before its @
+    is_address = (
+        key in _ADDRESSES or key.endswith(".host") or ":" in user
+    )  # no e-mail has a colon before its @
     return masked_servers(raw) if is_address else raw
 
 
@@ -168,12 +177,6 @@ def _error_names(raw: str) -> str:
     return raw
 
 
-def _topics(raw: str) -> str:
-    if not all(_TOPIC.fullmatch(each) for each in raw.split()):
-        raise ValueError("should be ARNs of SNS topics, separated by spaces")
-    return raw
-
-
 def _duration_or_none(raw: object) -> timedelta | None:
     return _duration(raw) or None
 
@@ -188,6 +191,24 @@ def _secret_reference(raw: object) -> str:
 def is_reference(text: str) -> bool:
     """True for a reference to a secret."""
     return bool(_SECRET_REFERENCE.fullmatch(text))
+
+
+def secret(reference: str, *, environ: Mapping[str, str] | None = None) -> str:
+    """Return the secret behind ``env:NAME`` or ``file:PATH``, without the line end; empty for an empty reference."""
+    environ = os.environ if environ is None else environ
+    place, _, name = reference.partition(":")
+    if not reference:
+        return ""
+    if place == "env":
+        if not environ.get(name):
+            text = f"{reference}: the environment variable is not set"
+            raise ConfigError(text)
+        return environ[name]
+    try:
+        return Path(name).read_text("utf-8").rstrip("\r\n")
+    except (OSError, UnicodeDecodeError) as error:
+        text = f"{reference}: cannot be read: {getattr(error, 'strerror', None) or 'not UTF-8'}"
+        raise ConfigError(text) from None
 
 
 def _api_url(raw: str) -> str:
@@ -225,14 +246,13 @@ Networks: TypeAlias = Annotated[str, AfterValidator(_networks)]
 Count: TypeAlias = Annotated[int, Field(ge=0)]
 Limit: TypeAlias = Annotated[int, Field(ge=0, le=1_000_000_000)]
 SomeCount: TypeAlias = Annotated[int, Field(ge=1)]
-SecretReference: TypeAlias = Annotated[str, BeforeValidator(_secret_reference)]
+SecretReference: TypeAlias = Annotated[str, BeforeValidator(_secret_reference), Hidden()]
 Route: TypeAlias = Annotated[str, AfterValidator(_route)]
 AnsweringProvider: TypeAlias = Annotated[str, AfterValidator(_answering)]
 AddressOrNone: TypeAlias = Annotated[str, BeforeValidator(_address_or_none)]
 ApiUrl: TypeAlias = Annotated[str, AfterValidator(_api_url)]
 UrlOrNone: TypeAlias = Annotated[str, AfterValidator(lambda raw: raw and _api_url(raw))]
 ErrorNames: TypeAlias = Annotated[str, AfterValidator(_error_names)]
-Topics: TypeAlias = Annotated[str, AfterValidator(_topics)]
 RatePerSecond: TypeAlias = Annotated[float, Field(ge=0, le=100_000, allow_inf_nan=False)]
 Weight: TypeAlias = Annotated[float, Field(ge=LIGHTEST, le=HEAVIEST, allow_inf_nan=False)]
 Servers: TypeAlias = Annotated[str, shaped(r"(?s:.+)", "HOST:PORT, or several separated by commas")]

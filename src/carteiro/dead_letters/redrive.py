@@ -2,14 +2,14 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import orjson
 
 from carteiro.email.message import Email, make_email, restore_email, stored_content
-from carteiro.email.submission import Senders, from_tenant, new_recipient
+from carteiro.email.submission import new_recipient, with_sender
 from carteiro.email.templates.rendering import render_email
 from carteiro.engine.tasks import MAX_CONTENT_BYTES
 from carteiro.errors import FieldError, InvalidMessage
@@ -23,9 +23,9 @@ from carteiro.model import (
     TenantId,
     value,
 )
-from carteiro.policy.tenancy import asked_sender
+from carteiro.policy.tenancy import SendingRules
 from carteiro.ports import Backend, DeadLetters
-from carteiro.runtime.domain_cache import DomainBook
+from carteiro.runtime.domain_cache import DomainCache
 
 _PAGE = 500
 _SAYS = ("subject", "html", "text")
@@ -104,8 +104,7 @@ async def revise(
     changes: Mapping[str, Any],
     *,
     backend: Backend,
-    relay_headers: Collection[str] = (),
-    default_from_only: bool = False,
+    rules: SendingRules = SendingRules(),  # noqa: B008 - a value, never changed
 ) -> Revision:
     """What a message is to become with these changes, by their JSON names; raises `InvalidMessage`.
 
@@ -121,18 +120,21 @@ async def revise(
     if message.kind != EMAIL:
         return Revision(_arguments(content, changes), None, None, of=of)
     stored = restore_email(content)
-    email = _edited(stored, changes, relay_headers)
+    email = _edited(stored, changes, rules)
     email = await _rendered(email, stored, message.tenant, backend)
-    email = await _signed(email, message.tenant, backend, default_from_only=default_from_only)
+    [tenant] = await backend.tenants.find([message.tenant])
+    if tenant is not None:
+        domains = DomainCache(backend.tenants)
+        email = await with_sender(email, tenant, domains=domains, rules=rules)
     recipient = None if email.recipient is None else new_recipient(email.recipient)
     return Revision(stored_content(email), email.to, email.subject, recipient, of=of)
 
 
-def _edited(stored: Email, changes: Mapping[str, Any], relay_headers: Collection[str]) -> Email:
+def _edited(stored: Email, changes: Mapping[str, Any], rules: SendingRules) -> Email:
     fixed = sorted(changes.keys() - EDITABLE)
     if fixed:
         raise InvalidMessage([FieldError(_shown(name), _FIXED) for name in fixed[:20]])
-    email = make_email(_merged(stored, changes), relay_headers=relay_headers)
+    email = make_email(_merged(stored, changes), relay_headers=rules.relay_headers)
     return email.model_copy(update={"max_retries": stored.max_retries})
 
 
@@ -143,18 +145,6 @@ async def _rendered(email: Email, stored: Email, tenant: TenantId, backend: Back
     elif email.template is not None:
         email = await render_email(email, tenant=tenant, templates=backend.templates)
     return email
-
-
-async def _signed(
-    email: Email, tenant: TenantId, backend: Backend, *, default_from_only: bool
-) -> Email:
-    """The e-mail from whom its tenant may send as now."""
-    [owner] = await backend.tenants.find([tenant])
-    if owner is None:
-        return email
-    sender = asked_sender(owner, email.from_)
-    claimant = None if sender is None else await DomainBook(backend.tenants).owner(sender)
-    return from_tenant(email, owner, Senders(claimant, default_from_only))
 
 
 _FIXED = f"cannot be edited: only {', '.join(sorted(EDITABLE))} can"

@@ -4,8 +4,7 @@ import difflib
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict
 
-from carteiro.api.webhooks import webhooks_of
-from carteiro.config import Settings
+from carteiro.config import ProviderSpec, Settings, specs
 from carteiro.email.templates.rendering import faults_of
 from carteiro.errors import ConfigError
 from carteiro.model import Tenant
@@ -14,9 +13,8 @@ from carteiro.policy.tenancy import asked_sender
 from carteiro.ports import Backend, Marks
 from carteiro.providers import choice
 from carteiro.providers.email_kind import Looked, routes_of
-from carteiro.runtime.domain_cache import DomainBook
-
-_HOW_TO_HEAR = "see docs/how-to/hear-from-providers.md"
+from carteiro.runtime.domain_cache import DomainCache
+from carteiro.runtime.fetching import fetch
 
 
 def of_providers(looked: Iterable[Looked]) -> Iterator[Finding]:
@@ -41,40 +39,31 @@ async def of_choice(settings: Settings, marks: Marks) -> list[Finding]:
 def of_feedback(settings: Settings) -> Iterator[Finding]:
     """Whether somebody hears of bounces and complaints; else addresses that do not exist are written to again."""
     types = {name.partition(":")[0] for name in routes_of(settings).names}
-    heard = [*_from_ses(settings)] if "ses" in types else []
-    heard += [*_from_resend(settings)] if "resend" in types else []
-    yield from heard or [
-        Finding("feedback", Level.OK, "no provider of yours tells more than its answer")
-    ]
+    used = [spec for name, spec in specs().items() if name in types]
+    for spec in used:
+        found = list(spec.check(settings))
+        yield from found
+        if not any(each.check == "feedback" for each in found):  # else it knows better
+            yield from _of_feedback(spec, settings)
+    if not any(spec.feedback for spec in used):
+        yield Finding("feedback", Level.OK, "no provider of yours tells more than its answer")
 
 
-def _from_ses(settings: Settings) -> Iterator[Finding]:
-    if not settings.feedback.ses_topics:
-        told = "bounces and complaints of ses are not heard: feedback.ses_topics is not set"
-        yield Finding("feedback", Level.WARN, told, _HOW_TO_HEAR)
-    elif not settings.ses.configuration_set:
-        told = (
-            "ses publishes events only with a configuration set: ses.configuration_set is not set"
-        )
-        yield Finding("feedback", Level.WARN, told, _HOW_TO_HEAR)
-    else:
-        yield Finding(
-            "feedback", Level.OK, "ses is heard, through the topics of feedback.ses_topics"
-        )
-
-
-def _from_resend(settings: Settings) -> Iterator[Finding]:
+def _of_feedback(spec: ProviderSpec, settings: Settings) -> Iterator[Finding]:
+    if spec.feedback is None:
+        return
+    setting = spec.feedback.setting
     try:
-        webhooks = webhooks_of(settings.feedback)  # as the API does when it starts
+        hears = spec.feedback.opens(settings, fetch)  # as the API does when it starts
     except ConfigError as error:
         advice = "the API does not start without: set it there"
         yield Finding("feedback", Level.FAIL, str(error), advice)
         return
-    if webhooks is None:
-        told = "bounces and complaints of resend are not heard: feedback.resend_secret is not set"
-        yield Finding("feedback", Level.WARN, told, _HOW_TO_HEAR)
+    if hears is None:
+        told = f"bounces and complaints of {spec.name} are not heard: {setting} is not set"
+        yield Finding("feedback", Level.WARN, told, "see docs/how-to/hear-from-providers.md")
     else:
-        yield Finding("feedback", Level.OK, "resend is heard, signed with feedback.resend_secret")
+        yield Finding("feedback", Level.OK, f"{spec.name} is heard, by {setting}")
 
 
 def of_routes(
@@ -106,12 +95,11 @@ async def of_senders(
             told = f"tenant {tenant.id!r} may send as any domain that nobody has claimed"
             advice = f"carteiro tenant set {tenant.id} --from-domain DOMAIN"
             found.append(Finding("senders", Level.WARN, told, advice))
-    book = DomainBook(backend.tenants)
-    senders = [(each, asked_sender(each, None)) for each in tenants]
-    await book.look_up([sender for _, sender in senders if sender is not None])
-    for tenant, sender in senders:
-        owner = None if sender is None else await book.owner(sender)
-        if owner not in {None, tenant.id}:
+    cache = DomainCache(backend.tenants)
+    await cache.look_up([asked_sender(each, None) for each in tenants])
+    for tenant in tenants:
+        owner = await cache.other_owner(tenant.id, asked_sender(tenant, None))
+        if owner is not None:
             told = f"tenant {tenant.id!r} cannot send: {owner!r} has claimed the domain of its default From"
             advice = f"carteiro tenant set {tenant.id} --from ADDRESS"
             found.append(Finding("senders", Level.WARN, told, advice))

@@ -282,7 +282,9 @@ def _read(body: bytes, *, by_name: bool, relay_headers: Collection[str]) -> Emai
     if len(body) > _MOST_PARTS:
         refuse_many_parts(body, _MOST_PARTS)
     if body.count(b":") > _FEW_COLONS:
-        _refuse_crowds(body)
+        attachments = refuse_crowds(body, _MOST_FIELDS, _CROWDS).get("attachments")
+        for index, each in enumerate(attachments if isinstance(attachments, list) else ()):
+            _refuse_crowd(f"attachments.{index}", each, _MOST_FIELDS)
     try:
         given = _VALIDATOR.validate_json(body, by_alias=True, by_name=by_name)
     except ValidationError as error:
@@ -297,23 +299,21 @@ def refuse_many_parts(body: bytes, most: int) -> None:
         raise InvalidMessage([FieldError("body", text)])
 
 
-def _refuse_crowds(body: bytes) -> None:
-    """Refuse objects with more fields than any may have: each unknown field would be a fault of its own.
+def refuse_crowds(body: bytes, most: int, parts: Mapping[str, int]) -> dict[str, Any]:
+    """Refuse a JSON object with more than ``most`` fields, or more items in its ``parts``; return its fields.
 
-    Lists that are too long are told of before their items are looked at.
+    Each unknown field would be a fault of its own. A list that is too long is reported before its items are read.
     """
     try:
         fields = orjson.loads(body)
     except orjson.JSONDecodeError:
-        return  # what is wrong with it is told by who reads it
+        return {}  # its reader reports what is wrong
     if not isinstance(fields, dict):
-        return
-    _refuse_crowd("body", fields, _MOST_FIELDS)
-    for name, most in _CROWDS.items():
-        _refuse_crowd(name, fields.get(name), most)
-    attachments = fields.get("attachments")
-    for index, each in enumerate(attachments if isinstance(attachments, list) else ()):
-        _refuse_crowd(f"attachments.{index}", each, _MOST_FIELDS)
+        return {}
+    _refuse_crowd("body", fields, most)
+    for name, most_items in parts.items():
+        _refuse_crowd(name, fields.get(name), most_items)
+    return fields
 
 
 def _refuse_crowd(field: str, given: object, most: int) -> None:

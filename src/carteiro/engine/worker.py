@@ -8,13 +8,14 @@ wait. A worker that is killed leaves leases that run out and, for the calls unde
 import asyncio
 import random
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
 from typing import Any
 
 from carteiro.engine.judging import confirm_job, judge_outcome
 from carteiro.engine.slots import Place, Quiet, Slots
-from carteiro.errors import StoreError
+from carteiro.errors import StoreError, StoreUnavailable
 from carteiro.jobs.confirmation import Confirmed, Unfit
 from carteiro.jobs.kind import Kind, Pool
 from carteiro.model import (
@@ -31,6 +32,7 @@ from carteiro.model import (
     Sent,
     Settled,
     Start,
+    State,
     Taken,
     Verdict,
     made_at,
@@ -51,6 +53,7 @@ from carteiro.ports.wake import Wake
 from carteiro.runtime.batcher import Answer, Gatherer, Item
 
 _LONGEST_NAP = timedelta(seconds=5)  # a poll behind every wake-up
+_A_MOMENT = timedelta(milliseconds=20)  # between claims that find nothing, until it is idle
 _UNLIMITED = timedelta(days=365)  # of a call without a limit
 _FIRST_WAIT, _LONGEST_WAIT = 0.05, 2.0  # between tries while the store is away, in seconds
 _LONGEST_BACK_OFF = timedelta(hours=1)  # of a job over which our own code failed
@@ -110,6 +113,7 @@ class Worker:
         self._jobs: set[asyncio.Task[None]] = set()
         self._late: set[MessageId] = set()  # given back once for it
         self._quiet = Quiet(clock=clock, debt=lengths.warm_up)
+        self._one_shot: _OneShot | None = None
         self._stopping = asyncio.Event()
         self._stopping_now = asyncio.Event()
 
@@ -122,8 +126,19 @@ class Worker:
         self._stopping.set()
         self._stopping_now.set()
 
-    async def run(self) -> None:
-        """Work until stopped; return when everything in hand is settled or given back."""
+    async def run(self, *, until_idle: bool = False, limit: int | None = None) -> Counter[State]:
+        """Work until stopped; return when everything in hand is settled or given back.
+
+        ``until_idle``: stop by itself after ``limit`` jobs, or when nothing is due and nothing is in
+        flight that may hold others back. Only then jobs are counted, by their state in the end, and
+        `StoreUnavailable` is raised if nothing could be claimed.
+        """
+        if until_idle:
+            self._one_shot = _OneShot(limit)
+        await self._run_pools()
+        return Counter() if self._one_shot is None else self._one_shot.result()
+
+    async def _run_pools(self) -> None:
         kinds = [kind for pool in self._pools for kind in pool.kinds]
         log.worker_started(kinds=kinds, slots=sum(pool.slots for pool in self._pools))
         loops = [asyncio.create_task(self._feed(pool)) for pool in self._pools]
@@ -158,7 +173,7 @@ class Worker:
                 if self._claims.has_failed:
                     await self._claims.recover()
                 with self._quiet.claiming():
-                    claimed = await self._claim(pool)
+                    claimed = await self._claim_for(pool)
             except Exception as error:  # noqa: BLE001 - whatever it is, the next claim may go well
                 log.store_failed("claim", error, wait=timedelta(seconds=wait))
                 await asyncio.sleep(wait)
@@ -168,10 +183,29 @@ class Worker:
             if not claimed.jobs:
                 await self._nap(claimed.idle_for, rings)
 
-    async def _claim(self, pool: Slots) -> Claimed:
+    async def _claim_for(self, pool: Slots) -> Claimed:
+        """Claim as many as there are slots for; until idle, no more than the limit, one pool after the other."""
+        shot = self._one_shot
+        if shot is None:
+            return await self._claim(pool, pool.wanted)
+        async with shot.claiming:
+            wanted = pool.wanted if shot.left is None else min(pool.wanted, shot.left)
+            is_idle = not self._jobs
+            try:
+                claimed = await self._claim(pool, wanted) if wanted else Claimed([], None)
+            except StoreUnavailable as error:
+                if is_idle:  # a one-shot run does not wait for a store to come back
+                    shot.failure = error
+                    self.stop()
+                raise
+            if shot.is_over(pool, claimed, is_idle=is_idle, of=len(self._pools)):
+                self.stop()
+        return claimed if claimed.jobs else Claimed([], _A_MOMENT)
+
+    async def _claim(self, pool: Slots, limit: int) -> Claimed:
         """Claim and start; a claim that is under way when we stop is finished, so that nothing leaks."""
         asked = asyncio.ensure_future(
-            self._claims.claim(kinds=pool.kinds, limit=pool.wanted, lease=self._lengths.lease)
+            self._claims.claim(kinds=pool.kinds, limit=limit, lease=self._lengths.lease)
         )
         try:
             claimed = await asyncio.shield(asked)
@@ -395,6 +429,8 @@ class Worker:
         except StoreError as error:
             pool.take(job.lease)  # outcomes in hand must not pile up while they cannot be stored
             answer = await _stored("settle", self._settle, end, error)
+        if self._one_shot is not None and isinstance(answer, Settled):
+            self._one_shot.states[answer.state] += 1
         limit = kind.policy(job).max_attempts
         track(job, end, answer, Attempt(attempt, kind.provider, limit), self._tally)
 
@@ -432,6 +468,33 @@ class Worker:
             log.store_failed("release", error, wait=self._lengths.extends_every)
             self._unreleased.update(leases)
         self._leases.difference_update(leases)
+
+
+class _OneShot:
+    """A run until nothing is due: its limit, its end, and what became of its jobs."""
+
+    def __init__(self, limit: int | None) -> None:
+        self.left = limit
+        self.claiming = asyncio.Lock()
+        self.states: Counter[State] = Counter()
+        self.failure: StoreUnavailable | None = None
+        self._dry: set[Slots] = set()
+
+    def is_over(self, pool: Slots, claimed: Claimed, *, is_idle: bool, of: int) -> bool:
+        """Whether the limit is reached, or every pool found nothing since the last job ended."""
+        if claimed.jobs:
+            self._dry.clear()
+        elif is_idle and (claimed.idle_for is None or claimed.idle_for > _A_MOMENT):
+            self._dry.add(pool)  # else: a slot that became free a millisecond ago may not show yet
+        if self.left is not None:
+            self.left -= len(claimed.jobs)
+        return self.left == 0 or len(self._dry) == of
+
+    def result(self) -> Counter[State]:
+        """The number of jobs by state; raises the failure if there are none."""
+        if self.failure is not None and not self.states:
+            raise self.failure
+        return self.states
 
 
 def _parcel(job: LeasedJob, confirmed: Confirmed | None, attempt: int) -> Parcel:

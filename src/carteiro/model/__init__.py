@@ -28,6 +28,7 @@ from carteiro.model.basics import (
     Row,
     TenantId,
     made_at,
+    parse_message_id,
     value,
 )
 from carteiro.model.dead_letters import DeadFilter, DeadGroup, DeadLetter, RedriveAnswer, Revision
@@ -214,5 +215,6 @@ __all__ = [
     "Unknown",
     "Verdict",
     "made_at",
+    "parse_message_id",
     "value",
 ]

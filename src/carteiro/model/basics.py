@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Generic, NewType, TypeAlias, TypeVar, dataclass_transform
+from uuid import UUID
 
 MessageId = NewType("MessageId", str)  # UUIDv7; also the job's id: one message, one job
 ClaimId = NewType("ClaimId", str)  # made anew for each claim call
@@ -31,6 +32,14 @@ else:
     # Frozen to the type checker only: `frozen=True` makes creating an object three times as dear,
     # and the hot path creates about ten per message.
     value = dataclass(slots=True, unsafe_hash=True)
+
+
+def parse_message_id(given: str) -> MessageId | None:
+    """The id that a text stands for; None: no message can have it."""
+    try:
+        return MessageId(str(UUID(given)))
+    except ValueError:
+        return None
 
 
 def made_at(message: MessageId) -> float | None:

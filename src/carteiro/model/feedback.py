@@ -21,6 +21,7 @@ class Feedback:
 
     ``type`` SENT: that it has it, and no more. ``event_id`` is the same whenever the same is told again.
     ``revision`` is that of what it took, ``tenant_tag`` what its tenant is called in a tag; None if it did not say.
+    ``relays`` are providers behind which any other may be, so that it may tell of what they took.
     """
 
     message: MessageId
@@ -34,6 +35,7 @@ class Feedback:
     bounce: BounceKind | None = None
     detail: str | None = None
     tenant_tag: str | None = None
+    relays: tuple[str, ...] = ()
 
 
 class NoteAnswer(StrEnum):

@@ -4,16 +4,14 @@ In: e-mails of the library or of the HTTP API, one or many. Out: an answer for e
 answered, nothing exists: a crash before the commit leaves nothing behind, and the caller was promised nothing.
 """
 
-import asyncio
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from datetime import timedelta
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 from uuid_utils import uuid7
 
-from carteiro.email.message import Email, make_email
-from carteiro.email.submission import Posting, Senders, accept_each, key_for, key_of, posted
+from carteiro.email.message import make_email
+from carteiro.email.submission import Submission, accept_each, new_message, with_sender
 from carteiro.email.templates.rendering import render_email
 from carteiro.email.templates.work import Allowance
 from carteiro.errors import (
@@ -39,12 +37,12 @@ from carteiro.model import (
     TenantUnknown,
 )
 from carteiro.policy.names import KEY_RULE, NAME_RULE, is_key, is_name
-from carteiro.policy.tenancy import asked_sender
+from carteiro.policy.tenancy import SendingRules, asked_sender
 from carteiro.ports import Backend
 from carteiro.runtime.batcher import Gatherer
-from carteiro.runtime.domain_cache import DomainBook
-from carteiro.runtime.fair_thread import MOST_ITEMS, Slice
-from carteiro.runtime.tenant_cache import TenantBook
+from carteiro.runtime.domain_cache import DomainCache
+from carteiro.runtime.fair_thread import Slice
+from carteiro.runtime.tenant_cache import TenantCache
 
 _MOST_WAITING = 10_000  # messages not yet committed: beyond it a sender is told to come again
 _LIKELY_BYTES = 4 * 1024  # of an e-mail, where it costs more to count them
@@ -54,84 +52,55 @@ SendAnswer: TypeAlias = StoreAnswer | NotAccepted
 PostAnswer: TypeAlias = Accepted | Replayed | KeyConflict | OverLimit
 
 
-class _Wanted(NamedTuple):
-    """An e-mail that the library is asked to send."""
-
-    tenant: TenantId
-    email: Email
-    key: str | None
-
-
-class Sending:
+class Accepting:
     """Every way into the store."""
 
-    def __init__(
-        self,
-        backend: Backend,
-        *,
-        default_ttl: timedelta,
-        relay_headers: Collection[str] = (),
-        default_from_only: bool = False,
-    ) -> None:
-        self._relay_headers = relay_headers
+    def __init__(self, backend: Backend, rules: SendingRules) -> None:
         self._store = backend.store
         self._joining = backend.joining
         self._templates = backend.templates
         self._reading = backend.reading
-        self._default_ttl = default_ttl
-        self._default_from_only = default_from_only
-        self._tenants = TenantBook(backend.tenants)
-        self._domains = DomainBook(backend.tenants)
-        self._accept: Gatherer[NewMessage, AcceptAnswer] = Gatherer(
+        self._rules = rules
+        self._tenants = TenantCache(backend.tenants)
+        self._domains = DomainCache(backend.tenants)
+        self._gathered: Gatherer[NewMessage, AcceptAnswer] = Gatherer(
             self._store.accept, size=lambda new: len(new.content), bound=_MOST_WAITING
         )
 
-    async def many(
+    async def items(
         self, items: Sequence[Mapping[str, Any]], *, connection: object = None
     ) -> list[SendAnswer]:
         """Accept what the library is given: unknown tenants are created, no limit counts it.
 
         With a ``connection`` in the transaction that this is in.
         """
-        wanted = await self._read(items)
-        names = {each.tenant for each in wanted if isinstance(each, _Wanted)}
-        tenants = await self._tenants.settings(names)
-        asked = [
-            each if isinstance(each, NotAccepted) else _posting(each, tenants[each.tenant])
-            for each in wanted
-        ]
-        await self._look_up([each for each in asked if isinstance(each, Posting)])
-        made = [
-            each if isinstance(each, NotAccepted) else await self._made_or_not(each)
-            for each in asked
-        ]
+        given = [dict(each) if isinstance(each, Mapping) else None for each in items]
+        named = {
+            TenantId(name)
+            for each in given
+            if each is not None and isinstance(name := each.get("tenant"), str)
+        }
+        tenants = await self._tenants.settings({each for each in named if is_name(each)})
+        submissions: list[Submission | NotAccepted] = []
+        turn = Slice()
+        for fields in given:
+            submissions.append(self._read(fields, tenants))
+            await turn.done(_LIKELY_BYTES)
         commit = self.commit if connection is None else partial(self._join, connection)
-        return await accept_each(made, commit)
+        return await accept_each(await self._messages(submissions), commit)
 
-    async def _read(self, items: Sequence[Mapping[str, Any]]) -> list[_Wanted | NotAccepted]:
-        """What each item asks for; others have turns in between."""
-        wanted: list[_Wanted | NotAccepted] = []
-        some = Slice()
-        for item in items:
-            wanted.append(_read(item, self._relay_headers))
-            if some.is_over(_LIKELY_BYTES):
-                await asyncio.sleep(0)
-        return wanted
+    async def one(self, submission: Submission) -> PostAnswer:
+        """Accept one e-mail, gathered with what others submit at the same time.
 
-    async def one_posting(self, posting: Posting) -> PostAnswer:
-        """Accept one e-mail, gathered with what others send at the same time."""
-        made = await self._made(posting)
-        return made if isinstance(made, Replayed) else _known(await self._accept(made))
+        Raises `InvalidMessage` if its template cannot be rendered or it may not use its From,
+        `TenantMissing` if its tenant may not send. A caller that goes away does not undo it.
+        """
+        made = await self._message(submission)
+        return made if isinstance(made, Replayed) else _known(await self._gathered(made))
 
-    async def postings(self, postings: Sequence[Posting]) -> list[PostAnswer | NotAccepted]:
-        """Accept many e-mails in one commit; an answer for each, in order."""
-        allowance = Allowance()
-        await self._look_up(postings)
-        made: list[NewMessage | Replayed | NotAccepted] = []
-        for start in range(0, len(postings), MOST_ITEMS):
-            some = postings[start : start + MOST_ITEMS]
-            made += [await self._made_or_not(each, allowance) for each in some]
-            await asyncio.sleep(0)
+    async def many(self, submissions: Sequence[Submission]) -> list[PostAnswer | NotAccepted]:
+        """Accept e-mails in one commit; an answer for each, in order."""
+        made = await self._messages(submissions, Allowance())
         new = [each for each in made if isinstance(each, NewMessage)]
         answers = iter([_known(each) for each in await self._store.accept(new)] if new else ())
         return [next(answers) if isinstance(each, NewMessage) else each for each in made]
@@ -161,57 +130,66 @@ class Sending:
             for answer in await self._joining.accept(connection, some)
         ]
 
-    async def _made_or_not(
-        self, posting: Posting, allowance: Allowance | None = None
-    ) -> NewMessage | Replayed | NotAccepted:
+    def _read(
+        self, fields: dict[str, Any] | None, tenants: Mapping[TenantId, Tenant]
+    ) -> Submission | NotAccepted:
+        if fields is None:
+            return NotAccepted((FieldError("item", "must be a mapping of an e-mail's fields"),))
+        name, key = fields.pop("tenant", None), fields.pop("idempotency_key", None)
+        is_text = isinstance(name, str)
+        tenant = tenants.get(name) if is_text else None
+        if tenant is None:
+            return NotAccepted((FieldError("tenant", NAME_RULE, missing=name is None),))
+        if key is not None and not is_key(key):
+            return NotAccepted((FieldError("idempotency_key", KEY_RULE),))
         try:
-            return await self._made(posting, allowance)
+            email = make_email(fields, relay_headers=self._rules.relay_headers)
         except InvalidMessage as error:
             return NotAccepted(tuple(error.fields))
+        return Submission(email, tenant, str(uuid7()), key)
 
-    async def _made(
-        self, posting: Posting, allowance: Allowance | None = None
+    async def _messages(
+        self,
+        submissions: Sequence[Submission | NotAccepted],
+        allowance: Allowance | None = None,
+    ) -> list[NewMessage | Replayed | NotAccepted]:
+        """The message of each, or why there is none; others have turns in between."""
+        asked = [each for each in submissions if isinstance(each, Submission)]
+        await self._domains.look_up({asked_sender(each.tenant, each.email.from_) for each in asked})
+        made: list[NewMessage | Replayed | NotAccepted] = []
+        turn = Slice()
+        for each in submissions:
+            try:
+                made.append(
+                    await self._message(each, allowance) if isinstance(each, Submission) else each
+                )
+            except InvalidMessage as error:
+                made.append(NotAccepted(tuple(error.fields)))
+            await turn.done()
+        return made
+
+    async def _message(
+        self, submission: Submission, allowance: Allowance | None = None
     ) -> NewMessage | Replayed:
-        """The message that a posting becomes.
+        """The message that a submission becomes.
 
-        What would not be accepted now may have been: whoever asks again, because the answer was
-        lost, must hear of it although the template or the tenant's domains are others by now.
+        One that is refused now may have been accepted before: a caller that lost the answer and asks
+        again gets it, although the template or the tenant's domains have changed since.
         """
+        email, tenant = submission.email, submission.tenant
         try:
-            rendered = await self._rendered(posting, allowance)
-            senders = await self._senders(posting)
-            return posted(
-                posting, rendered=rendered, default_ttl=self._default_ttl, senders=senders
-            )
+            if email.template is not None:
+                email = await render_email(
+                    email, tenant=tenant.id, templates=self._templates, allowance=allowance
+                )
+            email = await with_sender(email, tenant, domains=self._domains, rules=self._rules)
+            return new_message(submission, email, default_ttl=self._rules.default_ttl)
         except InvalidMessage:
-            first = await self._first(posting)
+            key = submission.idempotency_key
+            first = None if key is None else await self._reading.first(key, tenant=tenant.id)
             if first is None:
                 raise
             return first
-
-    async def _senders(self, posting: Posting) -> Senders:
-        sender = asked_sender(posting.tenant, posting.email.from_)
-        owner = None if sender is None else await self._domains.owner(sender)
-        return Senders(owner, self._default_from_only)
-
-    async def _look_up(self, postings: Sequence[Posting]) -> None:
-        """Ask once who has claimed the domains of all of them."""
-        senders = {asked_sender(each.tenant, each.email.from_) for each in postings}
-        await self._domains.look_up([each for each in senders if each is not None])
-
-    async def _rendered(self, posting: Posting, allowance: Allowance | None) -> Email | None:
-        if posting.email.template is None:
-            return None
-        return await render_email(
-            posting.email,
-            tenant=posting.tenant.id,
-            templates=self._templates,
-            allowance=allowance,
-        )
-
-    async def _first(self, posting: Posting) -> Replayed | None:
-        key = key_of(posting)
-        return None if key is None else await self._reading.first(key, tenant=posting.tenant.id)
 
     def _told(self, answer: AcceptAnswer) -> SendAnswer:
         """The answer to one of many: what is wrong with its tenant must not hide what became of the others."""
@@ -222,26 +200,6 @@ class Sending:
                 self._tenants.forget(tenant)
                 return NotAccepted((FieldError("tenant", "was erased just now"),))
         return answer
-
-
-def _read(item: Mapping[str, Any], relay_headers: Collection[str]) -> _Wanted | NotAccepted:
-    if not isinstance(item, Mapping):
-        return NotAccepted((FieldError("item", "must be a mapping of an e-mail's fields"),))
-    fields = dict(item)
-    tenant, key = fields.pop("tenant", None), fields.pop("idempotency_key", None)
-    if not is_name(tenant):
-        return NotAccepted((FieldError("tenant", NAME_RULE, missing=tenant is None),))
-    if key is not None and not is_key(key):
-        return NotAccepted((FieldError("idempotency_key", KEY_RULE),))
-    try:
-        return _Wanted(TenantId(tenant), make_email(fields, relay_headers=relay_headers), key)
-    except InvalidMessage as error:
-        return NotAccepted(tuple(error.fields))
-
-
-def _posting(wanted: _Wanted, tenant: Tenant) -> Posting:
-    key = None if wanted.key is None else key_for(wanted.key, wanted.email)
-    return Posting(wanted.email, tenant, str(uuid7()), key)
 
 
 def _bearable(messages: Sequence[NewMessage]) -> Iterator[list[NewMessage]]:

@@ -1,4 +1,4 @@
-"""What went wrong, classified once: from a reply, an error's name or any text to a `Failure`.
+"""What went wrong, classified once: from a reply, a status or any text to a `Failure`.
 
 Pure and total: whatever a server says, there is a verdict with a reason that is not blank and with
 the name of the rule that decided. What no rule knows may pass: it is retryable.
@@ -16,12 +16,11 @@ Rules of the operator come before all but the time-out after the hand-over: see 
 """
 
 import re
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
 from carteiro.model import Category, Failure, Scope
-from carteiro.policy.rules import codes, resend, ses, systems, words
+from carteiro.policy.rules import codes, http, systems, words
 from carteiro.policy.rules.phrases import Said
 from carteiro.policy.rules.ruling import (
     NO_MAILBOX,
@@ -29,6 +28,7 @@ from carteiro.policy.rules.ruling import (
     OUR_SENDER,
     UNAVAILABLE,
     UNKNOWN,
+    UNREACHED_RECIPIENT,
     Ruling,
     later,
     never,
@@ -37,7 +37,7 @@ from carteiro.policy.rules.words import TextRule
 from carteiro.policy.stage import CONTENT, SESSION, Stage
 
 LONGEST_REASON = 500
-_LONGEST_READ = 4 * LONGEST_REASON  # nothing that decides comes later, and texts may be endless
+LONGEST_READ = 4 * LONGEST_REASON  # nothing that decides comes later, and texts may be endless
 _NO_REASON = "No reason was given"
 
 _CODE_END = r"(?!\w|\.\d)"
@@ -66,14 +66,6 @@ _OTHER, _POLICY = (
     "5.7",
 )  # RFC 3463: "other or undefined", and all that security and policy forbid
 
-_SES_NAMES: Mapping[str, Ruling] = {**ses.NAMES, **ses.COMMON_NAMES}
-_SES_DETAILS = {name: words.phrases_of(rules) for name, rules in ses.DETAILS.items()}
-_SES_IN_TEXT = re.compile(
-    rf"""(?:^\s*(?P<bare>(?:{"|".join(ses.NAMES)})(?:Exception)?)(?=\s*(?::|$))
-    |(?:\bAWS\.SimpleEmailService\.|\bAn\ error\ occurred\ \()
-     (?P<prefixed>(?:{"|".join(_SES_NAMES)})(?:Exception)?)(?!\w))""",
-    re.VERBOSE,
-)
 _HUMPS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|[^A-Za-z0-9]+")
 
 
@@ -98,54 +90,27 @@ def classify_smtp(reply: str, *, stage: Stage | None = None, mx: str = "") -> Fa
     return _smtp(reply, reason=reply, stage=stage, mx=mx)
 
 
-def classify_ses(name: str, message: str) -> Failure:
-    """Judge an error of SES by its name, with or without its prefix and its ``Exception``."""
-    bare = re.split(r"[.#]", name)[-1].strip().removesuffix("Exception")
-    rule, ruling = _ses_rule(bare)
-    if details := _SES_DETAILS.get(bare):
-        detail = details.first(Said(message[:_LONGEST_READ]))
-        rule, ruling = (f"{rule}.{detail.name}", detail.ruling) if detail else (rule, ruling)
-    return _failure(
-        ruling,
-        code=ses.CODES.get(bare) or f"SES_{_upper_snake(bare) or 'UNKNOWN'}",
-        original_code=one_line(name) or None,
-        reason=message if one_line(message) else name,
-        rule=rule,
-    )
-
-
-def classify_resend(name: str, message: str, status: int | None = None) -> Failure:
-    """Judge an error of Resend by its name; where that is unknown, or there is none, by its HTTP status."""
-    bare = one_line(name)
-    rule, ruling = _resend_rule(bare, status)
-    return _failure(
-        ruling,
-        code=f"RESEND_{_upper_snake(bare) or 'UNKNOWN'}",
-        original_code=bare or None,
-        reason=message if one_line(message) else name,
-        rule=rule,
-    )
-
-
 def classify_text(text: str, *, stage: Stage | None = None, mx: str = "") -> Failure:
-    """Judge any text by the code it carries: whole, at its start or behind a known prefix."""
-    start = text[:_LONGEST_READ]
-    if found := _SES_IN_TEXT.search(start):
-        return classify_ses(found["bare"] or found["prefixed"], text)
-    if smtp := _REPLY_IN_TEXT.search(start):
-        return _smtp(smtp["reply"], reason=text, stage=stage, mx=mx)
-    return unknown(text)
+    """Judge any text by the SMTP reply it carries: whole, at its start or behind a known prefix."""
+    smtp = _REPLY_IN_TEXT.search(text[:LONGEST_READ])
+    return _smtp(smtp["reply"], reason=text, stage=stage, mx=mx) if smtp else unknown(text)
+
+
+def classify_http(status: int, text: str) -> Failure:
+    """Judge a status of HTTP without a name, of whatever service."""
+    ruling = http.ruling_of(status) or UNKNOWN
+    return failure_of(ruling, code=f"HTTP_{status}", reason=text, rule=f"http.status.{status}")
 
 
 def unknown(text: str) -> Failure:
     """What no rule knows: worth another try."""
-    return _failure(UNKNOWN, code="UNKNOWN", reason=text, rule="unknown")
+    return failure_of(UNKNOWN, code="UNKNOWN", reason=text, rule="unknown")
 
 
 def timeout(provider: str) -> Failure:
     """The provider's time ran out before anything was handed over, or without an answer."""
     return Failure(
-        code=f"{_upper_snake(provider)}_TIMEOUT",
+        code=f"{upper_snake(provider)}_TIMEOUT",
         category=Category.TIMEOUT_ERROR,
         retryable=True,
         scope=Scope.PROVIDER,
@@ -156,26 +121,40 @@ def timeout(provider: str) -> Failure:
 
 def network(reason: str) -> Failure:
     """The provider could not be reached."""
-    return _failure(UNAVAILABLE, code="NETWORK_ERROR", reason=reason, rule="network")
+    return failure_of(UNAVAILABLE, code="NETWORK_ERROR", reason=reason, rule="network")
 
 
 def unfit(provider: str, code: str, reason: str) -> Failure:
     """The provider is not what the settings ask for; nothing is sent until one of them changes."""
     ruling = later(Scope.PROVIDER, Category.CONFIGURATION_ERROR)
-    return _failure(ruling, code=code, reason=reason, rule=f"{provider}.{code.lower()}")
+    return failure_of(ruling, code=code, reason=reason, rule=f"{provider}.{code.lower()}")
+
+
+def no_sender(provider: str) -> Failure:
+    """The mail names no sender, and the provider's settings name none either."""
+    reason = f"The e-mail has no from address: give it one, or set {provider}.default_from"
+    rule = f"{provider}.sender_missing"
+    return failure_of(OUR_SENDER, code="SENDER_MISSING", reason=reason, rule=rule)
+
+
+def not_international(provider: str, why: str) -> Failure:
+    """An address is not ASCII before its @, and the provider does not take such addresses."""
+    reason = f"An address is not ASCII before its @, and {why}"
+    rule = f"{provider}.smtputf8_missing"
+    return failure_of(UNREACHED_RECIPIENT, code="SMTPUTF8_MISSING", reason=reason, rule=rule)
 
 
 def validation(code: str, reason: str) -> Failure:
     """What was to be sent is not valid, and never will be."""
     ruling = never(Scope.MESSAGE, Category.VALIDATION_ERROR)
-    return _failure(ruling, code=code, reason=reason, rule=f"validation.{code}")
+    return failure_of(ruling, code=code, reason=reason, rule=f"validation.{code}")
 
 
 def task_error(exception: BaseException) -> Failure:
     """A task raised something that it did not classify itself."""
     name = type(exception).__name__
     message = message_of(exception)
-    return _failure(
+    return failure_of(
         UNKNOWN,
         code="TASK_ERROR",
         original_code=name,
@@ -212,11 +191,11 @@ def crashes_worker(claims: int) -> Failure:
 
 
 def _smtp(reply: str, *, reason: str, stage: Stage | None, mx: str) -> Failure:
-    parts = _take_apart(reply[:_LONGEST_READ])
+    parts = _take_apart(reply[:LONGEST_READ])
     if parts is None:
         return unknown(reason)
     rule, ruling = _rule_for(parts, stage, mx)
-    return _failure(
+    return failure_of(
         ruling,
         code=parts.code,
         original_code=parts.enhanced or parts.code,
@@ -342,43 +321,13 @@ def _at_stage(ruling: Ruling, stage: Stage | None) -> Ruling:
     return ruling
 
 
-# --- SES --------------------------------------------------------------------------------------
-
-
-def _ses_rule(name: str) -> tuple[str, Ruling]:
-    """By the name; whoever answered without one, as a proxy, has the status for it."""
-    if ruling := _SES_NAMES.get(name):
-        return f"ses.{name}", ruling
-    if name.isdecimal() and (ruling := ses.STATUSES.get(name) or ses.STATUS_CLASSES.get(name[0])):
-        return f"ses.status.{name}", ruling
-    return "ses.unknown", UNKNOWN
-
-
-# --- Resend -----------------------------------------------------------------------------------
-
-
-def _resend_rule(name: str, status: int | None) -> tuple[str, Ruling]:
-    if status == resend.FORBIDDEN and (ruling := resend.FORBIDDEN_NAMES.get(name)):
-        return f"resend.{name}.forbidden", ruling
-    if ruling := resend.NAMES.get(name):
-        return f"resend.{name}", ruling
-    ruling = None if status is None else _resend_status(status, is_named=bool(name))
-    return ("resend.unknown", UNKNOWN) if ruling is None else (f"resend.status.{status}", ruling)
-
-
-def _resend_status(status: int, *, is_named: bool) -> Ruling | None:
-    if is_named:
-        return resend.STATUSES.get(status) or resend.STATUS_CLASSES.get(status // 100)
-    known = resend.NAMELESS_STATUSES.get(status)
-    return known or resend.NAMELESS_STATUS_CLASSES.get(status // 100)
-
-
 # --- words ------------------------------------------------------------------------------------
 
 
-def _failure(
+def failure_of(
     ruling: Ruling, *, code: str, reason: str, rule: str, original_code: str | None = None
 ) -> Failure:
+    """The failure that a ruling makes of what was said; the reason is one line, and never blank."""
     return Failure(
         code=code,
         category=ruling.category,
@@ -395,14 +344,20 @@ def one_line(text: str) -> str:
 
     Servers and tasks say what they like: control sequences, NUL, half a surrogate pair.
     """
-    seen = text[:_LONGEST_READ]
+    seen = text[:LONGEST_READ]
     if not seen.isprintable():
         seen = "".join(each if each.isprintable() else " " for each in seen)
     line = " ".join(seen.split())
     return line if len(line) <= LONGEST_REASON else f"{line[: LONGEST_REASON - 1]}…"
 
 
-def _upper_snake(name: str) -> str:
+def bare_name(name: str) -> str:
+    """The name of an error without what stands before it and the ``Exception`` behind it."""
+    return re.split(r"[.#]", name)[-1].strip().removesuffix("Exception")
+
+
+def upper_snake(name: str) -> str:
+    """The name of an error as codes have it."""
     return _HUMPS.sub("_", name).strip("_").upper()[:64]
 
 

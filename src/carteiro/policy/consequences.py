@@ -3,31 +3,13 @@
 All of it is told by the failure itself and by the rule that it names; nothing more is stored.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from carteiro.model import Category, Failure, Scope
 from carteiro.policy.own_rules import stage_of
-from carteiro.policy.rules import codes, resend, ses, systems, words
+from carteiro.policy.rules import codes, systems, words
 from carteiro.policy.rules.ruling import Ruling, Suppression
 from carteiro.policy.stage import BEFORE_RECIPIENTS, Stage
-
-# No slower pace helps: nothing more goes out until the day, or the month, is over.
-_USED_UP = frozenset(
-    {
-        *(
-            "ses.DailyQuotaExceeded",
-            "ses.Throttling.daily_quota",
-            "ses.TooManyRequests.daily_quota",
-        ),
-        *("ses.LimitExceeded.daily_quota", "smtp.text.daily_quota", "smtp.amazon_ses.daily_quota"),
-        "smtp.microsoft.recipients_a_day",
-        *(
-            "smtp.resend.daily_quota",
-            "resend.daily_quota_exceeded",
-            "resend.monthly_quota_exceeded",
-        ),
-    }
-)
 
 _UNDEFINED = "5.0.0"  # RFC 3463: says no more than that it is permanent
 
@@ -58,7 +40,8 @@ def may_open_breaker(failure: Failure) -> bool:
     """
     if not is_providers_own(failure) or _is_of_one_sender(failure):
         return False
-    return not throttles(failure) or rule_name(failure) in _USED_UP
+    ruling = RULINGS.get(rule_name(failure))
+    return not throttles(failure) or (ruling is not None and ruling.is_used_up)
 
 
 def _is_of_one_sender(failure: Failure) -> bool:
@@ -121,10 +104,7 @@ def _named() -> Iterator[tuple[str, Ruling]]:
     for system in systems.SYSTEMS:
         for rule in system.rules:
             yield f"smtp.{system.name}.{rule.name}", rule.ruling
-    for name, ruling in (ses.NAMES | ses.COMMON_NAMES).items():
-        yield f"ses.{name}", ruling
-    for name, ruling in resend.NAMES.items():
-        yield f"resend.{name}", ruling
 
 
-RULINGS: Mapping[str, Ruling] = dict(_named())
+# By the name of the rule; `rules.answers` adds those of each provider.
+RULINGS: dict[str, Ruling] = dict(_named())

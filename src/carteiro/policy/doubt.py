@@ -3,16 +3,10 @@
 By the rule that judged them. Providers decide by what they know of the call; this tells people beforehand.
 """
 
+from carteiro.policy.consequences import RULINGS
+
 SILENCE = frozenset({"timeout", "network"})
 
-# SES and Resend give these with a status of the 500s, or with 408: they may come after the mail was taken.
-_BROKEN = frozenset(
-    {
-        *("ses.InternalError", "ses.InternalFailure", "ses.InternalServerError"),
-        *("ses.InternalServiceError", "ses.NetworkingError", "ses.RequestTimeout"),
-        *("resend.application_error", "resend.internal_server_error", "resend.service_unavailable"),
-    }
-)
 _STATUS = ".status."
 _REQUEST_TIMEOUT, _SERVER_ERROR = 408, 500
 
@@ -22,4 +16,4 @@ def may_leave_doubt(rule: str) -> bool:
     name, _, status = rule.partition(_STATUS)
     if name and status.isdecimal():
         return int(status) >= _SERVER_ERROR or int(status) == _REQUEST_TIMEOUT
-    return rule in SILENCE or rule in _BROKEN
+    return rule in SILENCE or (rule in RULINGS and RULINGS[rule].leaves_doubt)

@@ -22,11 +22,6 @@ def stride(weight: float) -> int:
     return round(SCALE / min(max(weight, LEAST_WEIGHT), MOST_WEIGHT))
 
 
-def returning(own: int, v: int) -> int:
-    """Where a tenant comes back into the ring."""
-    return max(own, v)
-
-
 def rescaled(vt: int, v: int, *, old: int, new: int) -> int:
     """Virtual time after a change of stride: what it is ahead of V counts at the new price."""
     return v + (vt - v) * new // old if vt > v else vt

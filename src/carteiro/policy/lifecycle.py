@@ -55,7 +55,6 @@ LONGEST_HOLD_MS = LONGEST_HOLD // MILLISECOND
 
 MOST_GLANCES = 100  # opens and clicks on one timeline: some readers' machines look without end
 _GLANCES = frozenset({EventType.OPENED, EventType.CLICKED})
-_RELAY = "smtp"
 _BY_FEEDBACK = ClaimId("feedback")  # whose evidence it is
 
 EXPIRED_UNSENT = Failure(
@@ -497,7 +496,7 @@ def _is_about(entry: Entry, told: Feedback, carriers: Collection[str]) -> bool:
     if told.tenant_tag not in {None, tag_value(entry.tenant)}:
         return False
     types = {each.partition(":")[0] for each in carriers}
-    return told.provider in types or _RELAY in types
+    return not types.isdisjoint({told.provider, *told.relays})
 
 
 def _teller(entry: Entry, told: Feedback, carriers: Collection[str]) -> str:

@@ -6,6 +6,7 @@ decide where they end up. So all readings are followed at once, and they merge w
 """
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator
 from heapq import heappop, heappush
 from typing import NamedTuple
@@ -14,7 +15,7 @@ MOST_ATTRIBUTES = 256  # of one tag
 MOST_STEPS = 32_768  # tags and attributes, in all readings
 
 _SPACE = r"[\t\n\f\r ]"
-_NAME = re.compile(r"</?([A-Za-z][^\t\n\f\r />]*+)")
+_NAME = re.compile(r"</?([A-Za-z][^\t\n\f\r />]*+)(>)?+")  # most end tags have no more
 _ATTRIBUTE = re.compile(
     r"[\t\n\f\r /]*+(?:>|([^\t\n\f\r />][^\t\n\f\r />=]*+)"
     rf"(?:{_SPACE}*+={_SPACE}*+(?:\"([^\"]*+)\"|'([^']*+)'|([^\t\n\f\r >\"'][^\t\n\f\r >]*+))?+)?+)"
@@ -32,6 +33,14 @@ _END_OF_CDATA = re.compile(r"\]\]>")
 _END_OF_COMMENT = re.compile("-->")
 _RARE_END_OF_COMMENT = re.compile("--!>")  # not every client knows it
 _END_OF_CONDITION = re.compile(r"\]>")
+
+# Elements that a parser repeats where they were not closed.
+_FORMATTING = frozenset(
+    {
+        *("a", "b", "big", "code", "em", "font", "i", "nobr", "s", "small", "strike", "strong"),
+        *("tt", "u"),
+    }
+)
 
 # A tag left open at the end is not read yet; the client's own markup behind the mail ends it.
 WHAT_FOLLOWS = " \"'>"
@@ -70,13 +79,17 @@ class _Search:
 
 
 class Reader:
-    """Reads one source, once; ``tags`` and ``attributes`` count what was read so far."""
+    """Reads one source, once; ``tags`` and ``attributes`` count what was read so far.
+
+    ``repeated`` counts the elements and attributes that a parser adds if it repeats all formatting behind
+    each tag.
+    """
 
     def __init__(self, source: str) -> None:
         self._source = source = source + WHAT_FOLLOWS
         self._pending: list[int] = []  # where a reading goes on: at a "<"
-        self._gone_on: set[int] = set()
-        self._markup = _Search(_MARKUP, source)
+        self._markup = [found.start() for found in _MARKUP.finditer(source)]
+        self._met: set[int] = set()  # those of them that a reading came to
         self._closing = _Search(_CLOSING, source)
         self._end_of_cdata = _Search(_END_OF_CDATA, source)
         self._end_of_comment = _Search(_END_OF_COMMENT, source)
@@ -86,12 +99,14 @@ class Reader:
         self._css_read = 0
         self.tags = 0
         self.attributes = 0
+        self.repeated = 0
+        self._formatting = 0  # elements and attributes
 
     @property
     def looked_at(self) -> int:
         """How many characters were searched so far; one counts as often as it was looked at."""
         searches = (
-            *(self._markup, self._closing, self._end_of_cdata, self._end_of_comment),
+            *(self._closing, self._end_of_cdata, self._end_of_comment),
             *(self._rare_end_of_comment, self._end_of_condition, *self._end_of_text.values()),
         )
         return sum(search.looked_at for search in searches)
@@ -99,25 +114,28 @@ class Reader:
     def read(self) -> Iterator[Tag]:
         """Every start tag of every reading, in the order of the source."""
         self._go_on(0)
-        last = -1
         while self._pending:
             at = heappop(self._pending)
-            if at == last:
-                continue
-            last = at
-            self._count(tags=1)
+            self.tags += 1
+            if self.tags + self.attributes > MOST_STEPS:
+                text = f"has more than {MOST_STEPS} tags and attributes"
+                raise TooMuchMarkup(text)
             named = _NAME.match(self._source, at)
             if named is None:
                 self._pass_over(at)
                 continue
-            attributes, end = self._read_attributes(named.end())
+            name, is_all = named.groups()
+            attributes, end = ([], named.end()) if is_all else self._read_attributes(named.end())
             self._go_on(end)
+            self.repeated += self._formatting
             if self._source[at + 1] != "/":
-                yield self._opened(named[1].lower(), attributes, end)
+                yield self._opened(name.lower(), attributes, end)
 
     def _opened(self, name: str, attributes: list[tuple[str, str]], end: int) -> Tag:
+        if name in _FORMATTING:
+            self._formatting += 1 + len(attributes)
         if name not in self._end_of_text:
-            return Tag(name, attributes)
+            return Tag(name, attributes, "")
         text_ends, _ = self._end_of_text[name](end)
         self._go_on(text_ends)
         if name != "style" or text_ends <= self._css_read:
@@ -139,15 +157,8 @@ class Reader:
             if len(attributes) > MOST_ATTRIBUTES:
                 text = f"has a tag with more than {MOST_ATTRIBUTES} attributes"
                 raise TooMuchMarkup(text)
-        self._count(attributes=len(attributes))
+        self.attributes += len(attributes)
         return attributes, at
-
-    def _count(self, *, tags: int = 0, attributes: int = 0) -> None:
-        self.tags += tags
-        self.attributes += attributes
-        if self.tags + self.attributes > MOST_STEPS:
-            text = f"has more than {MOST_STEPS} tags and attributes"
-            raise TooMuchMarkup(text)
 
     def _pass_over(self, at: int) -> None:
         """Go on behind what starts like a tag and is none, wherever a client sees its end."""
@@ -159,7 +170,8 @@ class Reader:
             self._go_on(self._end_of_cdata(at)[1])
 
     def _pass_comment(self, at: int) -> None:
-        for start in (at + 2, at + 4):  # "<!-->" is a whole comment for most
+        is_short = self._source.startswith((">", "->", "!>", "-!>"), at + 4)
+        for start in (at + 2, at + 4) if is_short else (at + 4,):  # "<!-->" is a whole one for most
             self._go_on(self._end_of_comment(start)[1])
             self._go_on(self._rare_end_of_comment(start)[1])
         end, _ = self._end_of_comment(at + 4)
@@ -171,8 +183,7 @@ class Reader:
                 self._go_on(inside)
 
     def _go_on(self, at: int) -> None:
-        if at not in self._gone_on:
-            self._gone_on.add(at)
-            start, _ = self._markup(at)
-            if start < len(self._source):
-                heappush(self._pending, start)
+        which = bisect_left(self._markup, at)
+        if which < len(self._markup) and which not in self._met:
+            self._met.add(which)
+            heappush(self._pending, self._markup[which])

@@ -1,13 +1,29 @@
 """What people may make of a tenant: more than the shape that every store checks."""
 
 from collections.abc import Collection, Iterator
+from datetime import timedelta
 from functools import lru_cache
 
 from carteiro.errors import FieldError
-from carteiro.model import Tenant, TenantId
+from carteiro.model import Tenant, TenantId, value
 from carteiro.policy.addresses import judge_address
 from carteiro.policy.names import LABEL_RULE, NAME_RULE, is_label, is_name
 from carteiro.policy.retry import PRESETS
+
+DEFAULT_TTL = timedelta(hours=24)
+
+
+@value
+class SendingRules:
+    """The operator's rules for e-mails that are submitted or edited.
+
+    ``relay_headers``: names, in lower case, of headers that steer a relay and are allowed.
+    ``default_from_only``: tenants that have claimed no domain may only use their default From.
+    """
+
+    default_ttl: timedelta = DEFAULT_TTL
+    relay_headers: Collection[str] = ()
+    default_from_only: bool = False
 
 
 def judge_tenant(tenant: Tenant, *, presets: Collection[str] = PRESETS) -> list[FieldError]:

@@ -73,6 +73,7 @@ class Features:
     is_encrypted: bool = False
     names_stage: bool = False
     refuses_copies: bool = False
+    is_relay: bool = False
     replays_for: timedelta | None = None
     gives_evidence: bool = False
     tells_rate: bool = False

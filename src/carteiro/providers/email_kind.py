@@ -5,8 +5,10 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
+from types import SimpleNamespace
+from typing import Any
 
-from carteiro.config import Settings, provider_names
+from carteiro.config import Settings, provider_names, spec_of
 from carteiro.email.message import Email, max_retries_of
 from carteiro.email.templates.rendering import render_email
 from carteiro.errors import ConfigError, FieldError, SenderRefused
@@ -23,7 +25,9 @@ from carteiro.ports.provider import Fault, Provider, RemoteProvider
 from carteiro.providers.failover import Chain
 from carteiro.providers.rate_limiter import Pacer
 from carteiro.providers.registry import limits_of, make_provider
-from carteiro.runtime.domain_cache import DomainBook
+from carteiro.runtime.domain_cache import DomainCache
+
+_NO_STORE: Any = SimpleNamespace(inbox=None)  # providers that deliver nothing need none
 
 
 def email_kind(settings: Settings, backend: Backend) -> tuple[Kind, bool]:
@@ -63,14 +67,14 @@ class Looked:
     faults: tuple[Fault, ...] = ()
 
 
-async def look_at_providers(settings: Settings, backend: Backend) -> list[Looked]:
-    """Ask each provider whether it could be used now; nothing is sent to find out."""
-    return [await _look_at(name, settings, backend) for name in routes_of(settings).names]
+async def look_at_providers(settings: Settings) -> list[Looked]:
+    """Ask each provider whether it could be used now; nothing is sent, and no store is needed."""
+    return [await _look_at(name, settings) for name in routes_of(settings).names]
 
 
-async def _look_at(name: str, settings: Settings, backend: Backend) -> Looked:
+async def _look_at(name: str, settings: Settings) -> Looked:
     try:
-        provider = make_provider(name, settings, backend)
+        provider = make_provider(name, settings, _NO_STORE)
     except ConfigError as error:
         advice = "correct it: carteiro config show says where each setting comes from"
         return Looked(name, is_remote=True, faults=(Fault(str(error), advice, is_deadly=True),))
@@ -106,11 +110,11 @@ def _kind(name: str, provider: Provider, settings: Settings, backend: Backend) -
 
 def _render(backend: Backend) -> Render:
     """Put words in where a database put the tenant's default From in, which may be another tenant's domain by now."""
-    domains = DomainBook(backend.tenants)
+    domains = DomainCache(backend.tenants)
 
     async def render(email: Email, *, tenant: TenantId) -> Email:
         rendered = await render_email(email, tenant=tenant, templates=backend.templates)
-        if email.from_ is not None and await domains.owner(email.from_) not in {None, tenant}:
+        if await domains.other_owner(tenant, email.from_) is not None:
             raise SenderRefused([FieldError("from", CLAIMED_BY_ANOTHER)])
         return rendered
 
@@ -127,15 +131,8 @@ def _overrule(name: str, settings: Settings) -> Overrule | None:
     rules = settings.own_rules
     if not rules:
         return None
-    type_ = name.partition(":")[0]
-    return partial(
-        overruled_outcome, rules=rules, provider=type_, mx=answering_host(type_, settings)
-    )
-
-
-def answering_host(provider: str, settings: Settings) -> str:
-    """The host that answers for a provider, as far as the settings name it."""
-    return settings.smtp.host if provider == "smtp" else ""
+    spec = spec_of(name)
+    return partial(overruled_outcome, rules=rules, provider=spec.name, mx=spec.host(settings))
 
 
 def _pacers(

@@ -1,1 +1,1 @@
-"""Small parts that several rooms share inside a process: batcher, fair thread, caches, durable files."""
+"""Small parts that several rooms share inside a process: batcher, fair thread, caches, polling, one message."""

@@ -11,7 +11,7 @@ from carteiro.policy.addresses import Unusual
 
 _T = TypeVar("_T")
 
-MOST_ITEMS = 20
+_MOST_ITEMS = 20
 _MOST_BYTES = 64 * 1024
 _MOST_UNUSUAL = 10  # addresses, half a millisecond each
 
@@ -56,18 +56,17 @@ class Slice:
     def __init__(self) -> None:
         self._begin()
 
-    def is_over(self, size: int) -> bool:
-        """Count an item of this many bytes; whether others should have a turn now."""
+    async def done(self, size: int = 0) -> None:
+        """Count an item of this many bytes; let others have a turn once the slice is used up."""
         self._items += 1
         self._bytes += size
         if (
-            self._items < MOST_ITEMS
-            and self._bytes < _MOST_BYTES
-            and Unusual.judged - self._unusual < _MOST_UNUSUAL
+            self._items >= _MOST_ITEMS
+            or self._bytes >= _MOST_BYTES
+            or Unusual.judged - self._unusual >= _MOST_UNUSUAL
         ):
-            return False
-        self._begin()
-        return True
+            await asyncio.sleep(0)
+            self._begin()
 
     def _begin(self) -> None:
         self._items = self._bytes = 0

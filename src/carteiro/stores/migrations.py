@@ -12,7 +12,7 @@ from importlib import resources
 from carteiro.errors import SchemaMismatch
 from carteiro.model import value
 
-_NAME = re.compile(r"(\d{4})_(pre|post)_\w+\.sql")
+_NAME = re.compile(r"(\d{4})_\w+\.sql")
 _DIGEST_BYTES = 4  # SQLite keeps it in the 31 bits of PRAGMA application_id
 _LARGEST_DIGEST = 0x7FFF_FFFF
 
@@ -31,14 +31,18 @@ class Migration:
 def migrations_of(package: str) -> tuple[Migration, ...]:
     """The migrations of a store's package, oldest first."""
     found = []
-    texts = sha256()
+    texts = ""
     for file in sorted((resources.files(package) / "migrations").iterdir(), key=lambda f: f.name):
         if match := _NAME.fullmatch(file.name):
             script = file.read_text(encoding="utf-8")
-            texts.update(script.encode())
-            digest = int.from_bytes(texts.digest()[:_DIGEST_BYTES]) & _LARGEST_DIGEST
-            found.append(Migration(int(match.group(1)), file.name, script, digest))
+            texts += script
+            found.append(Migration(int(match.group(1)), file.name, script, digest_of(texts)))
     return tuple(found)
+
+
+def digest_of(text: str) -> int:
+    """A number that tells texts apart."""
+    return int.from_bytes(sha256(text.encode()).digest()[:_DIGEST_BYTES]) & _LARGEST_DIGEST
 
 
 def pending(package: str, found: int, digest: int | None, database: str) -> list[Migration]:
@@ -47,8 +51,8 @@ def pending(package: str, found: int, digest: int | None, database: str) -> list
     newest = known[-1].number
     if found > newest:
         text = (
-            f"{database} was written by a newer Carteiro (schema {found}, this one knows {newest}): "
-            "upgrade this program or name another database"
+            f"{database} was written by a newer Carteiro (schema {found}, this one knows {newest}), "
+            "or by an unreleased one: upgrade this program or name another database"
         )
         raise SchemaMismatch(text)
     if found and all((each.number, each.digest) != (found, digest) for each in known):

@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import timedelta
 from importlib import import_module
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import ModuleType
 from typing import Any
 from urllib.parse import unquote
@@ -20,7 +21,6 @@ from carteiro.ports import Backend
 from carteiro.ports.ledger import LedgerHalf
 from carteiro.ports.moving import Source, Target
 from carteiro.providers.choice import remember
-from carteiro.stores.memory import open_memory
 from carteiro.stores.paired_ports import open_paired
 from carteiro.stores.sqlite import SqliteOptions, open_sqlite, open_sqlite_ledger
 from carteiro.stores.sqlite.examine import examine, found_fairness, found_version
@@ -43,21 +43,24 @@ async def open_backend(settings: Settings, *, governs: bool = True) -> AsyncIter
     if settings.queue:
         opened = _open_paired(settings, fairness, ttl, relays=governs)
     elif settings.store == _MEMORY:
-        opened = open_memory(fairness=fairness, dead_letter_ttl=ttl)
+        opened = _open_temporary(fairness, ttl)
     elif settings.store.startswith(_POSTGRES):
         opened = _open_postgres(settings, fairness, ttl)
     else:
-        opened = open_sqlite(
-            _path(settings),
-            fairness=fairness,
-            dead_letter_ttl=ttl,
-            min_free_bytes=settings.sqlite.min_free_bytes,
-            busy_timeout_ms=settings.sqlite.busy_timeout // timedelta(milliseconds=1),
-        )
+        opened = open_sqlite(_path(settings), _sqlite_options(settings, fairness, ttl))
     async with opened as backend:
         if governs:
             await _govern(backend, settings)
         yield backend
+
+
+@asynccontextmanager
+async def _open_temporary(fairness: Fairness, ttl: timedelta) -> AsyncIterator[Backend]:
+    """A store that ends with this block: SQLite in a temporary folder, which a killed process leaves behind."""
+    options = SqliteOptions(fairness=fairness, dead_letter_ttl=ttl, durable=False)
+    with TemporaryDirectory(prefix="carteiro-") as folder:
+        async with open_sqlite(Path(folder) / "carteiro.db", options) as backend:
+            yield backend
 
 
 @asynccontextmanager
@@ -95,14 +98,15 @@ def _ledger(
             settings.store, options
         )
         return opened
-    return open_sqlite_ledger(
-        _path(settings),
-        SqliteOptions(
-            fairness=fairness,
-            dead_letter_ttl=ttl,
-            min_free_bytes=settings.sqlite.min_free_bytes,
-            busy_timeout_ms=settings.sqlite.busy_timeout // timedelta(milliseconds=1),
-        ),
+    return open_sqlite_ledger(_path(settings), _sqlite_options(settings, fairness, ttl))
+
+
+def _sqlite_options(settings: Settings, fairness: Fairness, ttl: timedelta) -> SqliteOptions:
+    return SqliteOptions(
+        fairness=fairness,
+        dead_letter_ttl=ttl,
+        min_free_bytes=settings.sqlite.min_free_bytes,
+        busy_timeout_ms=settings.sqlite.busy_timeout // timedelta(milliseconds=1),
     )
 
 

@@ -2,7 +2,7 @@
 
 Nothing waits for it. Before each sending it is asked what holds now, so that there is nothing to remember over a
 restart; what holds is sent again before the Alertmanager would take it for over. An Alertmanager that does not
-answer costs a line in the log, and is told when it is back. The labels are few and bounded, for they decide
+answer costs a line in the log, and gets the alerts when it is back. The labels are few and bounded, for they decide
 which alerts are one; a ticket's id stands in the annotations.
 """
 
@@ -10,6 +10,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import KW_ONLY, dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeAlias
 
@@ -17,12 +18,17 @@ import httpx
 
 from carteiro.model import value
 from carteiro.observability import log
-from carteiro.observability.metrics.definitions import OTHER
+from carteiro.observability.metrics.definitions import OTHER, Metric
 from carteiro.tickets import events
-from carteiro.tickets.advice import advice
+from carteiro.tickets.deaths import Kind, Paused, Trouble, advice
 from carteiro.tickets.scrubbing import scrubbed_start
 from carteiro.tickets.ticket import TicketId
-from carteiro.tickets.trouble import Kind, Paused, Trouble
+
+ALERTMANAGER_UP = Metric(
+    "tickets_alertmanager_up",
+    "gauge",
+    "1 if the Alertmanager took the last alerts, 0 if it did not; not there before the first.",
+)
 
 Labels: TypeAlias = tuple[tuple[str, str], ...]
 
@@ -42,7 +48,7 @@ _LOOK = (
 )
 _RELEASE = "set tickets.dlq_enabled and restart, then it is a dead letter; {advice}"
 _MEND = (
-    "mend what these tickets need: one is tried now and then, and the type goes on when one succeeds. "
+    "fix what these tickets need: one is tried now and then, and the type goes on when one succeeds. "
     "After tickets.pause_at_most_ms all are started, and those that fail become dead letters"
 )
 
@@ -116,33 +122,26 @@ def _labels(name: str, kind: Kind, severity: str) -> Labels:
 # --- telling ----------------------------------------------------------------------------------
 
 
+@dataclass
 class Alerts:
     """Asks ``look`` what is wrong, now and then and after `news`, and tells it; without a URL it only asks.
 
-    ``knows_all``: what is not wrong here is wrong nowhere, so its end is told. Otherwise others may say the same,
-    and it ends by itself when nobody does any more. ``on_answer`` is told whether the Alertmanager takes them.
+    ``knows_all``: this process sees all alerts, so it also reports their end. Otherwise others may send the same,
+    and an alert ends by itself when nobody sends it any more. ``on_answer`` hears whether the Alertmanager takes them.
     """
 
-    def __init__(  # noqa: PLR0913 - the hours of its day are for tests
-        self,
-        url: str,
-        look: Look,
-        *,
-        knows_all: bool,
-        on_answer: Callable[[bool], None] = lambda _: None,
-        send_every: timedelta = SEND_EVERY,
-        gather: timedelta = GATHER,
-        lasts: timedelta = LASTS,
-    ) -> None:
-        self._url = url
-        self._look = look
-        self._knows_all = knows_all
-        self._on_answer = on_answer
-        self._send_every, self._gather, self._lasts = send_every, gather, lasts
-        self._since: dict[Labels, datetime] = {}
-        self._holding: dict[Labels, Alert] = {}
-        self._news = asyncio.Event()
-        self._is_answering = True
+    url: str
+    look: Look
+    _: KW_ONLY
+    knows_all: bool
+    on_answer: Callable[[bool], None] = lambda _: None
+    send_every: timedelta = SEND_EVERY
+    gather: timedelta = GATHER
+    lasts: timedelta = LASTS
+    _since: dict[Labels, datetime] = field(default_factory=dict)
+    _holding: dict[Labels, Alert] = field(default_factory=dict)
+    _news: asyncio.Event = field(default_factory=asyncio.Event)
+    _is_answering: bool = True
 
     def news(self) -> None:
         """Something began or ended: look soon."""
@@ -162,24 +161,24 @@ class Alerts:
     async def _wait_for_news(self) -> None:
         with suppress(TimeoutError):
             # Not wait_for: before Python 3.12 it may swallow a cancellation.
-            async with asyncio.timeout(self._send_every.total_seconds()):
+            async with asyncio.timeout(self.send_every.total_seconds()):
                 await self._news.wait()
-            await asyncio.sleep(self._gather.total_seconds())
+            await asyncio.sleep(self.gather.total_seconds())
         self._news.clear()
 
     async def _tell(self, client: httpx.AsyncClient) -> None:
-        holds = {each.labels: each for each in await self._look()}
+        holds = {each.labels: each for each in await self.look()}
         now = datetime.now(UTC)
         over = {labels: each for labels, each in self._holding.items() if labels not in holds}
         self._holding = holds
         self._since = {labels: self._since.get(labels, now) for labels in (*holds, *over)}
-        ends = now + self._lasts
+        ends = now + self.lasts
         body = [self._document(each, ends) for each in holds.values()]
-        if self._knows_all:
+        if self.knows_all:
             body += [self._document(each, now) for each in over.values()]
         for labels in over:
             del self._since[labels]
-        if self._url and body:
+        if self.url and body:
             self._tell_of(await self._post(client, body))
 
     def _document(self, alert: Alert, ends: datetime) -> Mapping[str, Any]:
@@ -197,10 +196,10 @@ class Alerts:
         }
 
     async def _post(self, client: httpx.AsyncClient, body: object) -> str | None:
-        """What went wrong, if something did."""
+        """Return the error, if there was one."""
         try:
             async with asyncio.timeout(_PATIENCE_S):
-                answer = await client.post(f"{self._url.rstrip('/')}/api/v2/alerts", json=body)
+                answer = await client.post(f"{self.url.rstrip('/')}/api/v2/alerts", json=body)
         except TimeoutError:
             return f"no answer within {_PATIENCE_S:g} s"
         except (httpx.HTTPError, httpx.InvalidURL) as error:
@@ -208,9 +207,9 @@ class Alerts:
         return None if answer.is_success else f"it answers {answer.status_code}"
 
     def _tell_of(self, fault: str | None) -> None:
-        self._on_answer(fault is None)
+        self.on_answer(fault is None)
         if fault is not None and self._is_answering:
-            events.alertmanager_away(self._url, fault)
+            events.alertmanager_away(self.url, fault)
         elif fault is None and not self._is_answering:
-            events.alertmanager_back(self._url)
+            events.alertmanager_back(self.url)
         self._is_answering = fault is None

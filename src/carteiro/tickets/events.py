@@ -1,18 +1,16 @@
-"""What the ticket lane says in the log, one function per event; no ticket's contents can reach a line."""
+"""Log events of the ticket lane, one function per event; no ticket's contents can reach a line."""
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 
 from carteiro.observability.log import Level, event
-from carteiro.tickets.advice import advice
-from carteiro.tickets.dead_letter import Death
+from carteiro.tickets.deaths import Death, advice
 from carteiro.tickets.scrubbing import scrubbed_start
 from carteiro.tickets.ticket import Record, TaskType, Ticket, TicketId, Unreadable
 
 _LONGEST_REASON = 1024  # bytes
-_NO_TOPIC = (
-    "Subscribed topic not available"  # what the library of Kafka says of one that is not there
-)
+# The text of the Kafka library for a topic that does not exist.
+_NO_TOPIC = "Subscribed topic not available"
 
 
 # --- dead letters -----------------------------------------------------------------------------
@@ -43,9 +41,7 @@ def dlq_publish_failed(death: Death, why: str, *, topic: str, error_type: str) -
 
 def dlq_done_not_told(ticket: Ticket | Unreadable) -> None:
     """Tell that the archive will not know of the good end of a ticket."""
-    said = (
-        "Republished ticket is done, and the archive could not be told: there it stays as redriven"
-    )
+    said = "Republished ticket is done, and the archive could not be informed: there it stays as redriven"
     event(Level.WARN, said, "dlq_done_not_told", _named(ticket))
 
 
@@ -129,7 +125,7 @@ def dlq_topic_differs(topic: str, differences: tuple[str, ...]) -> None:
 def redis_away(address: str, why: str) -> None:
     """Tell that failures are counted without Redis."""
     said = (
-        "Redis is away: failures are counted here and in the commits, and written when it is back"
+        "Redis is down: failures are counted here and in the commits, and written when it is back"
     )
     fields = {"redis": address, "errorReason": _shown(why)}
     event(Level.WARN, said, "redis_away", fields)
@@ -142,12 +138,12 @@ def tickets_started(*, topic: str, group: str, types: Sequence[TaskType], dlq_to
 
 
 def handlers_go_on(said: str) -> None:
-    """Tell that the process ends though handlers are under way, and why that is so."""
+    """Tell that the process ends though handlers are in flight, and why that is so."""
     event(Level.ERROR, said, "handlers_go_on", {})
 
 
 def kafka_hangs(seconds: float) -> None:
-    """Tell that the group was left without a word: no broker answered for so long."""
+    """Tell that the group was left without a word: no broker answered for this time."""
     said = (
         "Kafka does not answer: leaving without a last commit, what was not committed is read again"
     )
@@ -204,7 +200,7 @@ def ticket_held(death: Death) -> None:
 
 
 def ticket_pause_began(type: TaskType, *, error_type: str, why: str) -> None:
-    """Tell that what a type needs seems to be away."""
+    """Tell that what a type needs seems to be down."""
     said = "Most tickets of a type cannot reach what they need: it pauses, and one is tried now and then"
     fields = {"taskType": type, "errorType": _shown(error_type), "errorReason": _shown(why)}
     event(Level.ERROR, said, "ticket_pause_began", fields)
@@ -226,12 +222,8 @@ def ticket_pause_given_up(type: TaskType) -> None:
 
 def partitions_assigned(parts: Sequence[tuple[str, int]]) -> None:
     """Tell which partitions are ours."""
-    event(
-        Level.INFO,
-        "Partitions are ours",
-        "partitions_assigned",
-        {"partitions": [*map(_part, parts)]},
-    )
+    fields = {"partitions": [*map(_part, parts)]}
+    event(Level.INFO, "Partitions are ours", "partitions_assigned", fields)
 
 
 def partitions_revoked(parts: Sequence[tuple[str, int]]) -> None:
@@ -242,7 +234,7 @@ def partitions_revoked(parts: Sequence[tuple[str, int]]) -> None:
 
 def partitions_lost(parts: Sequence[tuple[str, int]]) -> None:
     """Tell which ones others have already."""
-    said = "Partitions were lost: what was under way leaves no trace, others read it again"
+    said = "Partitions were lost: what was in flight leaves no trace, others read it again"
     event(Level.WARN, said, "partitions_lost", {"partitions": [*map(_part, parts)]})
 
 

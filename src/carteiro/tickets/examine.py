@@ -1,4 +1,4 @@
-"""Whether what the ticket lane rests on is there, and as it should be; nothing is changed."""
+"""Check the servers and topics of the ticket lane; nothing is changed."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterator
@@ -16,10 +16,12 @@ from carteiro.model.checkup import Finding, Level
 from carteiro.policy.masking import masked_servers
 from carteiro.stores.redis.server import client_of, close, shown
 from carteiro.stores.redis.server import said_by as redis_said
-from carteiro.tickets.archived import ArchiveAway, Wanted
-from carteiro.tickets.counter import TIME_TO_LIVE_S
-from carteiro.tickets.kafka_client import client_options, differences, said_by, topic_settings
-from carteiro.tickets.mongo_archive import MongoArchive
+from carteiro.tickets.archive.document import Wanted
+from carteiro.tickets.archive.mongo import MongoArchive
+from carteiro.tickets.consume.counter import TIME_TO_LIVE_S
+from carteiro.tickets.dead_letters.topic import differences, topic_settings
+from carteiro.tickets.errors import ArchiveAway
+from carteiro.tickets.kafka_client import client_options, said_by
 
 _PATIENCE_S = 5.0
 _DAY = timedelta(days=1)
@@ -30,7 +32,7 @@ _Check: TypeAlias = Callable[[TicketSettings], Coroutine[Any, Any, list[Finding]
 
 
 async def examine(settings: TicketSettings) -> list[Finding]:
-    """What is found at Kafka, Redis, MongoDB and Alertmanager, as far as they are used."""
+    """Return the findings at Kafka, Redis, MongoDB and Alertmanager, as far as they are used."""
     checks: list[tuple[str, _Check]] = [
         ("tickets: Kafka", _kafka),
         ("tickets: Redis", _redis),

@@ -1,51 +1,32 @@
-"""How clients of Kafka are set up, and the topic of dead letters made.
+"""Options of Kafka clients, from the settings and a file of properties.
 
 What stands in ``tickets.kafka_file`` may be secret: no error ever shows a value from there, nor a name that
 does not look like one.
 """
 
-import asyncio
 import re
-from collections.abc import Iterator, Mapping
-from datetime import timedelta
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
+from confluent_kafka import KafkaError, KafkaException, Message
+from confluent_kafka.admin import AdminClient
 
 from carteiro.config import TicketSettings
-from carteiro.errors import CarteiroError, ConfigError
+from carteiro.errors import ConfigError
 from carteiro.model import value
-from carteiro.observability import log
-from carteiro.tickets import events
-from carteiro.tickets.dead_letter import TOPIC_LIMIT
 from carteiro.tickets.scrubbing import scrub
+from carteiro.tickets.ticket import Record
 
-PARTITIONS, REPLICAS = 3, 3
-TOPIC_SETTINGS: Mapping[str, str] = {
-    "retention.ms": str(timedelta(days=30) // timedelta(milliseconds=1)),
-    "compression.type": "snappy",
-    "max.message.bytes": str(TOPIC_LIMIT),
-}
+SESSION_MS = 10_000  # heartbeats have a thread of their own; the partitions of a killed member wait this long
 
-_PATIENCE_S = 10.0
-_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 1.0, 30.0
 # What the lane rests on; another value would lose tickets, or another setting says it already.
 _SET_BY_US = frozenset(
     {
-        "acks",
-        "auto.offset.reset",
-        "bootstrap.servers",
-        "enable.auto.commit",
-        "enable.auto.offset.store",
-        "enable.idempotence",
+        *("acks", "request.required.acks", "enable.idempotence", "transactional.id"),
+        *("bootstrap.servers", "metadata.broker.list", "group.id", "message.max.bytes"),
+        *("auto.offset.reset", "enable.auto.commit", "enable.auto.offset.store"),
         "enable.partition.eof",
-        "group.id",
-        "message.max.bytes",
-        "metadata.broker.list",
-        "request.required.acks",
-        "transactional.id",
     }
 )
 _DEFAULTS = {
@@ -55,10 +36,6 @@ _DEFAULTS = {
 }
 _NAME = re.compile(r"[a-z][a-z0-9]*(?:[._][a-z0-9]+)*")
 _SHORTEST_HIDDEN = 3
-
-
-class KafkaAway(CarteiroError):
-    """No broker answers, or none that may be asked this; try again."""
 
 
 @value
@@ -71,50 +48,24 @@ class _Line:
 
 
 def client_options(settings: TicketSettings) -> dict[str, str]:
-    """What every client of the lane is given; what it needs beyond that goes on top. `ConfigError` if it is wrong."""
+    """Return the options of every client of the lane; its own go on top. `ConfigError` if one is wrong."""
     own = {line.name: line.said for line in _lines(settings.kafka_file)}
     options = _DEFAULTS | own | {"bootstrap.servers": settings.bootstrap_servers}
     try:
-        AdminClient(
-            {**options}
-        )  # the library knows which properties there are, and what they may be
+        AdminClient({**options})  # the library knows the properties and their values
     except KafkaException as error:
         raise refusal(settings, error) from None
     return options
 
 
 def refusal(settings: TicketSettings, error: KafkaException) -> ConfigError:
-    """What to raise, `from None`, when the library refuses to make a client: its own text may quote a secret."""
+    """Return the error to raise, `from None`, if the library refuses the options: its text may quote a secret."""
     lines, said = list(_lines(settings.kafka_file)), said_by(error)
     longest_first = sorted(lines, key=lambda line: len(line.name), reverse=True)
     wrong = next((line for line in longest_first if line.name in said), None)
     where = f", line {wrong.number} ({wrong.name})" if wrong else ""
     told = _without_values(said, lines)
     return ConfigError(f"tickets.kafka_file: {settings.kafka_file}{where}: {told}")
-
-
-async def ensure_dlq_topic(settings: TicketSettings) -> tuple[str, ...]:
-    """Make the topic of dead letters if there is none; in what one that is there differs from ours.
-
-    It is never changed: its owner may have reasons. `KafkaAway` if the brokers do not answer.
-    """
-    return await asyncio.to_thread(_ensure_dlq_topic, settings)
-
-
-async def have_dlq_topic(settings: TicketSettings) -> None:
-    """Make the topic of dead letters if there is none, as soon as the brokers answer."""
-    pause = _FIRST_PAUSE_S
-    while True:
-        try:
-            await ensure_dlq_topic(settings)
-        except KafkaAway:
-            pass  # those who read and write there say what they wait for
-        except Exception as error:  # noqa: BLE001 - nobody awaits this: a bug of ours must be seen, and may pass
-            log.unexpected("the topic of dead letters", error)
-        else:
-            return
-        await asyncio.sleep(pause)
-        pause = min(2 * pause, _LONGEST_PAUSE_S)
 
 
 # --- the file of properties -------------------------------------------------------------------
@@ -151,76 +102,30 @@ def _without_values(said: str, lines: list[_Line]) -> str:
     return scrub(said)
 
 
-# --- the topic --------------------------------------------------------------------------------
-
-
-def _ensure_dlq_topic(settings: TicketSettings) -> tuple[str, ...]:
-    admin = AdminClient({**client_options(settings)})
-    topic = settings.dlq_topic
-    try:
-        differences = _made_or_compared(admin, topic)
-    except KafkaException as error:
-        text = f"The topic of dead letters {topic} cannot be looked at: {said_by(error)}"
-        raise KafkaAway(text) from None
-    if differences:
-        events.dlq_topic_differs(topic, differences)
-    return differences
-
-
-def _made_or_compared(admin: AdminClient, topic: str) -> tuple[str, ...]:
-    # All topics are asked for: to ask for one by name makes it, at brokers that allow that.
-    cluster = admin.list_topics(timeout=_PATIENCE_S)
-    if topic not in cluster.topics:
-        replicas = min(REPLICAS, len(cluster.brokers))
-        if _is_made(admin, topic, replicas):
-            events.dlq_topic_created(topic, partitions=PARTITIONS, replicas=replicas)
-            return ()
-        cluster = admin.list_topics(timeout=_PATIENCE_S)
-    return tuple(differences(admin, topic, cluster))
-
-
-def _is_made(admin: AdminClient, topic: str, replicas: int) -> bool:
-    """Make the topic; False if another was faster."""
-    wanted = NewTopic(topic, PARTITIONS, replicas, config=dict(TOPIC_SETTINGS))
-    [made] = admin.create_topics([wanted], request_timeout=_PATIENCE_S).values()
-    try:
-        made.result()
-    except KafkaException as error:
-        if _code(error) == KafkaError.TOPIC_ALREADY_EXISTS:
-            return False
-        raise
-    return True
-
-
-def differences(admin: AdminClient, topic: str, cluster: Any) -> Iterator[str]:  # noqa: ANN401 - the library has no type for it
-    """In what a topic of dead letters is not as we would have made it."""
-    partitions = cluster.topics[topic].partitions
-    if len(partitions) != PARTITIONS:
-        yield f"it has {len(partitions)} partitions, not {PARTITIONS}"
-    replicas = min((len(each.replicas) for each in partitions.values()), default=0)
-    if replicas < min(REPLICAS, len(cluster.brokers)):
-        yield f"it has {replicas} replicas, not {min(REPLICAS, len(cluster.brokers))}"
-    found = topic_settings(admin, topic)
-    for name, wanted in TOPIC_SETTINGS.items():
-        if found[name] != wanted:
-            yield f"{name} is {found[name]}, not {wanted}"
-
-
-def topic_settings(admin: AdminClient, topic: str) -> dict[str, str]:
-    """What a topic is set to, itself or by its cluster."""
-    asked = admin.describe_configs(
-        [ConfigResource(ResourceType.TOPIC, topic)], request_timeout=_PATIENCE_S
-    )
-    [described] = asked.values()
-    return {name: each.value for name, each in described.result().items()}
-
-
-def _code(error: KafkaException) -> int:
-    said = error.args[0] if error.args else None
-    return said.code() if isinstance(said, KafkaError) else KafkaError.UNKNOWN
-
-
 def said_by(error: KafkaException) -> str:
-    """What the library says of it; that may be secret only where a client is made."""
+    """Return the library's text; it may be secret only where a client is made."""
     said = error.args[0] if error.args else None
     return said.str() if isinstance(said, KafkaError) else str(error)
+
+
+def record_of(message: Message) -> Record:
+    """Convert a message of the client."""
+    topic, partition, offset = message.topic(), message.partition(), message.offset()
+    return Record(
+        topic or "",
+        -1 if partition is None else partition,
+        -1 if offset is None else offset,
+        message.key(),
+        message.value(),
+        _headers(message),
+        max(0, message.timestamp()[1]),
+    )
+
+
+def _headers(message: Message) -> tuple[tuple[str, bytes | None], ...]:
+    """Those of a message; none, if the client cannot read their names: a ticket does not live by them."""
+    try:
+        headers: Any = message.headers()
+    except (SystemError, UnicodeError):
+        return ()
+    return tuple(headers) if headers else ()

@@ -1,7 +1,7 @@
 """Take what must stay secret out of error texts, before they enter a topic, a document, an alert or a line.
 
 Pure. Every pattern looks a bounded way ahead or swallows what it looked at, so that no text makes it slow. It
-rather takes too much than too little: whoever needs the rest finds it where the error was raised.
+rather takes too much than too little: the rest is where the error was raised.
 """
 
 import re
@@ -56,7 +56,7 @@ _PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
 
 
 def scrub(text: str) -> str:
-    """The text without passwords, tokens and keys, as far as they can be told; anything in it can be encoded."""
+    """Return the text without passwords, tokens and keys, as far as they can be known; all of it can be encoded."""
     scrubbed = text.encode("utf-8", "replace").decode()
     for pattern, put in _PATTERNS:
         scrubbed = pattern.sub(put, scrubbed)
@@ -64,7 +64,7 @@ def scrub(text: str) -> str:
 
 
 def scrubbed_start(text: str, most_bytes: int) -> str:
-    """The start of a text, scrubbed, of so many bytes at most; a long text costs no more than its start."""
+    """Return the start of a text, scrubbed and bounded in bytes; a long text costs no more than its start."""
     room = 2 * most_bytes + _WINDOW
     # What is cut off might be what tells a secret, so the last that is left of a long text is not shown.
     scrubbed = scrub(text) if len(text) <= room else scrub(text[:room])[:-_WINDOW]

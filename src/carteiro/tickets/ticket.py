@@ -1,4 +1,4 @@
-"""What comes from the topic: a record of bytes, and the ticket in it, if there is one.
+"""Records of the topic, and the tickets in them.
 
 Pure. Whatever the bytes are, reading them ends in a ticket or in a reason why there is none.
 """
@@ -15,6 +15,7 @@ from carteiro.model import value
 
 TicketId: TypeAlias = str
 TaskType: TypeAlias = str
+Part: TypeAlias = tuple[str, int]  # topic and number of a partition
 Reason: TypeAlias = Literal[
     "max_retries_exceeded", "permanent_error", "unknown_task_type", "undecodable", "oversized"
 ]
@@ -27,7 +28,7 @@ _READ_ONCE = 512  # bytes; what is longer is read again when it is needed: as ob
 
 @value
 class Record:
-    """What the log holds at a place; ``time_ms`` is when it was written there, 0 if that is not known."""
+    """A record of the log; ``time_ms`` is when it was written there, 0 if that is not known."""
 
     topic: str
     partition: int
@@ -39,7 +40,7 @@ class Record:
 
     @property
     def place(self) -> str:
-        """What names it for good, in keys and headers: no other record ever has this place."""
+        """Its name for good, in keys and headers: no other record ever has this place."""
         return f"{self.topic}|{self.partition}|{self.offset}"
 
 
@@ -64,13 +65,13 @@ class Ticket:
         return self._fields
 
     def put_away(self) -> None:
-        """It has to wait: its fields take no room meanwhile, and whoever changed them has changed nothing."""
+        """Drop its fields while it waits: they take no room, and a handler's changes to them are undone."""
         self._fields = None  # type: ignore[misc] # they are read again
 
 
 @value
 class Unreadable:
-    """A record that is no ticket: ``id`` is made from its place, unless it has one; ``why`` is for people."""
+    """A record that is not a ticket: ``id`` is made from its place, unless it has one; ``why`` is for people."""
 
     id: TicketId
     type: TaskType
@@ -106,7 +107,7 @@ def _unfit(id: object, type_: object, record: Record) -> Unreadable:
 
 
 def is_fit(name: object) -> TypeGuard[str]:
-    """Whether it can stand in a key of Redis, in a header and in a document: a word of bounded length."""
+    """Return True if it can stand in a key of Redis, in a header and in a document: a word of bounded length."""
     if not isinstance(name, str) or not 0 < len(name) <= LONGEST_ID:
         return False
     if name.isascii():  # most are, and this is asked for each ticket

@@ -1,22 +1,27 @@
-"""The providers that the contract suite runs on: one line each."""
+"""The providers that the contract suite runs on: one line each.
 
-import asyncio
+With ``PROVIDER_UNDER_TEST=NAME`` it runs on that provider alone, whichever package it comes from.
+"""
+
+import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
-from carteiro.model import InboxMail, MessageId
-from carteiro.ports import Backend, Features, Inbox, Provider
-from carteiro.providers.noop import NoopProvider
-from carteiro.providers.resend import ResendProvider
-from carteiro.providers.sandbox import SandboxProvider
-from carteiro.providers.ses import SesProvider
-from carteiro.providers.smtp import SmtpProvider
-from carteiro.stores.memory import open_memory
+from carteiro.config import load, spec_of
+from carteiro.model import InboxMail, MessageId, Outcome, Taken
+from carteiro.ports import Backend, Features, Handover, Parcel, Provider
+from carteiro.ports.provider import RemoteProvider
+from carteiro.providers.noop.provider import NoopProvider
+from carteiro.providers.registry import make_provider
+from carteiro.providers.sandbox.provider import SandboxProvider
 from support import resend_sending, ses_sending
 from support.builders import ACME
+from support.delivered import Delivered
 from support.resend_twin import Delivery
 from support.ses_twin import Mail
 from support.smtp_sending import a_relay
@@ -25,93 +30,115 @@ from support.smtp_server import Envelope
 
 @dataclass(frozen=True)
 class ProviderSetUp:
-    """A provider under test, and how it is opened so that what it delivers is seen in the inbox."""
+    """A provider under test, and how it is opened so that what it delivers is seen."""
 
     name: str
-    opens: Callable[[Inbox], AbstractAsyncContextManager[Provider]]
-    features: Features
+    opens: Callable[[Delivered], AbstractAsyncContextManager[Provider]]
+
+    @property
+    def features(self) -> Features:
+        """What its spec says that it can do."""
+        return spec_of(self.name).features
 
 
 @asynccontextmanager
-async def _noop(_inbox: Inbox) -> AsyncIterator[Provider]:
+async def _noop(_inbox: Delivered) -> AsyncIterator[Provider]:
     yield NoopProvider()
 
 
 @asynccontextmanager
-async def _sandbox(inbox: Inbox) -> AsyncIterator[Provider]:
+async def _sandbox(inbox: Delivered) -> AsyncIterator[Provider]:
     yield SandboxProvider(inbox)
 
 
 @asynccontextmanager
-async def _smtp(inbox: Inbox) -> AsyncIterator[Provider]:
-    keeping: set[asyncio.Future[None]] = set()
-
+async def _smtp(inbox: Delivered) -> AsyncIterator[Provider]:
     def keep(mail: Envelope) -> None:
         server.mails.append(mail)
         found = InboxMail(MessageId(""), ACME, mail.recipients[0], "", "", str(len(server.mails)))
-        keeping.add(asyncio.ensure_future(inbox.keep([found])))
+        inbox.mails.append(found)
 
     async with a_relay() as (server, provider):
         server.on_mail = keep
         yield provider
-    await asyncio.gather(*keeping)
 
 
 @asynccontextmanager
-async def _resend(inbox: Inbox) -> AsyncIterator[Provider]:
-    keeping: set[asyncio.Future[None]] = set()
-
+async def _resend(inbox: Delivered) -> AsyncIterator[Provider]:
     def keep(mail: Delivery) -> None:
         found = InboxMail(MessageId(""), ACME, mail.letter["to"][0], "", "", mail.id)
-        keeping.add(asyncio.ensure_future(inbox.keep([found])))
+        inbox.mails.append(found)
 
     async with resend_sending.an_account(on_mail=keep) as (_, provider):
         yield provider
-    await asyncio.gather(*keeping)
 
 
 @asynccontextmanager
-async def _ses(inbox: Inbox) -> AsyncIterator[Provider]:
-    keeping: set[asyncio.Future[None]] = set()
-
+async def _ses(inbox: Delivered) -> AsyncIterator[Provider]:
     def keep(mail: Mail) -> None:
         found = InboxMail(MessageId(""), ACME, mail.to[0], "", "", mail.id)
-        keeping.add(asyncio.ensure_future(inbox.keep([found])))
+        inbox.mails.append(found)
 
     async with ses_sending.an_account() as (twin, provider):
         twin.on_mail = keep
         yield provider
-    await asyncio.gather(*keeping)
 
 
-SET_UPS = (
-    ProviderSetUp("sandbox", _sandbox, SandboxProvider.features),
-    ProviderSetUp("noop", _noop, NoopProvider.features),
-    ProviderSetUp("smtp", _smtp, SmtpProvider.features),
-    ProviderSetUp("resend", _resend, ResendProvider.features),
-    ProviderSetUp("ses", _ses, SesProvider.features),
+class _Counted:
+    """A provider of whom nothing but its answers is known: what it took is seen by the ids that it gives."""
+
+    def __init__(self, provider: Provider, inbox: Delivered) -> None:
+        self.name, self.features = provider.name, provider.features
+        self._provider = provider
+        self._inbox = inbox
+
+    async def deliver(self, parcel: Parcel, handover: Handover) -> Outcome:
+        outcome = await self._provider.deliver(parcel, handover)
+        known = {mail.provider_id for mail in await self._inbox.list()}
+        if isinstance(outcome, Taken) and outcome.provider_id not in known:
+            mail = InboxMail(parcel.message, ACME, "", "", "", outcome.provider_id)
+            await self._inbox.keep([mail])
+        return outcome
+
+
+@asynccontextmanager
+async def _installed(inbox: Delivered) -> AsyncIterator[Provider]:
+    world = cast("Backend", SimpleNamespace(inbox=inbox))
+    provider = make_provider(OTHER, load(), world)
+    yield _Counted(provider, inbox)
+    if isinstance(provider, RemoteProvider):
+        await provider.close()
+
+
+OTHER = os.environ.get("PROVIDER_UNDER_TEST", "")
+OWN = (
+    ProviderSetUp("sandbox", _sandbox),
+    ProviderSetUp("noop", _noop),
+    ProviderSetUp("smtp", _smtp),
+    ProviderSetUp("resend", _resend),
+    ProviderSetUp("ses", _ses),
 )
 
 
+SET_UPS = (ProviderSetUp(OTHER, _installed),) if OTHER else OWN
 REPLAYING = [each for each in SET_UPS if each.features.replays_for is not None]
 
 
 @pytest.fixture
-async def world() -> AsyncIterator[Backend]:
-    async with open_memory() as backend:
-        yield backend
+def world() -> Delivered:
+    return Delivered()
 
 
 @pytest.fixture(params=SET_UPS, ids=lambda set_up: set_up.name)
-async def provider(request: pytest.FixtureRequest, world: Backend) -> AsyncIterator[Provider]:
+async def provider(request: pytest.FixtureRequest, world: Delivered) -> AsyncIterator[Provider]:
     chosen: ProviderSetUp = request.param
-    async with chosen.opens(world.inbox) as opened:
+    async with chosen.opens(world) as opened:
         yield opened
 
 
 @pytest.fixture(params=REPLAYING, ids=lambda set_up: set_up.name)
-async def replaying(request: pytest.FixtureRequest, world: Backend) -> AsyncIterator[Provider]:
+async def replaying(request: pytest.FixtureRequest, world: Delivered) -> AsyncIterator[Provider]:
     """A provider that says it knows calls again."""
     chosen: ProviderSetUp = request.param
-    async with chosen.opens(world.inbox) as opened:
+    async with chosen.opens(world) as opened:
         yield opened

@@ -7,7 +7,8 @@ import pytest
 from carteiro.email.message import make_email
 from carteiro.errors import DeadlinePassed
 from carteiro.model import Outcome, Taken
-from carteiro.ports import Backend, Handover, Parcel, Provider
+from carteiro.ports import Handover, Parcel, Provider
+from support.delivered import Delivered
 from support.working import a_parcel
 
 LONG = timedelta(seconds=30)
@@ -45,7 +46,7 @@ async def test_who_took_it_over_gives_it_a_name(provider: Provider) -> None:
     assert first.provider_id != second.provider_id
 
 
-async def test_too_late_nothing_is_delivered(provider: Provider, world: Backend) -> None:
+async def test_too_late_nothing_is_delivered(provider: Provider, world: Delivered) -> None:
     """A process that slept past its deadline must not hand over any more: that is the last check."""
     handover = Handover(OVER)
 
@@ -53,7 +54,7 @@ async def test_too_late_nothing_is_delivered(provider: Provider, world: Backend)
         await provider.deliver(an_email_parcel(), handover)
 
     assert not handover.begun
-    assert await world.inbox.list() == []
+    assert world.mails == []
 
 
 async def test_a_provider_has_a_name(provider: Provider) -> None:

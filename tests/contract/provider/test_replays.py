@@ -4,7 +4,8 @@ from dataclasses import replace
 
 from carteiro.email.message import make_email
 from carteiro.model import Outcome, Rejected, Taken
-from carteiro.ports import Backend, Handover, Parcel, Provider
+from carteiro.ports import Handover, Parcel, Provider
+from support.delivered import Delivered
 from support.working import LONG, a_parcel
 
 
@@ -18,7 +19,7 @@ async def delivered(provider: Provider, parcel: Parcel) -> Outcome:
     return await provider.deliver(parcel, Handover(LONG))
 
 
-async def test_a_repeated_call_is_no_second_delivery(replaying: Provider, world: Backend) -> None:
+async def test_a_repeated_call_is_no_second_delivery(replaying: Provider, world: Delivered) -> None:
     """Nor does the number of the attempt make it another."""
     parcel = a_mail()
 
@@ -27,10 +28,10 @@ async def test_a_repeated_call_is_no_second_delivery(replaying: Provider, world:
 
     assert isinstance(first, Taken)
     assert second == first
-    assert len(await world.inbox.list()) == 1
+    assert len(world.mails) == 1
 
 
-async def test_a_changed_message_is_another(replaying: Provider, world: Backend) -> None:
+async def test_a_changed_message_is_another(replaying: Provider, world: Delivered) -> None:
     """A redrive with other words is to be delivered."""
     parcel = a_mail()
 
@@ -40,11 +41,11 @@ async def test_a_changed_message_is_another(replaying: Provider, world: Backend)
     assert isinstance(first, Taken)
     assert isinstance(second, Taken)
     assert first.provider_id != second.provider_id
-    assert len(await world.inbox.list()) == 2
+    assert len(world.mails) == 2
 
 
 async def test_other_words_under_the_same_name_are_refused(
-    replaying: Provider, world: Backend
+    replaying: Provider, world: Delivered
 ) -> None:
     """They are neither sent nor taken for sent: the first answer was to other words."""
     parcel = a_mail()
@@ -54,4 +55,4 @@ async def test_other_words_under_the_same_name_are_refused(
     second = await delivered(replaying, replace(parcel, content=other))
 
     assert isinstance(second, Rejected)
-    assert len(await world.inbox.list()) == 1
+    assert len(world.mails) == 1

@@ -22,8 +22,8 @@ from support.set_ups import (
 from support.table_queue import Application, an_application
 
 SET_UPS = (
-    SetUp("postgres", on_postgres, durable=True, drops=drop_postgres),
-    SetUp("redis+postgres", on_redis_and_postgres, durable=True, drops=drop_redis_and_postgres),
+    SetUp("postgres", on_postgres, drops=drop_postgres),
+    SetUp("redis+postgres", on_redis_and_postgres, drops=drop_redis_and_postgres),
 )
 
 

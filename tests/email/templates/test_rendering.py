@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from jinja2 import nodes
 
 from carteiro.email.message import make_email, restore_email, stored_content
-from carteiro.email.templates.language import Program, program
+from carteiro.email.templates.language import Program, outlines, program
 from carteiro.email.templates.rendering import (
     MAX_BODY_BYTES,
     Rendered,
@@ -29,8 +29,8 @@ from carteiro.errors import InvalidMessage
 from carteiro.model import NewTemplate, Template, TenantId
 from carteiro.policy.html import find_danger
 from carteiro.ports import Backend
-from carteiro.stores.memory import open_memory
 from support.builders import ACME, BRASA, tenants_named
+from support.quick_store import quick_backend
 
 LONG = 10**9
 TOO_MUCH = "takes too much work"
@@ -713,7 +713,7 @@ def test_the_samples_can_be_defined_and_sent() -> None:
 @asynccontextmanager
 async def a_backend(*templates: NewTemplate) -> AsyncIterator[Backend]:
     """A store with two tenants and these templates."""
-    async with open_memory() as backend:
+    async with quick_backend() as backend:
         await backend.tenants.define(tenants_named([ACME, BRASA]))
         for template in templates:
             assert isinstance(await backend.templates.define(template), Template)
@@ -848,3 +848,16 @@ def test_a_bad_template_is_all_that_is_told(template: object, field: str) -> Non
         make_email({"to": "ana@example.com", "template": template})
 
     assert list(faults(caught.value)) == [field]
+
+
+@pytest.mark.parametrize(
+    ("source", "judged"),
+    [
+        ("<p>{{ a }}</p>", ["<p>x</p>"]),
+        ("{% if a %}<b>{% endif %}x", ["<b>x", "x"]),
+        ("{% if a %}<b>{% else %}<b>{% endif %}", ["<b>"]),
+    ],
+)
+def test_equal_outlines_are_judged_once(source: str, judged: list[str]) -> None:
+    """A template without conditions that matter costs one judgement, not two."""
+    assert outlines(source) == judged

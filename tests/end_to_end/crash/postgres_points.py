@@ -73,18 +73,23 @@ class _WatchedSession(Session):
         self._points = points
         self._name = name
 
-    async def fetch(self, operation: str, *parameters: object) -> list[Any]:
-        rows = await super().fetch(operation, *parameters)
+    async def fetch(self, operation: str, /, *given: object, **named: object) -> list[Any]:
+        rows = await super().fetch(operation, *given, **named)
         self._look(operation, rows)
         return rows
 
-    async def first(self, operation: str, *parameters: object) -> Any:
-        rows = await self.fetch(operation, *parameters)
+    async def first(self, operation: str, /, *given: object, **named: object) -> Any:
+        rows = await self.fetch(operation, *given, **named)
         return rows[0] if rows else None
 
-    async def value(self, operation: str, *parameters: object) -> Any:
-        row = await self.first(operation, *parameters)
+    async def value(self, operation: str, /, *given: object, **named: object) -> Any:
+        row = await self.first(operation, *given, **named)
         return None if row is None else row[0]
+
+    async def run(self, operation: str, /, *given: object, **named: object) -> int:
+        count = await super().run(operation, *given, **named)
+        self._look(operation, [])
+        return count
 
     def _look(self, operation: str, rows: list[Any]) -> None:
         if self.has_changed or operation not in _CHANGES:

@@ -11,10 +11,10 @@ from datetime import timedelta
 
 from carteiro import tickets
 from carteiro.policy.retry import RetryPolicy
-from carteiro.tickets.counter import RetryCounter
-from carteiro.tickets.kafka_log import KafkaLog
-from carteiro.tickets.publisher import Publisher
-from carteiro.tickets.runner import Runner
+from carteiro.tickets.consume.counter import RetryCounter
+from carteiro.tickets.consume.kafka_log import KafkaLog
+from carteiro.tickets.consume.runner import Runner
+from carteiro.tickets.dead_letters.publisher import Publisher
 from end_to_end.tickets.points import Plan, Points
 
 _SOON = RetryPolicy(max_attempts=3, base=timedelta(milliseconds=20))

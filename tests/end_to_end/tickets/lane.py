@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 import redis
 
-from carteiro.tickets.dead_letter import DeadTicket, opened
+from carteiro.tickets.dead_letters.envelope import DeadTicket, opened
 from end_to_end.tickets.points import Plan
 from end_to_end.tickets.process import run_worker
 from support.commands import environment_of_a_command

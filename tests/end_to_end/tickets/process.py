@@ -5,7 +5,8 @@ import sys
 from collections.abc import Mapping
 
 from carteiro.cli import main
-from carteiro.tickets import counter, kafka_log, publisher, runner, worker
+from carteiro.tickets.consume import counter, kafka_log, runner, worker
+from carteiro.tickets.dead_letters import publisher
 
 PRELOADED = (counter, kafka_log, publisher, runner, worker)
 

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from carteiro.email.message import make_email, restore_email
-from carteiro.email.submission import email_message
+from carteiro.email.submission import Submission, new_message
 from carteiro.jobs.kind import Kind, Pool
-from carteiro.model import Begun, DeadReason, Delivery, LeasedJob, MessageId, Start, State
-from carteiro.providers.resend import ResendProvider
+from carteiro.model import Begun, DeadReason, Delivery, LeasedJob, MessageId, Start, State, Tenant
+from carteiro.providers.resend.provider import ResendProvider
 from support.builders import ACME, an_id
 from support.clock import past
 from support.resend_sending import an_account, key_of
@@ -49,7 +49,7 @@ async def died_in_a_call(office: Office, *, provider: str = "resend") -> LeasedJ
 async def an_old_message(office: Office, **fields: Any) -> MessageId:
     """A message that got its id long ago."""
     email = make_email({"to": TO, "subject": "s", "text": "t"} | fields)
-    message = email_message(email, tenant=ACME, request_id="request-1")
+    message = new_message(Submission(email, Tenant(ACME), "request-1"))
     return await office.put(replace(message, id=an_id()))
 
 

@@ -11,8 +11,8 @@ from carteiro.config import load
 from carteiro.errors import ConfigError
 from carteiro.model import State
 from carteiro.providers.email_kind import email_kind
-from carteiro.providers.resend.provider import REPLAYS_FOR
-from carteiro.stores.memory import open_memory
+from carteiro.providers.resend.spec import REPLAYS_FOR
+from support.quick_store import quick_backend
 from support.resend_sending import a_provider, an_account, key_of
 from support.resend_twin import Delivery, ResendTwin, serving
 from support.sending import SENDER
@@ -71,7 +71,7 @@ async def test_the_provider_is_across_a_network_and_replays(
     """So that a worker has the slots for one, and knows what to do in doubt."""
     monkeypatch.setenv(KEY, "re_made_up")
     settings = load(environ={}, overrides=resend())
-    async with open_memory() as backend:
+    async with quick_backend() as backend:
         kind, is_network = email_kind(settings, backend)
 
     assert is_network

@@ -12,7 +12,7 @@ from carteiro.config import load
 from carteiro.errors import ConfigError
 from carteiro.model import EventType, State
 from carteiro.providers.email_kind import email_kind
-from carteiro.stores.memory import open_memory
+from support.quick_store import quick_backend
 from support.ses_twin import KEY_ID, REGION, SECRET, Mail, a_ses_twin
 
 
@@ -71,7 +71,7 @@ async def test_a_mail_goes_from_the_library_to_ses(
 async def test_the_provider_is_across_a_network() -> None:
     """So that a worker has the slots for one."""
     settings = load(environ={}, overrides=ses())
-    async with open_memory() as backend:
+    async with quick_backend() as backend:
         kind, is_network = email_kind(settings, backend)
 
     assert is_network

@@ -26,9 +26,9 @@ class Watching(Through):
         self.asked = asyncio.Event()
 
     async def extend(self, leases: Sequence[Lease], *, lease: timedelta) -> list[bool]:
-        """Pass it on, and remember."""
-        answers = await super().extend(leases, lease=lease)
+        """Remember, and pass it on."""
         self.extended += [each.job for each in leases]
+        answers = await super().extend(leases, lease=lease)
         self.asked.set()
         return answers
 

@@ -1,6 +1,6 @@
 """Whether a relay could be used: asked before any mail is at stake."""
 
-from carteiro.providers.smtp import SmtpProvider
+from carteiro.providers.smtp.provider import SmtpProvider
 from support.smtp_sending import a_relay, options_for
 from support.smtp_server import EXTENSIONS, PASSWORD, USER, Say, an_smtp_server
 

@@ -10,7 +10,7 @@ import pytest
 from carteiro.jobs.kind import Pool
 from carteiro.model import MessageId, State
 from carteiro.policy.retry import RetryPolicy
-from carteiro.providers.smtp import SmtpProvider
+from carteiro.providers.smtp.provider import SmtpProvider
 from support.smtp_sending import options_for
 from support.smtp_server import Act, Drop, Envelope, Say, SmtpServer, Stall, serving
 from support.working import LONG, always, an_office

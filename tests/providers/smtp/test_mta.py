@@ -10,7 +10,8 @@ import pytest
 from carteiro.email.mime import write_mime
 from carteiro.model import Deferred, Rejected, Taken
 from carteiro.ports import Parcel
-from carteiro.providers.smtp import SmtpOptions, SmtpProvider, Tls
+from carteiro.providers.smtp.options import SmtpOptions, Tls
+from carteiro.providers.smtp.provider import SmtpProvider
 from support.sending import SENDER, a_mail, failure_of, id_of, sent
 from support.smtp_mta import Mta, an_mta
 from support.smtp_server import HOST, PASSWORD, USER

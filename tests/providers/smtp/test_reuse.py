@@ -8,7 +8,7 @@ import pytest
 
 from carteiro.model import Deferred, NotMade, Outcome, Taken, Unknown
 from carteiro.ports.provider import Handover
-from carteiro.providers.smtp import SmtpProvider
+from carteiro.providers.smtp.provider import SmtpProvider
 from support.sending import SOON, a_mail, id_of, sent
 from support.smtp_sending import a_relay
 from support.smtp_server import Act, Drop, Say, SayLate, Stall

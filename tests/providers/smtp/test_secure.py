@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from carteiro.model import Category, Deferred, Outcome, Rejected, Scope, Taken
-from carteiro.providers.smtp import SmtpProvider, Tls
+from carteiro.providers.smtp.options import Tls
+from carteiro.providers.smtp.provider import SmtpProvider
 from support.sending import SOON, failure_of, sent
 from support.smtp_certificates import Authority, an_authority
 from support.smtp_sending import a_large_mail, a_provider, a_relay, options_for

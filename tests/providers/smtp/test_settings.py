@@ -11,7 +11,7 @@ from carteiro.errors import ConfigError
 from carteiro.model import State
 from carteiro.ports import Backend
 from carteiro.providers.email_kind import email_kind
-from carteiro.stores.memory import open_memory
+from support.quick_store import quick_backend
 from support.smtp_server import HOST, PASSWORD, USER, Envelope, Say, an_smtp_server
 
 
@@ -83,7 +83,7 @@ async def test_a_mail_goes_from_the_library_to_the_relay(
 async def test_the_provider_is_across_a_network() -> None:
     """So that a worker has the slots for one."""
     settings = load(environ={}, overrides=smtp())
-    async with open_memory() as backend:
+    async with quick_backend() as backend:
         assert isinstance(backend, Backend)
         kind, is_network = email_kind(settings, backend)
 

@@ -9,7 +9,8 @@ import pytest
 from carteiro.errors import DeadlinePassed
 from carteiro.model import Category, Deferred, Rejected, Scope, Taken, Unknown
 from carteiro.ports import Handover
-from carteiro.providers.smtp import SmtpOptions, SmtpProvider, Tls
+from carteiro.providers.smtp.options import SmtpOptions, Tls
+from carteiro.providers.smtp.provider import SmtpProvider
 from support.sending import SOON, a_mail, failure_of, sent
 from support.smtp_sending import a_large_mail, a_relay
 from support.smtp_server import (

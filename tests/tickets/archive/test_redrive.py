@@ -1,4 +1,4 @@
-"""Dead tickets go round again: once, with fresh attempts, wherever the run is stopped."""
+"""Dead tickets are redriven: once, with fresh attempts, wherever the run is stopped."""
 
 import random
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
@@ -15,24 +15,23 @@ from confluent_kafka.admin import AdminClient
 
 from carteiro.config import TicketSettings
 from carteiro.errors import CarteiroError
-from carteiro.tickets.archived import Archived, Wanted
-from carteiro.tickets.counter import RetryCounter
-from carteiro.tickets.dead_letter import DeadTicket, Envelope, opened
-from carteiro.tickets.fetching import fetched
-from carteiro.tickets.kafka_client import KafkaAway
-from carteiro.tickets.mongo_archive import MongoArchive
-from carteiro.tickets.ports import CountsAway
-from carteiro.tickets.publisher import Publisher
-from carteiro.tickets.redrive import (
+from carteiro.tickets.archive.document import Archived, Wanted
+from carteiro.tickets.archive.fetching import fetched
+from carteiro.tickets.archive.mongo import MongoArchive
+from carteiro.tickets.archive.redrive import (
     MOST_FAILED,
     MOST_REDRIVES,
     STALE_AFTER,
     Answer,
     Redrive,
     Redriven,
-    Terms,
+    RedriveTerms,
     judge,
 )
+from carteiro.tickets.consume.counter import RetryCounter
+from carteiro.tickets.dead_letters.envelope import DeadTicket, Envelope, opened
+from carteiro.tickets.dead_letters.publisher import Publisher
+from carteiro.tickets.errors import CountsAway, KafkaAway
 from support.archiving import clock_at, tickets_settings
 from support.dead_tickets import a_dead_ticket, a_deep_ticket, a_ticket, an_oversized_ticket
 from support.kafka_server import Broker
@@ -41,7 +40,7 @@ from support.redis_server import RedisServer
 from support.services import HOST, free_port
 
 NOW = datetime(2026, 10, 1, 12, tzinfo=UTC)
-TERMS = Terms(by="ana", why="the host is back")
+TERMS = RedriveTerms(by="ana", why="the host is back")
 RESTING = Wanted(states=("dead", "redriving"))
 
 
@@ -56,7 +55,7 @@ class Kit:
         self.slept: list[float] = []
         self.now = NOW
 
-    def redrive(self, *, terms: Terms = TERMS, **instead: Any) -> Redrive:
+    def redrive(self, *, terms: RedriveTerms = TERMS, **instead: Any) -> Redrive:
         """A run, with parts of it replaced."""
         return Redrive(
             self.archive,
@@ -82,7 +81,7 @@ class Kit:
         return await _answers(self.redrive(**how).run(wanted, limit=limit, rate=rate))
 
     async def ticket(self, id: str = "T-1") -> Archived:
-        """What the archive has of it."""
+        """Return the ticket as the archive has it."""
         found = await self.archive.show(id)
         assert found is not None
         return found
@@ -136,7 +135,7 @@ async def kit(
 
 @pytest.fixture
 def keys(redis_server: RedisServer) -> Iterator[redis.Redis]:
-    """What the counter of failures keeps."""
+    """The counts that the counter of failures keeps."""
     with redis.Redis.from_url(redis_server.url, decode_responses=True) as client:
         yield client
 
@@ -202,7 +201,7 @@ async def test_a_header_without_a_value_has_none_afterwards(kit: Kit) -> None:
 
 
 async def test_who_sent_it_when_and_why_stands_in_its_history(kit: Kit) -> None:
-    """For whoever looks at it afterwards."""
+    """For a reader of the history."""
     await kit.keep(a_dead_ticket())
 
     run = kit.redrive()
@@ -262,7 +261,7 @@ async def test_what_dies_again_before_it_is_marked_stays_dead(kit: Kit) -> None:
 
 
 async def test_only_so_many_and_not_faster(kit: Kit) -> None:
-    """What cannot be sent does not use up the limit."""
+    """A ticket that cannot be sent does not use up the limit."""
     await kit.keep(
         *(a_dead_ticket(a_ticket(f"T-{each}"), at=each) for each in range(7)),
         a_dead_ticket(b"no ticket", at=9),
@@ -308,7 +307,7 @@ def _oversized(kit: Kit, body: bytes, *, said: bytes | None = None, at: int = 0)
 
 @pytest.mark.parametrize("body", [orjson.dumps(a_ticket(n=[1])), b'{"ticket_id": "T-1"}'])
 async def test_what_was_too_large_is_read_again_where_it_came_from(kit: Kit, body: bytes) -> None:
-    """With its headers, and what is no ticket byte by byte."""
+    """With its headers, and byte by byte if it is not a ticket."""
     await kit.keep(_oversized(kit, body))
 
     foreseen = await _answers(kit.redrive(terms=replace(TERMS, is_raw=True)).look(RESTING))
@@ -370,7 +369,7 @@ async def test_without_a_broker_nobody_says_that_it_is_gone(
     kit: Kit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The next run may well find it."""
-    monkeypatch.setattr("carteiro.tickets.fetching._PATIENCE_S", 0.2)
+    monkeypatch.setattr("carteiro.tickets.archive.fetching._PATIENCE_S", 0.2)
     away = kit.settings.model_copy(update={"bootstrap_servers": f"{HOST}:{free_port()}"})
 
     with pytest.raises(KafkaAway, match=kit.settings.topic):
@@ -435,7 +434,7 @@ async def test_a_deeply_nested_ticket_goes_back(kit: Kit) -> None:
 
 
 def test_fields_that_people_mended_are_meant() -> None:
-    """Not the bytes beside them, which say what was wrong."""
+    """Not the bytes next to them, which say what was wrong."""
     fields = a_ticket(rate=0.5)
     raw = b'{"ticket_id":"T-1","task_type":"BUILD","rate":0.12345678901234567890}'
 
@@ -529,7 +528,7 @@ async def test_killed_after_producing_it_is_sent_once_more_and_that_is_said(kit:
 
 
 async def test_killed_before_producing_it_is_sent_by_the_next_run(kit: Kit) -> None:
-    """How far it came stands in the documents."""
+    """The progress stands in the documents."""
     await kit.keep(*(a_dead_ticket(a_ticket(f"T-{each}"), at=each) for each in range(3)))
 
     def die() -> None:

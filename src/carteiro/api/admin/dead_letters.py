@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Collection, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -44,6 +44,7 @@ from carteiro.model import (
     Page,
     RedriveAnswer,
 )
+from carteiro.policy.tenancy import SendingRules
 from carteiro.ports import Backend
 from carteiro.views.dead_letters import import_, to_json
 
@@ -60,19 +61,11 @@ class JsonLines(StreamingResponse):
     media_type = JSON_LINES
 
 
-class DeadLetterDesk:
+class DeadLetterEndpoints:
     """What administrators can do with dead letters."""
 
-    def __init__(
-        self,
-        backend: Backend,
-        keys: KeyRing,
-        *,
-        relay_headers: Collection[str] = (),
-        default_from_only: bool = False,
-    ) -> None:
-        self._relay_headers = relay_headers
-        self._default_from_only = default_from_only
+    def __init__(self, backend: Backend, keys: KeyRing, rules: SendingRules) -> None:
+        self._rules = rules
         self._letters = backend.dead_letters
         self._reading = backend.reading
         self._backend = backend
@@ -186,13 +179,7 @@ class DeadLetterDesk:
             raise not_found(_WHAT)
         if not message.content:
             raise _past_retention()
-        revision = await revise(
-            message,
-            asked.root,
-            backend=self._backend,
-            relay_headers=self._relay_headers,
-            default_from_only=self._default_from_only,
-        )
+        revision = await revise(message, asked.root, backend=self._backend, rules=self._rules)
         [answer] = await self._letters.redrive([letter.id], by=_name_of(key), revision=revision)
         return _redriven(letter.id, answer)
 

@@ -68,7 +68,7 @@ class FairnessView(Document):
     is_override: bool
 
 
-class FairnessDesk:
+class FairnessEndpoints:
     """What administrators can see and change of fairness."""
 
     def __init__(self, tenants: Tenants, keys: KeyRing) -> None:

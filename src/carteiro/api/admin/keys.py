@@ -55,7 +55,7 @@ class KeyList(Document):
     items: list[KeyView]
 
 
-class KeyDesk:
+class KeyEndpoints:
     """What administrators can do with keys."""
 
     def __init__(self, keys: Keys, tenants: Tenants, ring: KeyRing) -> None:

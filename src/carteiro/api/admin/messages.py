@@ -1,7 +1,6 @@
 """The endpoints of messages of any tenant and kind: list, look, ask why one waits, cancel."""
 
 from collections.abc import Iterable
-from datetime import UTC, datetime
 
 from pydantic import Field
 from starlette.requests import Request
@@ -15,10 +14,10 @@ from carteiro.api.endpoint import Endpoint
 from carteiro.api.key_ring import KeyRing
 from carteiro.api.reading import read_query
 from carteiro.api.refusal import not_found
-from carteiro.errors import QueueAway
-from carteiro.model import KindName, State, StoredMessage, Tenant, TenantId
-from carteiro.policy.waiting import Waiting, Why, explain, explain_without_queue
+from carteiro.model import KindName, State, StoredMessage, TenantId
+from carteiro.policy.waiting import Why
 from carteiro.ports import Backend
+from carteiro.runtime.messages import explain_message
 
 _PATH = "/admin/v1/messages"
 _ONE = _PATH + "/{id}"
@@ -42,13 +41,12 @@ class WaitingView(Document):
     expires_at: Moment
 
 
-class MessageDesk:
+class MessageEndpoints:
     """What administrators can ask of messages."""
 
     def __init__(self, backend: Backend, keys: KeyRing) -> None:
+        self._backend = backend
         self._reading = backend.reading
-        self._tenants = backend.tenants
-        self._store = backend.store
         self._keys = keys
 
     def endpoints(self) -> Iterable[Endpoint]:
@@ -96,7 +94,7 @@ class MessageDesk:
     async def explain(self, request: Request) -> Response:
         """The first thing that stands in its way, as things stand, and until when."""
         message = await self._found(request)
-        told = await self._told(message)
+        told = await explain_message(self._backend, message)
         return WaitingView(
             outbox_id=message.id,
             status=message.state,
@@ -106,17 +104,9 @@ class MessageDesk:
             expires_at=message.expires_at,
         ).as_response(nulls=True)
 
-    async def _told(self, message: StoredMessage) -> Waiting:
-        try:
-            place = await self._reading.place(message.id)
-        except QueueAway:
-            return explain_without_queue(message)
-        [tenant] = await self._tenants.find([message.tenant])
-        return explain(message, place, tenant or Tenant(message.tenant), now=datetime.now(UTC))
-
     async def cancel(self, request: Request) -> Response:
         """What waits is cancelled (200); what is being sent is not sent again (202); else 409."""
-        return await cancel(self._store, await self._found(request), "message")
+        return await cancel(self._backend.store, await self._found(request), "message")
 
     async def _found(self, request: Request) -> StoredMessage:
         await self._keys.administrator_of(request)

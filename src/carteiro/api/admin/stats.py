@@ -69,7 +69,7 @@ class StatsQuestion(Question):
     top: int = Field(default=10, ge=1, le=100)
 
 
-class StatsDesk:
+class StatsEndpoints:
     """What administrators can see of the whole."""
 
     def __init__(self, ports: Backend, keys: KeyRing) -> None:

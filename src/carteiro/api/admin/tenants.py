@@ -97,7 +97,7 @@ class TenantPage(PageDocument):
     items: list[TenantView]
 
 
-class TenantDesk:
+class TenantEndpoints:
     """What administrators can do with tenants."""
 
     def __init__(

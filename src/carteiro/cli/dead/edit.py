@@ -66,14 +66,9 @@ async def edit(
     before = await known_message(desk, message, tenant=tenant)
     fields = changes.as_fields()
     if not fields:
-        raise WrongUse("nothing to change: carteiro dead redrive sends it again unchanged")
-    revision = await revise(
-        before,
-        fields,
-        backend=desk.backend,
-        relay_headers=desk.settings.delivery.allowed_relay_headers,
-        default_from_only=desk.settings.default_from_only,
-    )
+        raise WrongUse("nothing to change: carteiro dead redrive sends it again as it is")
+    rules = desk.settings.sending_rules
+    revision = await revise(before, fields, backend=desk.backend, rules=rules)
     [answer] = await desk.backend.dead_letters.redrive([letter.id], by=who(), revision=revision)
     if answer is not RedriveAnswer.REDRIVEN:
         raise NotNow(f"message {letter.id} {_REFUSED[answer]}")

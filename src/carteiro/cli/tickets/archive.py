@@ -4,7 +4,7 @@ from carteiro.cli import process
 from carteiro.cli.desk import told
 from carteiro.cli.options import ConfigFile
 from carteiro.cli.process import Part, run_together, stop_on_signals
-from carteiro.cli.tickets.dlq.desk import needing_libraries
+from carteiro.cli.tickets.dlq.session import needing_libraries
 from carteiro.cli.tickets.page import page_part
 from carteiro.config import Settings, load
 
@@ -13,7 +13,7 @@ from carteiro.config import Settings, load
 def archive(*, config: ConfigFile = None) -> None:
     """Archive dead tickets in MongoDB and tell the Alertmanager, until SIGTERM or Ctrl-C.
 
-    Several may run beside each other. While MongoDB or Kafka is away it waits, says so, and goes on by
+    Several may run alongside each other. If MongoDB or Kafka is down it waits, says so, and goes on by
     itself.
     """
     settings = load(file=config)
@@ -22,10 +22,10 @@ def archive(*, config: ConfigFile = None) -> None:
 
 async def _archive(settings: Settings) -> None:
     with needing_libraries():
-        from carteiro.tickets.archive import Archivist  # noqa: PLC0415 - dear, and for this command alone
+        from carteiro.tickets.archive.archiver import Archiver  # noqa: PLC0415 - dear, and for this command alone
 
     stop = stop_on_signals()
-    archivist = Archivist(settings.tickets)
-    page = page_part(settings, archivist.page, lambda: archivist.waits_for)
-    part = Part(archivist.run, archivist.stop, archivist.stop)
+    archiver = Archiver(settings.tickets)
+    page = page_part(settings, archiver.page, lambda: archiver.waits_for)
+    part = Part(archiver.run, archiver.stop, archiver.stop)
     await run_together([part, page], stop)

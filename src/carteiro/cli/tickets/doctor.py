@@ -1,8 +1,8 @@
-"""What ``carteiro doctor`` looks at of the ticket lane, where there is one."""
+"""Checks of the ticket lane for ``carteiro doctor``, where there is one."""
 
 from pathlib import Path
 
-from carteiro.cli.tickets.dlq.desk import needing_libraries
+from carteiro.cli.tickets.dlq.session import needing_libraries
 from carteiro.config import Settings
 from carteiro.errors import ConfigError
 from carteiro.model.checkup import Finding, Level
@@ -14,7 +14,7 @@ _SQLITE = "sqlite:///"
 
 
 async def examine_lane(settings: Settings) -> list[Finding]:
-    """What is found there; nothing, where no setting is about tickets."""
+    """Return the findings; none, where no setting is about tickets."""
     if not any(key.startswith(_OF_THE_LANE) for key in _given(settings)):
         return []
     try:
@@ -26,7 +26,7 @@ async def examine_lane(settings: Settings) -> list[Finding]:
 
 
 def is_lane_only(settings: Settings) -> bool:
-    """Whether nothing here is about e-mail and tasks: no setting, and no file of a store."""
+    """Nothing here is about e-mail and tasks: no setting, and no file of a store."""
     given = _given(settings)
     about_more = [key for key in given if not key.startswith((*_OF_THE_LANE, *_OF_ANY))]
     return (

@@ -10,17 +10,17 @@ from carteiro.cli.desk import told
 from carteiro.cli.options import ConfigFile
 from carteiro.cli.process import Part as ProcessPart
 from carteiro.cli.process import leave_at_once, run_together, stop_on_signals
-from carteiro.cli.tickets.dlq.desk import needing_libraries
+from carteiro.cli.tickets.dlq.session import needing_libraries
 from carteiro.cli.tickets.page import page_part
 from carteiro.config import Settings, load
 from carteiro.errors import ConfigError
 from carteiro.tickets import events
-from carteiro.tickets.handlers import Tickets, load_app
+from carteiro.tickets.consume.handlers import Tickets, load_app
 
 App = Annotated[
     str | None,
     typer.Option(
-        help="The module with the handlers, as Python imports it from here: my.module, or my.module:variable.",
+        help="The module with the handlers, as Python imports it from here: my.module, or my.module:variable."
     ),
 ]
 
@@ -44,15 +44,15 @@ def run(*, app: App = None, config: ConfigFile = None) -> None:
 
 async def _work(settings: Settings, tickets: Tickets) -> None:
     with needing_libraries():
-        from carteiro.tickets.runner import HandlersGoOn  # noqa: PLC0415 - dear, and for this command alone
-        from carteiro.tickets.worker import TicketWorker  # noqa: PLC0415 - as above
+        from carteiro.tickets.consume.runner import HandlersGoOn  # noqa: PLC0415 - dear, and for this command alone
+        from carteiro.tickets.consume.worker import TicketWorker  # noqa: PLC0415 - as above
 
     stop = stop_on_signals()
     worker = TicketWorker(settings.tickets, tickets, urls=settings.ticket_urls)
     page = page_part(settings, worker.page, lambda: worker.waits_for, paused=lambda: worker.paused)
 
     async def work() -> None:
-        """The page stays until all has ended: whoever looks sees the last tickets, too."""
+        """Keep the page until all has ended, so that it shows the last tickets, too."""
         try:
             await worker.run()
         finally:

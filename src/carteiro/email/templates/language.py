@@ -344,9 +344,13 @@ def _at(node: nodes.Node, fault: str) -> str:
 
 
 def outlines(source: str) -> list[str]:
-    """What an HTML template becomes when all its conditions hold, and when none does; each value is a letter."""
+    """What an HTML template becomes when all its conditions hold, and when none does, if that differs.
+
+    Each value is a letter.
+    """
     tree = _parsed(_ESCAPING, source)
-    return ["".join(_outline(tree.body, holds=holds)) for holds in (True, False)]
+    both = ("".join(_outline(tree.body, holds=holds)) for holds in (True, False))
+    return list(dict.fromkeys(both))
 
 
 def _outline(body: Iterable[nodes.Node], *, holds: bool) -> Iterator[str]:

@@ -25,11 +25,12 @@ class Metric:
     told: str
     labels: tuple[str, ...] = ()
     buckets: tuple[float, ...] = ()
+    prefix: str = PREFIX
 
     @property
     def full_name(self) -> str:
         """As it is scraped."""
-        return PREFIX + self.name
+        return self.prefix + self.name
 
 
 def _counter(name: str, told: str, *labels: str) -> Metric:

@@ -3,25 +3,18 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
-from typing import TypeAlias
 
-from prometheus_client.core import (
-    CounterMetricFamily,
-    GaugeMetricFamily,
-    HistogramMetricFamily,
-)
 from prometheus_client.metrics_core import Metric as Family
 
 from carteiro.model import FINISHED, Standing, State
 from carteiro.observability.metrics import definitions as the
 from carteiro.observability.metrics.definitions import Metric
+from carteiro.observability.metrics.family import Labels
+from carteiro.observability.metrics.family import histograms as _histograms
+from carteiro.observability.metrics.family import numbers as _numbers
 from carteiro.observability.metrics.gauges import Reading
-from carteiro.observability.metrics.histogram import Histogram
 from carteiro.observability.metrics.labels import TopTenants, attempt_label
 from carteiro.observability.metrics.tally import Tally
-
-Labels: TypeAlias = tuple[str, ...]
-Numbers: TypeAlias = Iterable[tuple[Labels, float]]
 
 _OUTCOMES = {
     "Rejected": "rejected",
@@ -165,27 +158,6 @@ _STANDING: Mapping[Metric, Callable[[Standing], int]] = {
     the.TENANT_CONSECUTIVE_BATCH: lambda each: each.consecutive_batch_count,
     the.TENANT_ROUNDS_WITHOUT_PROCESSING: lambda each: each.rounds_without_processing,
 }
-
-
-# --- making families ----------------------------------------------------------------------------
-
-
-def _numbers(metric: Metric, numbers: Numbers) -> Family:
-    family: CounterMetricFamily | GaugeMetricFamily
-    if metric.type == "counter":
-        family = CounterMetricFamily(metric.full_name, metric.told, labels=metric.labels)
-    else:
-        family = GaugeMetricFamily(metric.full_name, metric.told, labels=metric.labels)
-    for labels, number in numbers:
-        family.add_metric(labels, number)
-    return family
-
-
-def _histograms(metric: Metric, histograms: Iterable[tuple[Labels, Histogram]]) -> Family:
-    family = HistogramMetricFamily(metric.full_name, metric.told, labels=metric.labels)
-    for labels, each in histograms:
-        family.add_metric(labels, each.cumulative(), each.total)
-    return family
 
 
 def _by_attempt(counts: Iterable[tuple[tuple[int, State], int]]) -> dict[Labels, int]:

@@ -1,11 +1,11 @@
-"""A store that is timed and counted; it changes nothing of what is asked and answered."""
+"""A store that is timed and counted; requests and answers stay the same."""
 
 from collections.abc import Collection, Sequence
 from datetime import timedelta
 from time import perf_counter
+from typing import cast
 
 from carteiro.model import (
-    ZERO,
     AcceptAnswer,
     Accepted,
     Begun,
@@ -31,12 +31,19 @@ from carteiro.ports.store import Store
 _LOST = Refused(RefusedWhy.LOST)
 
 
-class MeasuredStore:
-    """The store behind it. Only calls that went well are timed: those that fail are in the log."""
+def measured_store(store: Store, tally: Tally) -> Store:
+    """The same store, timed and counted. Only calls that succeed are: those that fail are in the log."""
+    return cast("Store", _MeasuredStore(store, tally))
 
+
+class _MeasuredStore:
     def __init__(self, store: Store, tally: Tally) -> None:
         self._store = store
         self._tally = tally
+
+    def __getattr__(self, name: str) -> object:
+        """Whatever is not measured."""
+        return getattr(self._store, name)
 
     async def accept(self, new: Sequence[NewMessage]) -> list[AcceptAnswer]:
         """As the store."""
@@ -101,20 +108,8 @@ class MeasuredStore:
         self._tally.lost["extend"] += answers.count(False)
         return answers
 
-    async def release(self, leases: Sequence[Lease], *, wait: timedelta = ZERO) -> None:
-        """As the store."""
-        await self._store.release(leases, wait=wait)
-
-    async def undo_claims(self, claims: Sequence[ClaimId]) -> None:
-        """As the store."""
-        await self._store.undo_claims(claims)
-
     async def cancel(self, ids: Sequence[MessageId], *, tenant: TenantId) -> list[CancelAnswer]:
         """As the store."""
         answers = await self._store.cancel(ids, tenant=tenant)
         self._tally.moves[State.CANCELLED] += answers.count(CancelAnswer.CANCELLED)
         return answers
-
-    async def reap(self, *, limit: int) -> int:
-        """As the store."""
-        return await self._store.reap(limit=limit)

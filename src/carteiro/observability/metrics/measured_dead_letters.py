@@ -5,37 +5,29 @@ An age is read by id, for a page at a time: nothing is counted or listed for it.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from typing import cast
 
-from carteiro.model import (
-    Cursor,
-    DeadFilter,
-    DeadGroup,
-    DeadLetter,
-    MessageId,
-    Page,
-    RedriveAnswer,
-    Revision,
-    TenantId,
-)
+from carteiro.model import MessageId, RedriveAnswer, Revision
 from carteiro.observability.metrics.tally import Tally
-from carteiro.ports.dead_letters import DeadLetters, GroupBy
-
-_ANY = DeadFilter()
+from carteiro.ports.dead_letters import DeadLetters
 
 
-class MeasuredDeadLetters:
-    """The dead letters behind it. ``now`` is this machine's: an age a second off is still an age."""
+def measured_dead_letters(
+    letters: DeadLetters, tally: Tally, *, now: Callable[[], datetime] = lambda: datetime.now(UTC)
+) -> DeadLetters:
+    """The same dead letters, with ages noted. ``now`` is this machine's: a second off does not matter."""
+    return cast("DeadLetters", _MeasuredDeadLetters(letters, tally, now))
 
-    def __init__(
-        self,
-        letters: DeadLetters,
-        tally: Tally,
-        *,
-        now: Callable[[], datetime] = lambda: datetime.now(UTC),
-    ) -> None:
+
+class _MeasuredDeadLetters:
+    def __init__(self, letters: DeadLetters, tally: Tally, now: Callable[[], datetime]) -> None:
         self._letters = letters
         self._tally = tally
         self._now = now
+
+    def __getattr__(self, name: str) -> object:
+        """Whatever changes no entry."""
+        return getattr(self._letters, name)
 
     async def redrive(
         self, ids: Sequence[MessageId], *, by: str, revision: Revision | None = None
@@ -64,41 +56,3 @@ class MeasuredDeadLetters:
         for each in ids:
             if each in moved:
                 self._tally.dead_ages.observe(max(0.0, (now - moved[each]).total_seconds()))
-
-    async def find(
-        self, wanted: DeadFilter = _ANY, *, cursor: Cursor | None = None, limit: int = 100
-    ) -> Page[DeadLetter]:
-        """As the port."""
-        return await self._letters.find(wanted, cursor=cursor, limit=limit)
-
-    async def group(self, by: GroupBy, wanted: DeadFilter = _ANY) -> list[DeadGroup]:
-        """As the port."""
-        return await self._letters.group(by, wanted)
-
-    async def show(self, message: MessageId) -> DeadLetter | None:
-        """As the port."""
-        return await self._letters.show(message)
-
-    async def outlived(self, *, limit: int = 1000) -> list[MessageId]:
-        """As the port."""
-        return await self._letters.outlived(limit=limit)
-
-    async def overfull(self, *, most: int, limit: int = 1000) -> list[DeadLetter]:
-        """As the port."""
-        return await self._letters.overfull(most=most, limit=limit)
-
-    async def restore(self, letters: Sequence[DeadLetter]) -> int:
-        """As the port."""
-        return await self._letters.restore(letters)
-
-    async def sizes(self, *, top: int) -> tuple[int, list[tuple[TenantId, int]]]:
-        """As the port."""
-        return await self._letters.sizes(top=top)
-
-    async def oldest(self) -> datetime | None:
-        """As the port."""
-        return await self._letters.oldest()
-
-    async def moved(self, ids: Sequence[MessageId]) -> dict[MessageId, datetime]:
-        """As the port."""
-        return await self._letters.moved(ids)

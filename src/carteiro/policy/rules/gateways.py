@@ -11,6 +11,7 @@ from carteiro.policy.rules.ruling import (
     THROTTLED,
     TOO_FAST,
     UNAVAILABLE,
+    USED_UP,
 )
 from carteiro.policy.rules.words import System, rule
 
@@ -77,7 +78,7 @@ GATEWAYS: tuple[System, ...] = (
         ("amazonaws.com", "amazonses.com"),
         phrases("amazon ses | amazonses com"),
         (
-            rule("daily_quota", THROTTLED, "daily message quota"),
+            rule("daily_quota", USED_UP, "daily message quota"),
             rule(
                 "throttled",
                 THROTTLED,
@@ -134,7 +135,7 @@ GATEWAYS: tuple[System, ...] = (
         phrases("resend com"),
         (
             rule("not_verified", OUR_SENDER, "not verified | testing emails | domain mismatch"),
-            rule("daily_quota", THROTTLED, "daily & quota | monthly & quota | sending quota"),
+            rule("daily_quota", USED_UP, "daily & quota | monthly & quota | sending quota"),
             rule("rate", THROTTLED, "too many requests | rate limit"),
             rule("account", OUR_ACCOUNT, "api key | authentication | credentials"),
         ),

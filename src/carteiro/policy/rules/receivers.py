@@ -11,6 +11,7 @@ from carteiro.policy.rules.ruling import (
     REFUSED_RECIPIENT,
     THROTTLED,
     TOO_FAST,
+    USED_UP,
 )
 from carteiro.policy.rules.words import System, rule
 
@@ -78,7 +79,7 @@ RECEIVERS: tuple[System, ...] = (
                 f"{_OUTLOOK_BLOCKS} | s31{{14,15,40,50}} | banned {{sender,sending ip}} | 5 7 {{606,511,708}}",
             ),
             # So many recipients a day for our account; a day later it goes on.
-            rule("recipients_a_day", THROTTLED, "5 1 90 | reached your daily limit"),
+            rule("recipients_a_day", USED_UP, "5 1 90 | reached your daily limit"),
             rule("recipient_rate", RECIPIENT_RATE, "5 2 {121,122}"),
             rule(
                 "directory_block",

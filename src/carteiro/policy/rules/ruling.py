@@ -16,13 +16,19 @@ class Suppression(StrEnum):
 
 @value
 class Ruling:
-    """What a rule says of a failure; ``is_local``: one destination alone says so, others may think otherwise."""
+    """What a rule says of a failure.
+
+    ``is_local``: one destination alone says so, others may think otherwise. ``is_used_up``: no slower pace helps,
+    nothing goes out until the day, or the month, is over. ``leaves_doubt``: it may come after the mail was taken.
+    """
 
     category: Category
     retryable: bool
     scope: Scope
     suppress: Suppression = Suppression.NONE
     is_local: bool = False
+    is_used_up: bool = False
+    leaves_doubt: bool = False
 
 
 def later(
@@ -60,6 +66,8 @@ OUR_TENANT = never(Scope.TENANT, Category.CONFIGURATION_ERROR)
 
 UNAVAILABLE = later(Scope.PROVIDER)
 THROTTLED = later(Scope.PROVIDER, Category.QUOTA_ERROR)
+USED_UP = replace(THROTTLED, is_used_up=True)
+BROKEN = replace(UNAVAILABLE, leaves_doubt=True)
 # Another provider, with other addresses, may get through; so may this one elsewhere.
 BLOCKED_SOURCE = replace(UNAVAILABLE, is_local=True)
 # How our host presents itself: until somebody mends it, that destination says the same.

@@ -23,6 +23,7 @@ from carteiro.policy.rules.ruling import (
     THROTTLED,
     TOO_FAST,
     UNREACHED_RECIPIENT,
+    USED_UP,
     Ruling,
 )
 
@@ -231,7 +232,7 @@ _CAUSES: tuple[TextRule, ...] = (
         | not support tls | requires {tls,encryption}
         """,
     ),
-    rule("daily_quota", THROTTLED, "daily {message,sending,relay,user,smtp,limit,quota}"),
+    rule("daily_quota", USED_UP, "daily {message,sending,relay,user,smtp,limit,quota}"),
     rule(
         "throttled_by_provider",
         THROTTLED,

@@ -11,11 +11,12 @@ from typing import Any
 import httpx
 import orjson
 
-from carteiro.model import Category, Deferred, Failure, Outcome, Rejected, Scope, Taken, Unknown
+from carteiro.model import Deferred, Failure, Outcome, Rejected, Taken, Unknown
 from carteiro.policy import classify
 from carteiro.policy.masking import masked_text
 from carteiro.ports.provider import Fault, Handover, fault_of
 from carteiro.providers.resend.pace import asked_wait
+from carteiro.providers.resend.rules import classify_resend
 
 NAME = "resend"
 _IN_PROGRESS = "concurrent_idempotent_requests"
@@ -24,14 +25,7 @@ _VERIFIED, _WAVERING = "verified", "temporary_failure"  # the latter still sends
 _TEST_DOMAIN = "resend.dev"  # everybody's, for mail to oneself
 _MAY_ONLY_SEND = "restricted_api_key"  # said of a key that is sound
 
-NO_SENDER = Failure(
-    code="SENDER_MISSING",
-    category=Category.CONFIGURATION_ERROR,
-    retryable=False,
-    scope=Scope.SENDER,
-    reason="The e-mail has no from address: give it one, or set resend.default_from",
-    rule="resend.sender_missing",
-)
+NO_SENDER = classify.no_sender(NAME)
 
 
 def outcome_of(answer: httpx.Response) -> Outcome:
@@ -63,7 +57,7 @@ def unreached(error: httpx.RequestError) -> Failure:
 def held_back(wait: timedelta) -> Failure:
     """Why a call is not made yet."""
     text = f"Resend asked to wait for {wait.total_seconds():g} s"
-    return classify.classify_resend("rate_limit_exceeded", text, HTTPStatus.TOO_MANY_REQUESTS.value)
+    return classify_resend("rate_limit_exceeded", text, HTTPStatus.TOO_MANY_REQUESTS.value)
 
 
 def faults(answer: httpx.Response, sender: str) -> list[Fault]:
@@ -87,7 +81,7 @@ def faults(answer: httpx.Response, sender: str) -> list[Fault]:
 def _failure(answer: httpx.Response, told: dict[str, Any]) -> Failure:
     status = answer.status_code
     message = str(told.get("message") or "") or f"HTTP {status}: {answer.text}"
-    return classify.classify_resend(str(told.get("name") or ""), message, status)
+    return classify_resend(str(told.get("name") or ""), message, status)
 
 
 def _no_id(answer: httpx.Response) -> Failure:

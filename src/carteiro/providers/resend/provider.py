@@ -11,9 +11,8 @@ import httpx
 from carteiro.email.message import Email
 from carteiro.model import NotMade, Outcome, Rejected
 from carteiro.policy import classify
-from carteiro.ports.provider import Fault, Features, Handover, Parcel, fault_of
+from carteiro.ports.provider import Fault, Handover, Parcel, fault_of
 from carteiro.providers.resend.answers import (
-    NAME,
     NO_SENDER,
     faults,
     held_back,
@@ -25,9 +24,7 @@ from carteiro.providers.resend.clients import Clients
 from carteiro.providers.resend.letter import key_of, write_letter
 from carteiro.providers.resend.options import ResendOptions
 from carteiro.providers.resend.pace import Pace
-
-# Resend keeps a key for 24 hours from when it came; an hour for clocks that differ and calls that take long.
-REPLAYS_FOR = timedelta(hours=23)
+from carteiro.providers.resend.spec import SPEC
 
 _CHECK_SECONDS = 10.0
 _LONGEST_PAUSE = 5.0  # seconds to wait for a new limit; for longer the slot is given to others
@@ -40,10 +37,8 @@ class ResendProvider:
     day, a call that got no answer sends nothing twice: it gets the id of the first.
     """
 
-    name = NAME
-    features = Features(
-        is_encrypted=True, replays_for=REPLAYS_FOR, gives_evidence=True, tells_rate=True
-    )
+    name = SPEC.name
+    features = SPEC.features
 
     def __init__(self, options: ResendOptions) -> None:
         self._options = options

@@ -6,10 +6,10 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from carteiro.email.mime import mail_address
-from carteiro.policy import classify
 from carteiro.ports.provider import Fault, fault_of
 from carteiro.providers.ses.failures import NOT_PERMITTED, broke, name_of
 from carteiro.providers.ses.options import SesOptions
+from carteiro.providers.ses.rules import classify_ses
 
 _MISSING = "NotFoundException"
 _KEYS = (
@@ -43,7 +43,7 @@ async def _asked(permission: str, call: Awaitable[dict[str, Any]]) -> dict[str, 
         if name in NOT_PERMITTED:
             told = f"{permission} is not permitted, so that nobody could look"
             return Fault(told, _ALLOW)
-        failure = classify.classify_ses(name, f"{name}: {error}")
+        failure = classify_ses(name, f"{name}: {error}")
         return fault_of(failure, _KEYS)
     except BotoCoreError as error:
         return fault_of(broke(error), _KEYS)

@@ -25,16 +25,15 @@ from botocore.exceptions import (
 
 from carteiro.model import (
     ZERO,
-    Category,
     Deferred,
     Failure,
     Outcome,
     Rejected,
-    Scope,
     Unknown,
 )
 from carteiro.policy import classify
 from carteiro.policy.masking import masked_text
+from carteiro.providers.ses.rules import classify_ses
 
 NAME = "ses"
 NOT_PERMITTED = frozenset({"AccessDenied", "AccessDeniedException", "NotAuthorized"})
@@ -54,7 +53,7 @@ def said(error: ClientError, *, begun: bool) -> Outcome:
     """What an answer of SES means for a message whose hand-over has begun, or has not."""
     answer: Mapping[str, Any] = error.response
     name = name_of(error)
-    failure = classify.classify_ses(name, answer.get("Error", {}).get("Message") or name)
+    failure = classify_ses(name, answer.get("Error", {}).get("Message") or name)
     told = answer.get("ResponseMetadata", {})
     if begun and not _is_refusal(int(told.get("HTTPStatusCode", 0)), name):
         return Unknown(failure)
@@ -102,22 +101,7 @@ def broke(error: BotoCoreError) -> Failure:
     return classify.network(said)
 
 
-NO_SENDER = Failure(
-    code="SENDER_MISSING",
-    category=Category.CONFIGURATION_ERROR,
-    retryable=False,
-    scope=Scope.SENDER,
-    reason="The e-mail has no from address: give it one, or set ses.default_from",
-    rule="ses.sender_missing",
-)
-
-NOT_INTERNATIONAL = Failure(
-    code="SMTPUTF8_MISSING",
-    category=Category.PERMANENT_ERROR,
-    retryable=False,
-    scope=Scope.RECIPIENT,
-    reason="An address is not ASCII before its @, and SES does not take such addresses",
-    rule="ses.smtputf8_missing",
-)
+NO_SENDER = classify.no_sender(NAME)
+NOT_INTERNATIONAL = classify.not_international(NAME, "SES does not take such addresses")
 
 NO_MESSAGE_ID = classify.network("SES answered without a MessageId")

@@ -18,10 +18,9 @@ from carteiro.email.mime import is_international, mail_address, write_mime
 from carteiro.errors import DeadlinePassed
 from carteiro.model import Deferred, Outcome, Rejected, Taken, Unknown
 from carteiro.policy import classify, tags
-from carteiro.ports.provider import Fault, Features, Handover, Parcel, Quota, fault_of
+from carteiro.ports.provider import Fault, Handover, Parcel, Quota, fault_of
 from carteiro.providers.ses.check import faults
 from carteiro.providers.ses.failures import (
-    NAME,
     NO_MESSAGE_ID,
     NO_SENDER,
     NOT_INTERNATIONAL,
@@ -30,6 +29,7 @@ from carteiro.providers.ses.failures import (
 )
 from carteiro.providers.ses.handing import HandingSession, handing_over
 from carteiro.providers.ses.options import SesOptions
+from carteiro.providers.ses.spec import SPEC
 
 _SERVICE = "sesv2"
 _USER_AGENT = f"Carteiro aiobotocore/{aiobotocore.__version__} botocore/{botocore.__version__}"
@@ -41,10 +41,8 @@ class SesProvider:
     The same message and revision are the same bytes each time, Message-ID and Date among them.
     """
 
-    name = NAME
-    features = Features(
-        is_encrypted=True, names_stage=True, gives_evidence=True, tells_rate=True, has_regions=True
-    )
+    name = SPEC.name
+    features = SPEC.features
 
     def __init__(self, options: SesOptions) -> None:
         self._options = options

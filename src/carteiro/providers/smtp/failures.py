@@ -9,7 +9,7 @@ from dataclasses import replace
 from enum import StrEnum
 from typing import NamedTuple
 
-from carteiro.model import Category, Failure, Scope
+from carteiro.model import Failure
 from carteiro.policy import classify
 from carteiro.policy import stage as stages
 
@@ -126,23 +126,8 @@ def unfit(stage: Stage, code: str, reason: str) -> SmtpError:
     return SmtpError(stage, classify.unfit(NAME, code, reason))
 
 
-NO_SENDER = Failure(
-    code="SENDER_MISSING",
-    category=Category.CONFIGURATION_ERROR,
-    retryable=False,
-    scope=Scope.SENDER,
-    reason="The e-mail has no from address: give it one, or set smtp.default_from",
-    rule="smtp.sender_missing",
-)
-
-NOT_INTERNATIONAL = Failure(
-    code="SMTPUTF8_MISSING",
-    category=Category.PERMANENT_ERROR,
-    retryable=False,
-    scope=Scope.RECIPIENT,
-    reason="An address is not ASCII before its @, and the relay does not offer SMTPUTF8",
-    rule="smtp.smtputf8_missing",
-)
+NO_SENDER = classify.no_sender(NAME)
+NOT_INTERNATIONAL = classify.not_international(NAME, "the relay does not offer SMTPUTF8")
 
 
 def too_big(size: int, limit: int) -> Failure:

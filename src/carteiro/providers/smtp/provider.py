@@ -20,7 +20,7 @@ class SmtpProvider:
     """
 
     name = NAME
-    features = Features(is_encrypted=True, names_stage=True, refuses_copies=True)
+    features = Features(is_encrypted=True, names_stage=True, refuses_copies=True, is_relay=True)
 
     def __init__(self, options: SmtpOptions) -> None:
         self._options = options

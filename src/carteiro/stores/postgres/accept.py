@@ -4,21 +4,16 @@ Killed before the commit, nothing was stored and nobody was answered; after it, 
 under the same id or key gets the first answer.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from hashlib import blake2b
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import orjson
-from uuid_utils import uuid7
 
 from carteiro.model import (
     AcceptAnswer,
     Accepted,
-    ApiLimits,
-    Charged,
     MessageId,
     NewMessage,
-    NewRecipient,
     RecipientId,
     Replayed,
     TenantDisabled,
@@ -26,11 +21,12 @@ from carteiro.model import (
     TenantUnknown,
 )
 from carteiro.policy.lifecycle import MILLISECOND
-from carteiro.policy.quota import KEY_LIFE_MS, Tally
+from carteiro.policy.quota import Tally
 from carteiro.stores.columns import in_ms, moment
-from carteiro.stores.door import Door, First
+from carteiro.stores.door import Door
 from carteiro.stores.postgres.database import Database, Session
 from carteiro.stores.postgres.literals import few_texts, numbers, texts
+from carteiro.stores.sql.door import firsts_under, limits_of, lock, meet, names_of
 
 _Recipients = Sequence[RecipientId | None]
 
@@ -58,7 +54,7 @@ async def accept_within(
         answer = door.refusal(message)
         if answer is None:
             told = message.recipient
-            recipient = None if told is None else await _met(session, message.tenant, told, now)
+            recipient = None if told is None else await meet(session, message.tenant, told, now)
             door.let_in(message, recipient)
             fresh.append(message)
             recipients.append(recipient)
@@ -81,29 +77,9 @@ def _names(message: NewMessage) -> Iterator[str]:
     if message.key is not None:
         yield f"key {message.tenant} {message.key.key}"
     if message.limits is not None and message.limits.has_any:
-        yield _limits_of(message.tenant)
+        yield limits_of(message.tenant)
     if message.recipient is not None:
-        yield from _names_of(message.tenant, message.recipient)
-
-
-def _limits_of(tenant: TenantId) -> str:
-    return f"limits {tenant}"
-
-
-def _names_of(tenant: TenantId, told: NewRecipient) -> Iterator[str]:
-    if told.recipient_id is None:
-        yield f"recipient {tenant} {told.external_id}"
-        yield f"document {tenant} {told.cpf_cnpj_hash}"
-
-
-async def lock(session: Session, names: Iterable[str]) -> None:
-    """Keep others away until the transaction ends; in one order, so that nobody waits in a circle."""
-    await session.fetch("accept_lock", sorted(set(map(_number, names))))
-
-
-def _number(name: str) -> int:
-    digest = blake2b(name.encode(), digest_size=8, person=b"carteiro").digest()
-    return int.from_bytes(digest, signed=True)
+        yield from names_of(message.tenant, message.recipient)
 
 
 async def _door(session: Session, new: Sequence[NewMessage], now: int) -> Door:
@@ -111,7 +87,7 @@ async def _door(session: Session, new: Sequence[NewMessage], now: int) -> Door:
         row[0]: Replayed(row[0], moment(row[1]), row[2], row[3])
         for row in await session.fetch("accept_known", [each.id for each in new])
     }
-    tenants = await session.fetch("accept_tenants", list({each.tenant for each in new}))
+    tenants = await session.fetch("accept_tenants", ids=list({each.tenant for each in new}))
     keys = [(each.tenant, each.key.key) for each in new if each.key is not None]
     firsts = await firsts_under(session, keys, now) if keys else {}
     return Door(
@@ -119,50 +95,22 @@ async def _door(session: Session, new: Sequence[NewMessage], now: int) -> Door:
     )
 
 
-async def firsts_under(
-    session: Session | Database, keys: Sequence[tuple[TenantId, str]], now: int
-) -> dict[tuple[TenantId, str], First]:
-    """What keys stand for, each of its tenant; those that stand for nothing, or no longer, are left out."""
-    tenants, names = [tenant for tenant, _ in keys], [key for _, key in keys]
-    rows = await session.fetch("accept_keys", tenants, names, now - KEY_LIFE_MS)
-    return {
-        (tenant, key): First(digest, Replayed(identity, moment(at), recipient, request_id))
-        for tenant, key, digest, identity, recipient, request_id, at in rows
-    }
-
-
 async def _tallies(session: Session, new: Sequence[NewMessage], now: int) -> dict[TenantId, Tally]:
     counted: dict[TenantId, list[tuple[int, int, int]]] = {
         each.tenant: [] for each in new if each.limits is not None and each.limits.has_any
     }
     if counted:
-        for tenant, *row in await session.fetch("accept_counts", list(counted)):
+        for tenant, *row in await session.fetch("accept_counts", tenants=list(counted)):
             counted[tenant].append((row[0], row[1], row[2]))
     return {tenant: Tally(now, rows) for tenant, rows in counted.items()}
-
-
-async def charge(
-    session: Session, tenant: TenantId, refused: int, limits: ApiLimits, now: int
-) -> Charged:
-    """Count messages that were refused as those that are accepted; the counts alone are written."""
-    await lock(session, [_limits_of(tenant)])
-    if not await session.fetch("accept_tenants", [tenant]):
-        return Charged(0)
-    rows = await session.fetch("accept_counts", [tenant])
-    tally = Tally(now, [(row[1], row[2], row[3]) for row in rows])
-    charged = tally.charge(refused, limits)
-    if charged.counted:
-        counts = [(tenant, *row) for row in tally.rows()]
-        await session.fetch("accept_save_counts", *map(list, zip(*counts, strict=True)))
-    return charged
 
 
 async def _save(session: Session, door: Door, now: int) -> None:
     """Write the keys and the counts."""
     if door.keys:
-        await session.fetch("accept_save_keys", *map(list, zip(*door.keys, strict=True)), now)
+        await session.run("accept_save_keys", rows=door.keys, now=now)
     if counts := door.counts():
-        await session.fetch("accept_save_counts", *map(list, zip(*counts, strict=True)))
+        await session.run("accept_save_counts", rows=counts)
 
 
 async def _show(session: Session, new: Sequence[NewMessage]) -> None:
@@ -170,32 +118,6 @@ async def _show(session: Session, new: Sequence[NewMessage]) -> None:
     rows = [(each.id, each.row.user_id, each.row.max_retries) for each in new if each.row]
     if rows:
         await session.fetch("accept_rows", *map(list, zip(*rows, strict=True)))
-
-
-async def meet(session: Session, tenant: TenantId, told: NewRecipient, now: int) -> RecipientId:
-    """The id of the recipient that the tenant means: as given, else of one it knows, else of a new one."""
-    await lock(session, _names_of(tenant, told))
-    return await _met(session, tenant, told, now)
-
-
-async def _met(session: Session, tenant: TenantId, told: NewRecipient, now: int) -> RecipientId:
-    if told.recipient_id is not None:
-        return told.recipient_id  # a given id is looked up by confirm, never made up here
-    known = await session.value("recipient_known", tenant, told.external_id, told.cpf_cnpj_hash)
-    identity = RecipientId(known or str(uuid7()))
-    fields = (
-        identity,
-        told.email,
-        told.external_id,
-        told.cpf_cnpj_hash,
-        told.razao_social,
-        told.nome,
-    )
-    if known:
-        await session.fetch("recipient_update", *fields)
-    else:
-        await session.fetch("recipient_insert", *fields, tenant, now)
-    return identity
 
 
 async def _put(

@@ -129,9 +129,7 @@ async def with_suppressed(
     asked = asked_of(jobs, tenants) if tenants else {}
     if not asked:
         return jobs
-    places = places_in(jobs, asked)
-    keys = [tenant for tenant, _ in places], [key for _, key in places]
-    rows = await db.fetch("suppressions_find", *keys, now)
+    rows = await db.fetch("suppressions_find", keys=places_in(jobs, asked), now=now)
     return heeded(jobs, asked, {(tenant, key) for tenant, key in rows})
 
 

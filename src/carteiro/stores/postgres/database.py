@@ -7,7 +7,7 @@ next call: whoever asked is told `StoreUnavailable`, and may ask again.
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from functools import cache
 from typing import Any
@@ -24,7 +24,8 @@ from carteiro.errors import (
 )
 from carteiro.policy.masking import place_of, without_quoted
 from carteiro.stores.postgres.options import PostgresOptions
-from carteiro.stores.statements import statements_of
+from carteiro.stores.sql.session import Operation, Result
+from carteiro.stores.statements import numbered, statements_of
 
 _PACKAGE = "carteiro.stores.postgres"
 _CLOCK_GOOD_FOR_S = 10.0  # then the server is asked again what time it is
@@ -66,9 +67,27 @@ _TRANSIENT = (
 
 
 @cache
+def _statement(operation: str) -> tuple[str, list[str]]:
+    return numbered(statements_of(_PACKAGE)[operation])
+
+
 def sql(operation: str) -> str:
-    """Return the text of a statement."""
-    return statements_of(_PACKAGE)[operation]
+    """Return the text of a statement, its parameters numbered."""
+    return _statement(operation)[0]
+
+
+def _asked(operation: str, given: Iterable[object], named: Mapping[str, Any]) -> list[Any]:
+    """The text of a statement, then its parameters in their order."""
+    text, names = _statement(operation)
+    return [text, *given, *(_argument(name, named) for name in names)]
+
+
+def _argument(name: str, named: Mapping[str, Any]) -> object:
+    """A parameter by its name; ``rows_1`` is the second column of the list ``rows``."""
+    if name in named:
+        return named[name]
+    rows, _, column = name.rpartition("_")
+    return [row[int(column)] for row in named[rows]]
 
 
 class _Connection(asyncpg.Connection):
@@ -85,18 +104,23 @@ class Session:
     def __init__(self, connection: Any) -> None:  # noqa: ANN401 - a pool's proxy has no type of its own
         self.connection = connection
 
-    async def fetch(self, operation: str, *parameters: object) -> list[Any]:
-        """Run a statement by name; its rows."""
-        rows: list[Any] = await self.connection.fetch(sql(operation), *parameters)
+    async def fetch(self, operation: str, /, *given: object, **named: object) -> list[Any]:
+        """Return the rows."""
+        rows: list[Any] = await self.connection.fetch(*_asked(operation, given, named))
         return rows
 
-    async def first(self, operation: str, *parameters: object) -> Any:  # noqa: ANN401 - a row, or None
-        """Run the statement; its first row, if there is one."""
-        return await self.connection.fetchrow(sql(operation), *parameters)
+    async def first(self, operation: str, /, *given: object, **named: object) -> Any:  # noqa: ANN401 - a row, or None
+        """Return the first row, None without any."""
+        return await self.connection.fetchrow(*_asked(operation, given, named))
 
-    async def value(self, operation: str, *parameters: object) -> Any:  # noqa: ANN401 - whatever the column holds
-        """Run the statement; the first column of its first row."""
-        return await self.connection.fetchval(sql(operation), *parameters)
+    async def value(self, operation: str, /, *given: object, **named: object) -> Any:  # noqa: ANN401 - what the column holds
+        """Return the first column of the first row, None without any."""
+        return await self.connection.fetchval(*_asked(operation, given, named))
+
+    async def run(self, operation: str, /, *given: object, **named: object) -> int:
+        """Return how many rows were written."""
+        status: str = await self.connection.execute(*_asked(operation, given, named))
+        return int(status.rpartition(" ")[2])
 
 
 class Database:
@@ -150,25 +174,43 @@ class Database:
 
     # --- statements
 
-    async def fetch(self, operation: str, *parameters: object) -> list[Any]:
-        """Run a statement by name by itself; its rows."""
-        rows: list[Any] = await self._alone("fetch", operation, parameters)
+    async def fetch(self, operation: str, /, *given: object, **named: object) -> list[Any]:
+        """Return the rows."""
+        rows: list[Any] = await self._alone(lambda one: one.fetch(operation, *given, **named))
         return rows
 
-    async def first(self, operation: str, *parameters: object) -> Any:  # noqa: ANN401 - a row, or None
-        """Run the statement by itself; its first row, if there is one."""
-        return await self._alone("first", operation, parameters)
+    async def first(self, operation: str, /, *given: object, **named: object) -> Any:  # noqa: ANN401 - a row, or None
+        """Return the first row, None without any."""
+        return await self._alone(lambda one: one.first(operation, *given, **named))
 
-    async def value(self, operation: str, *parameters: object) -> Any:  # noqa: ANN401 - whatever the column holds
-        """Run the statement by itself; the first column of its first row."""
-        return await self._alone("value", operation, parameters)
+    async def value(self, operation: str, /, *given: object, **named: object) -> Any:  # noqa: ANN401 - what the column holds
+        """Return the first column of the first row, None without any."""
+        return await self._alone(lambda one: one.value(operation, *given, **named))
 
-    async def _alone(self, ask: str, operation: str, parameters: Sequence[object]) -> Any:  # noqa: ANN401
+    async def run(self, operation: str, /, *given: object, **named: object) -> int:
+        """Return how many rows were written."""
+        return await self._alone(lambda one: one.run(operation, *given, **named))
+
+    async def read(self, operation: Operation[Result]) -> Result:
+        """Run statements that only read, led by indexes whatever the statistics say."""
+        async with self.transaction() as session:
+            await session.fetch("by_index")
+            return await operation(session)
+
+    async def write(self, operation: Operation[Result], *, durable: bool = True) -> Result:  # noqa: ARG002 - see below
+        """Run statements in one transaction; one that need not be durable says so itself."""
+        async with self.transaction() as session:
+            return await operation(session)
+
+    async def empty_log(self) -> None:
+        """Nothing: the server's log is its own, and its vacuum gives what was deleted to others."""
+
+    async def _alone(self, statement: Callable[[Session], Awaitable[Result]]) -> Result:
         """Run a statement by itself; again if it waited in a circle with others: the server has undone all of it."""
         for _ in range(_MOST_CIRCLES):
             try:
                 async with self._session() as session:
-                    return await getattr(session, ask)(operation, *parameters)
+                    return await statement(session)
             except StoreUnavailable as error:
                 if not isinstance(error.__cause__, asyncpg.DeadlockDetectedError):
                     raise

@@ -11,7 +11,7 @@ from carteiro.errors import ConfigError, StoreError
 from carteiro.model.checkup import Finding, Level
 from carteiro.stores.checks import schema_is, worker_seen
 from carteiro.stores.postgres.database import FAILURES, address_read, described, sql, translated
-from carteiro.stores.postgres.migrating import PACKAGE, found_schema
+from carteiro.stores.postgres.migrating import PACKAGE, Applied, found_schema, functions_digest
 
 _PATIENCE_S = 5.0
 _OLDEST_SERVER = 15
@@ -52,7 +52,7 @@ async def examine(
         yield _version(server)
         yield _writable(server)
         yield _durable(server)
-        yield (schema := schema_is(PACKAGE, *await found_schema(url), described(url)))
+        yield (schema := _schema(await found_schema(url), name))
         yield _clock(server["now_ms"], asked_at, answered_at)
         if schema.level is Level.OK:
             yield worker_seen(await connection.fetchval(sql("last_seen")), server["now_ms"])
@@ -67,6 +67,14 @@ async def examine(
         yield Finding("store", Level.FAIL, str(error))
     finally:
         connection.terminate()
+
+
+def _schema(found: Applied, name: str) -> Finding:
+    finding = schema_is(PACKAGE, found.version, found.digest, name)
+    if finding.level is Level.OK and found.functions != functions_digest():
+        told = "its functions are those of another version of Carteiro"
+        return Finding("schema", Level.FAIL, told, "run carteiro migrate")
+    return finding
 
 
 def _version(server: Mapping[str, Any]) -> Finding:

@@ -43,8 +43,7 @@ from carteiro.stores.postgres.claim import with_suppressed
 from carteiro.stores.postgres.database import Database
 from carteiro.stores.postgres.ledger import TO_BE_APPLIED, Asked, Judged, Ledger, without_jobs
 from carteiro.stores.postgres.options import PostgresOptions
-from carteiro.stores.postgres.recipients import PostgresRecipients
-from carteiro.stores.postgres.tenants import PostgresTenants
+from carteiro.stores.sql.erasing import SqlErasing
 from carteiro.stores.tickets import Beside, opened
 
 _ENTRY = slice(2, 24)  # the columns of an entry among those of `open`
@@ -201,12 +200,9 @@ class PostgresLedger:
 class PostgresLedgerDesk:
     """See `carteiro.ports.ledger.LedgerDesk` for what it promises."""
 
-    def __init__(
-        self, db: Database, tenants: PostgresTenants, recipients: PostgresRecipients
-    ) -> None:
+    def __init__(self, db: Database, erasing: SqlErasing) -> None:
         self._db = db
-        self._tenants = tenants
-        self._recipients = recipients
+        self._erasing = erasing
 
     async def entries(self, ids: Sequence[MessageId]) -> list[QueueEntry]:
         """The jobs of those of the messages that must have one."""
@@ -235,19 +231,13 @@ class PostgresLedgerDesk:
         self, recipient: RecipientId, *, tenant: TenantId, limit: int
     ) -> list[MessageId]:
         """Unfinished messages to a recipient that nobody asked to cancel."""
-        found = await self._recipients.show(recipient, tenant=tenant)
-        if found is None:
-            return []
-        whose = (found.id, found.tenant, found.email)
-        async with self._db.transaction() as session:
-            await session.fetch("by_index")
-            return [row[0] for row in await session.fetch("erase_waiting", *whose, limit)]
+        return await self._erasing.addressed(recipient, tenant=tenant, limit=limit)
 
     async def erase(
         self, tenant: TenantId, *, busy: Sequence[MessageId], limit: int
     ) -> tuple[Erased | None, list[MessageId]]:
         """As `Tenants.erase`, past what is ``busy``; with the messages that went."""
-        return await self._tenants.erase_past(busy, tenant, limit=limit)
+        return await self._erasing.tenant(tenant, busy=busy, limit=limit)
 
 
 def _pairs(leases: Sequence[Lease]) -> tuple[list[str], list[str]]:

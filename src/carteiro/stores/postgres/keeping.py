@@ -38,6 +38,6 @@ async def _hand_over(session: Session, now: int, *, here: bool) -> None:
     await session.fetch("clear_jobs")
     if here:
         await session.fetch("restore_jobs", now, LONGEST_HOLD_MS)
-        await session.fetch("override_drop", _MARK)
+        await session.run("override_drop", name=_MARK)
     else:
-        await session.fetch("override_set", _MARK, _ELSEWHERE)
+        await session.run("override_set", name=_MARK, setting=_ELSEWHERE)

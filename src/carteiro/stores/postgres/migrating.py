@@ -1,17 +1,25 @@
-"""The schema and its migrations: each file once, in order, however many processes start at once."""
+"""The schema: migrations, each once and in order, and functions and views, made anew when their texts change.
 
-from contextlib import suppress
+Any number of processes may start at once: one does the work, the others find it done.
+"""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from importlib import resources
+from importlib.resources.abc import Traversable
 from typing import Any
 
 import asyncpg
 
 from carteiro.errors import StoreError
-from carteiro.model import Fairness
-from carteiro.stores.migrations import Migration, migrations_of, pending
+from carteiro.model import Fairness, value
+from carteiro.stores.migrations import Migration, digest_of, migrations_of, pending
 from carteiro.stores.postgres.database import FAILURES, address_read, described, sql, translated
 from carteiro.stores.tenant_columns import fairness_of
 
 PACKAGE = "carteiro.stores.postgres"
+FUNCTIONS = resources.files(PACKAGE) / "functions"
+_TOPICS = ("common", "ring", "claim", "ledger", "event_parts", "views", "table_queue")
 _PATIENCE_S = 5.0
 _OLDEST_SERVER = 150_000
 _SCHEMA = (
@@ -26,57 +34,64 @@ _SCHEMA = (
     """,
 )
 # By way of JSON: the table of an unreleased version may have no such column.
-_NEWEST = """
-SELECT number, to_jsonb(m) ->> 'digest' AS digest FROM carteiro.migrations AS m ORDER BY number DESC LIMIT 1
+_APPLIED = "SELECT number, (to_jsonb(m) ->> 'digest')::integer AS digest FROM carteiro.migrations AS m ORDER BY number"
+# Objects belong to the owner of the schema, also when a superuser or a member of that role makes them.
+_AS_OWNER = """
+SELECT set_config('role', pg_get_userbyid(n.nspowner), true) FROM pg_namespace AS n WHERE n.nspname = 'carteiro'
+"""
+_APPLY = """
+INSERT INTO carteiro.migrations (number, name, digest) VALUES ($1, $2, $3)
+ON CONFLICT (number) DO UPDATE SET digest = excluded.digest, applied_at = excluded.applied_at
 """
 
 
-async def migrate(url: str) -> int:
-    """Bring the schema of a database up to date; return its version."""
-    try:
-        with address_read(described(url)):
-            connection = await asyncpg.connect(url, statement_cache_size=0)
-        try:
-            return await _migrate(connection, described(url))
-        finally:
-            await connection.close()
-    except FAILURES as error:
-        raise translated(error, described(url)) from error
+@value
+class Applied:
+    """What was applied to a database: the newest migration and its digest, the digest of the functions."""
+
+    version: int = 0
+    digest: int | None = None
+    functions: int | None = None
+
+
+async def migrate(url: str, functions: Traversable = FUNCTIONS) -> int:
+    """Bring the schema of a database up to date, with the functions of this folder; return its version."""
+    async with _connected(url) as connection:
+        return await _migrate(connection, described(url), _script(functions))
 
 
 async def found_version(url: str) -> int:
     """The version of the schema in a database; 0 if there is none."""
-    version, _ = await found_schema(url)
-    return version
+    return (await found_schema(url)).version
 
 
-async def found_schema(url: str) -> tuple[int, int | None]:
-    """The version of the schema in a database, and the digest of the migrations that made it."""
-    try:
-        with address_read(described(url)):
-            connection = await asyncpg.connect(url, statement_cache_size=0)
-        try:
-            return await _found(connection)
-        finally:
-            await connection.close()
-    except FAILURES as error:
-        raise translated(error, described(url)) from error
+async def found_schema(url: str) -> Applied:
+    """What was applied to a database."""
+    async with _connected(url) as connection:
+        return await _found(connection)
 
 
 async def found_fairness(url: str) -> Fairness | None:
     """The fairness settings that were changed at run time, if they were; the database stays as it is."""
+    async with _connected(url, timeout_s=_PATIENCE_S) as connection:
+        is_there = (await _found(connection)).version
+        return fairness_of(
+            await connection.fetchval(sql("override_get"), "fairness") if is_there else None
+        )
+
+
+@asynccontextmanager
+async def _connected(url: str, timeout_s: float = 60) -> AsyncIterator[Any]:
+    name = described(url)
     try:
-        with address_read(described(url)):
-            connection = await asyncpg.connect(url, timeout=_PATIENCE_S, statement_cache_size=0)
+        with address_read(name):
+            connection = await asyncpg.connect(url, timeout=timeout_s, statement_cache_size=0)
         try:
-            is_there, _ = await _found(connection)
-            return fairness_of(
-                await connection.fetchval(sql("override_get"), "fairness") if is_there else None
-            )
+            yield connection
         finally:
             await connection.close()
     except FAILURES as error:
-        raise translated(error, described(url)) from error
+        raise translated(error, name) from error
 
 
 def newest_version() -> int:
@@ -84,22 +99,41 @@ def newest_version() -> int:
     return migrations_of(PACKAGE)[-1].number
 
 
-async def _migrate(connection: Any, name: str) -> int:  # noqa: ANN401 - asyncpg's connection
+def functions_digest() -> int:
+    """The digest of the functions that this program calls."""
+    return digest_of(_script(FUNCTIONS))
+
+
+def _script(folder: Traversable) -> str:
+    return "\n".join((folder / f"{topic}.sql").read_text("utf-8") for topic in _TOPICS)
+
+
+async def _migrate(connection: Any, name: str, functions: str) -> int:  # noqa: ANN401 - asyncpg's connection
     server = int(await connection.fetchval("SHOW server_version_num"))
     if server < _OLDEST_SERVER:
         raise StoreError(f"{name} is PostgreSQL {server // 10_000}: version 15 or newer is needed")
-    if not await _pending(connection, name):
+    digest = digest_of(functions)
+    found = await _found(connection)
+    if not _pending(found, name) and found.functions == digest:
         return newest_version()
     await _make_schema(connection)
     async with connection.transaction():
         # An owner named like the schema has it first on its search path: a bare name must fail.
-        await connection.execute("SET LOCAL search_path = pg_catalog")
+        await connection.execute(
+            "SET LOCAL search_path = pg_catalog; SET LOCAL lock_timeout = '1min'"
+        )
+        await connection.execute(_AS_OWNER)
         # An advisory lock could be taken by any role that connects.
         await connection.execute("LOCK TABLE carteiro.migrations IN SHARE ROW EXCLUSIVE MODE")
-        for each in await _pending(connection, name):  # again, now that nobody else migrates
+        found = await _found(connection)  # again, now that nobody else migrates
+        for each in _pending(found, name):
             await connection.execute(each.script)
-            insert = "INSERT INTO carteiro.migrations (number, name, digest) VALUES ($1, $2, $3)"
-            await connection.execute(insert, each.number, each.name, each.digest)
+            await connection.execute(_APPLY, each.number, each.name, each.digest)
+        if found.functions != digest:
+            rights = found.functions and await connection.fetchval("SELECT carteiro.take_down()")
+            await connection.execute(functions)
+            await connection.execute("SELECT carteiro.put_up($1)", rights)
+            await connection.execute(_APPLY, 0, "functions", digest)
     return newest_version()
 
 
@@ -112,13 +146,13 @@ async def _make_schema(connection: Any) -> None:  # noqa: ANN401 - asyncpg's con
             await connection.execute(statement)
 
 
-async def _pending(connection: Any, name: str) -> list[Migration]:  # noqa: ANN401 - asyncpg's connection
-    version, digest = await _found(connection)
-    return pending(PACKAGE, version, digest, name)
+def _pending(found: Applied, name: str) -> list[Migration]:
+    return pending(PACKAGE, found.version, found.digest, name)
 
 
-async def _found(connection: Any) -> tuple[int, int | None]:  # noqa: ANN401 - asyncpg's connection
+async def _found(connection: Any) -> Applied:  # noqa: ANN401 - asyncpg's connection
     if await connection.fetchval("SELECT to_regclass('carteiro.migrations')") is None:
-        return 0, None
-    row = await connection.fetchrow(_NEWEST)
-    return (0, None) if row is None else (row["number"], row["digest"] and int(row["digest"]))
+        return Applied()
+    digests = {row["number"]: row["digest"] for row in await connection.fetch(_APPLIED)}
+    newest = max(digests, default=0)
+    return Applied(newest, digests.get(newest) if newest else None, digests.get(0))

@@ -192,7 +192,7 @@ async def _found(session: Session) -> _Mark | None:
 
 
 async def _store(session: Session, mark: _Mark) -> None:
-    await session.fetch("override_set", _MARK, mark.text())
+    await session.run("override_set", name=_MARK, setting=mark.text())
 
 
 def _last_message(page: Rows) -> int:

@@ -7,26 +7,28 @@ from dataclasses import replace
 from carteiro.ports import Backend
 from carteiro.ports.ledger import LedgerHalf
 from carteiro.stores.postgres.database import Database
-from carteiro.stores.postgres.dead_letters import PostgresDeadLetters
 from carteiro.stores.postgres.half import PostgresLedger, PostgresLedgerDesk
-from carteiro.stores.postgres.inbox import PostgresInbox
 from carteiro.stores.postgres.joining import PostgresJoining
 from carteiro.stores.postgres.keeping import keep_jobs
-from carteiro.stores.postgres.keys import PostgresKeys
-from carteiro.stores.postgres.marks import PostgresMarks
 from carteiro.stores.postgres.migrating import migrate
 from carteiro.stores.postgres.options import PostgresOptions
-from carteiro.stores.postgres.rates import PostgresRates
-from carteiro.stores.postgres.reading import PostgresReading
-from carteiro.stores.postgres.recipients import PostgresRecipients
+from carteiro.stores.postgres.redrive import PostgresLedgerPart
 from carteiro.stores.postgres.store import PostgresStore
-from carteiro.stores.postgres.suppressions import PostgresSuppressions
 from carteiro.stores.postgres.table_queue import PostgresTableQueue
-from carteiro.stores.postgres.templates import PostgresTemplates
-from carteiro.stores.postgres.tenants import PostgresTenants
 from carteiro.stores.postgres.tracking import PostgresTracking
 from carteiro.stores.postgres.upkeep import PostgresUpkeep
 from carteiro.stores.postgres.wake import PostgresWake
+from carteiro.stores.sql.dead_letters import SqlDeadLetters
+from carteiro.stores.sql.erasing import SqlErasing
+from carteiro.stores.sql.inbox import SqlInbox
+from carteiro.stores.sql.keys import SqlKeys
+from carteiro.stores.sql.marks import SqlMarks
+from carteiro.stores.sql.rates import SqlRates
+from carteiro.stores.sql.reading import SqlReading
+from carteiro.stores.sql.recipients import SqlRecipients
+from carteiro.stores.sql.suppressions import SqlSuppressions
+from carteiro.stores.sql.templates import SqlTemplates
+from carteiro.stores.sql.tenants import SqlTenants
 
 
 @asynccontextmanager
@@ -55,28 +57,31 @@ async def _opened(url: str, options: PostgresOptions) -> AsyncIterator[LedgerHal
     db = Database(url, options)
     await db.open()
     wake = PostgresWake(url, db)
-    tenants, recipients = PostgresTenants(db, wake, options), PostgresRecipients(db, wake)
+    store = PostgresStore(db, wake, options)
+    erasing = SqlErasing(db, store, has_queue=options.has_queue)
     try:
         await keep_jobs(db, here=options.has_queue)
         backend = Backend(
-            store=PostgresStore(db, wake, options),
-            tenants=tenants,
-            keys=PostgresKeys(db),
-            templates=PostgresTemplates(db),
-            recipients=recipients,
-            suppressions=PostgresSuppressions(db),
+            store=store,
+            tenants=SqlTenants(db, wake, erasing, options.fairness),
+            keys=SqlKeys(db),
+            templates=SqlTemplates(db),
+            recipients=SqlRecipients(db, erasing),
+            suppressions=SqlSuppressions(db),
             tracking=PostgresTracking(db, wake),
-            rates=PostgresRates(db),
-            dead_letters=PostgresDeadLetters(db, wake, options),
-            reading=PostgresReading(db, options),
+            rates=SqlRates(db),
+            dead_letters=SqlDeadLetters(
+                db, wake, PostgresLedgerPart(), has_queue=options.has_queue
+            ),
+            reading=SqlReading(db, has_queue=options.has_queue),
             upkeep=PostgresUpkeep(db, wake, options),
-            inbox=PostgresInbox(db),
-            marks=PostgresMarks(db),
+            inbox=SqlInbox(db),
+            marks=SqlMarks(db),
             wake=wake,
             joining=PostgresJoining(db),
             table_queue=PostgresTableQueue(db, wake, options),
         )
-        desk = PostgresLedgerDesk(db, tenants, recipients)
+        desk = PostgresLedgerDesk(db, erasing)
         yield LedgerHalf(PostgresLedger(db, options), desk, backend)
     finally:
         await wake.close()

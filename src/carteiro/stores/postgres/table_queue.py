@@ -19,8 +19,9 @@ from carteiro.stores.postgres.changes import Changes, Held
 from carteiro.stores.postgres.database import Database
 from carteiro.stores.postgres.ledger import held_of, is_leased, without_jobs
 from carteiro.stores.postgres.options import PostgresOptions
-from carteiro.stores.postgres.redrive import redrive
+from carteiro.stores.postgres.redrive import PostgresLedgerPart
 from carteiro.stores.postgres.wake import PostgresWake
+from carteiro.stores.sql.redrive import redrive
 
 
 class _Request(NamedTuple):
@@ -122,6 +123,7 @@ class PostgresTableQueue:
             ids = [each.held.id for each in requests if each.no in taken and each.held]
             answers = await redrive(
                 session,
+                PostgresLedgerPart(),
                 ids,
                 by=f"role {role}",
                 revision=None,

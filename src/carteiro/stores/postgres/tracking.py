@@ -14,8 +14,8 @@ from carteiro.stores.columns import in_ms
 from carteiro.stores.postgres.changes import Changes
 from carteiro.stores.postgres.database import Database, Session
 from carteiro.stores.postgres.ledger import load
-from carteiro.stores.postgres.suppressions import put
 from carteiro.stores.postgres.wake import PostgresWake
+from carteiro.stores.sql.suppressions import put
 from carteiro.stores.suppression_columns import told_of
 
 _MOST_TRIES = 20  # somebody changes it as fast as we judge: let the caller try again
@@ -59,7 +59,7 @@ async def _noted(session: Session, told: Feedback, now: int) -> tuple[NoteAnswer
     tenant = held.entry.tenant
     consequences = told_of(tenant, suppressions(told), now)
     if consequences:  # held before the message, as by whoever erases it: nobody waits in a circle
-        await session.value("tenant_lock", tenant)
+        await session.value("tenant_lock", tenant=tenant)
     changes = Changes(now)
     changes.apply(held, change)
     stored, has_work = await changes.save(session)

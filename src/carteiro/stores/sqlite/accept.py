@@ -7,24 +7,21 @@ import sqlite3
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from uuid_utils import uuid7
-
 from carteiro.model import (
     AcceptAnswer,
     Accepted,
-    ApiLimits,
-    Charged,
     MessageId,
     NewMessage,
-    NewRecipient,
     RecipientId,
     Replayed,
     TenantId,
 )
 from carteiro.policy.lifecycle import MILLISECOND
-from carteiro.policy.quota import KEY_LIFE_MS, Tally
+from carteiro.policy.quota import Tally
 from carteiro.stores.columns import FAR, in_ms, moment
 from carteiro.stores.door import Door, First
+from carteiro.stores.sql.door import firsts_under, meet
+from carteiro.stores.sqlite.database import SqliteSession, finished
 from carteiro.stores.sqlite.ledger import touch_seats
 from carteiro.stores.sqlite.moving import refuse_left
 from carteiro.stores.sqlite.rows import as_json, run, with_documents
@@ -51,7 +48,11 @@ def accept(
         answer = door.refusal(message)
         if answer is None:
             told = message.recipient
-            recipient = None if told is None else meet(db, message.tenant, told, now)
+            recipient = (
+                None
+                if told is None
+                else finished(meet(SqliteSession(db), message.tenant, told, now))
+            )
             fresh.append(_Fresh(message, recipient))
             door.let_in(message, recipient)
             answer = Accepted(message.id, at, recipient)
@@ -77,20 +78,6 @@ def _save(db: sqlite3.Connection, door: Door, now: int) -> None:
         run(db, "accept_save_counts", rows=as_json(counts))
 
 
-def charge(
-    db: sqlite3.Connection, tenant: TenantId, refused: int, limits: ApiLimits, now: int
-) -> Charged:
-    """Count messages that were refused as those that are accepted; the counts alone are written."""
-    if run(db, "tenants_find", ids=as_json([tenant])).fetchone() is None:
-        return Charged(0)
-    tally = Tally(now, [row[1:] for row in run(db, "accept_counts", tenants=as_json([tenant]))])
-    charged = tally.charge(refused, limits)
-    if charged.counted:
-        rows = [(tenant, *row) for row in tally.rows()]
-        run(db, "accept_save_counts", rows=as_json(rows))
-    return charged
-
-
 # --- what was there before --------------------------------------------------------------------
 
 
@@ -109,18 +96,7 @@ def _firsts(
     db: sqlite3.Connection, new: Sequence[NewMessage], now: int
 ) -> dict[tuple[TenantId, str], First]:
     keys = [(each.tenant, each.key.key) for each in new if each.key is not None]
-    return firsts_under(db, keys, now) if keys else {}
-
-
-def firsts_under(
-    db: sqlite3.Connection, keys: Sequence[tuple[TenantId, str]], now: int
-) -> dict[tuple[TenantId, str], First]:
-    """What keys stand for, each of its tenant; those that stand for nothing, or no longer, are left out."""
-    rows = run(db, "accept_keys", keys=as_json(keys), after=now - KEY_LIFE_MS)
-    return {
-        (tenant, key): First(digest, Replayed(identity, moment(at), recipient, request_id))
-        for tenant, key, digest, identity, recipient, request_id, at in rows
-    }
+    return finished(firsts_under(SqliteSession(db), keys, now)) if keys else {}
 
 
 def _tallies(db: sqlite3.Connection, new: Sequence[NewMessage], now: int) -> dict[TenantId, Tally]:
@@ -195,30 +171,3 @@ def _message_row(new: NewMessage, recipient: RecipientId | None, *, due: int) ->
     if new.template_type is not None or new.tags:  # most have neither: a shorter row reads faster
         row += [new.template_type, new.tags or None]
     return row
-
-
-def meet(db: sqlite3.Connection, tenant: TenantId, told: NewRecipient, now: int) -> RecipientId:
-    """The id of the recipient that the tenant means: as given, else of one it knows, else of a new one."""
-    if told.recipient_id is not None:
-        return told.recipient_id  # a given id is looked up by confirm, never made up here
-    known = run(
-        db,
-        "recipient_known",
-        tenant=tenant,
-        external_id=told.external_id,
-        cpf_cnpj_hash=told.cpf_cnpj_hash,
-    ).fetchone()
-    identity = RecipientId(known[0] if known else str(uuid7()))
-    fields = {
-        "id": identity,
-        "email": told.email,
-        "external_id": told.external_id,
-        "cpf_cnpj_hash": told.cpf_cnpj_hash,
-        "razao_social": told.razao_social,
-        "nome": told.nome,
-    }
-    if known:
-        run(db, "recipient_update", **fields)
-    else:
-        run(db, "recipient_insert", tenant=tenant, now=now, **fields)
-    return identity

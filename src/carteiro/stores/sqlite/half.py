@@ -32,14 +32,13 @@ from carteiro.ports.ledger import Closed
 from carteiro.ports.queue import Delay, QueueEntry, Share, Ticket
 from carteiro.stores.columns import FAR, entry_of
 from carteiro.stores.cursors import cursor_at, key_of
+from carteiro.stores.sql.erasing import SqlErasing
 from carteiro.stores.sqlite import ledger
 from carteiro.stores.sqlite.claim import presets_of, recipients_of, with_suppressed
 from carteiro.stores.sqlite.options import SqliteOptions
-from carteiro.stores.sqlite.reading import Reader
-from carteiro.stores.sqlite.recipients import SqliteRecipients, waiting_for
+from carteiro.stores.sqlite.reader import Reader
 from carteiro.stores.sqlite.rows import as_json, run
 from carteiro.stores.sqlite.store import SqliteStore
-from carteiro.stores.sqlite.tenants import SqliteTenants
 from carteiro.stores.sqlite.writer import Writer
 from carteiro.stores.tickets import Beside, opened
 
@@ -181,13 +180,11 @@ class SqliteLedgerDesk:
     def __init__(
         self,
         reader: Reader,
-        tenants: SqliteTenants,
-        recipients: SqliteRecipients,
+        erasing: SqlErasing,
         options: SqliteOptions,
     ) -> None:
         self._reader = reader
-        self._tenants = tenants
-        self._recipients = recipients
+        self._erasing = erasing
         self._clock = options.clock
 
     async def entries(self, ids: Sequence[MessageId]) -> list[QueueEntry]:
@@ -222,16 +219,13 @@ class SqliteLedgerDesk:
         self, recipient: RecipientId, *, tenant: TenantId, limit: int
     ) -> list[MessageId]:
         """Unfinished messages to a recipient that nobody asked to cancel."""
-        found = await self._recipients.show(recipient, tenant=tenant)
-        if found is None:
-            return []
-        return list(await self._reader.ask(lambda db: waiting_for(db, found, limit)))
+        return await self._erasing.addressed(recipient, tenant=tenant, limit=limit)
 
     async def erase(
         self, tenant: TenantId, *, busy: Sequence[MessageId], limit: int
     ) -> tuple[Erased | None, list[MessageId]]:
         """As `Tenants.erase`, past what is ``busy``; with the messages that went."""
-        return await self._tenants.erase_past(busy, tenant, limit=limit)
+        return await self._erasing.tenant(tenant, busy=busy, limit=limit)
 
 
 _TO_BE_TRIED_AGAIN = Settled(State.RETRY_SCHEDULED)

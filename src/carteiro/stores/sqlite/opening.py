@@ -25,7 +25,7 @@ INCREMENTAL = 2  # of auto_vacuum: free pages are given back when asked for
 PACKAGE = "carteiro.stores.sqlite"
 
 
-def connect(path: Path, *, busy_timeout_ms: int) -> sqlite3.Connection:
+def connect(path: Path, *, busy_timeout_ms: int, durable: bool = True) -> sqlite3.Connection:
     """A connection with our pragmas; one thread at a time may use it."""
     if sqlite3.sqlite_version_info < _OLDEST_SQLITE:
         needed = ".".join(map(str, _OLDEST_SQLITE))
@@ -43,10 +43,11 @@ def connect(path: Path, *, busy_timeout_ms: int) -> sqlite3.Connection:
             cached_statements=256,
         )
         try:
+            synchronous = "FULL" if durable else "OFF"  # FULL: a 202 survives a power cut
+            connection.execute(f"PRAGMA synchronous = {synchronous}")
             _let_shrink(connection)
             _use_wal(connection, patience_s=busy_timeout_ms / 1000)
             connection.execute("PRAGMA secure_delete = ON")  # what is erased is overwritten
-            connection.execute("PRAGMA synchronous = FULL")  # a 202 survives a power cut
             connection.execute("PRAGMA cache_size = -32768")
             connection.execute("PRAGMA temp_store = MEMORY")
             connection.execute("PRAGMA wal_autocheckpoint = 8000")  # pages: copied back less often
@@ -116,7 +117,7 @@ def _apply(connection: sqlite3.Connection, path: Path) -> None:
         text = f"{path} is a database of another program: name another file"
         raise StoreError(text)
     for migration in migrations:
-        for statement in _statements(migration.script):
+        for statement in split(migration.script):
             connection.execute(statement)
         connection.execute(f"PRAGMA user_version = {migration.number}")
         connection.execute(f"PRAGMA application_id = {migration.digest}")
@@ -137,7 +138,8 @@ def version(connection: sqlite3.Connection) -> int:
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
-def _statements(script: str) -> Iterator[str]:
+def split(script: str) -> Iterator[str]:
+    """The statements of a script, one by one."""
     statement = ""
     for line in script.splitlines(keepends=True):
         statement += line
@@ -148,7 +150,7 @@ def _statements(script: str) -> Iterator[str]:
 
 def sql(operation: str) -> str:
     """Return the text of a statement."""
-    return statements_of(PACKAGE)[operation]
+    return statements_of(PACKAGE, has_schema=False)[operation]
 
 
 @contextmanager

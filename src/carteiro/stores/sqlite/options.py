@@ -29,6 +29,7 @@ class SqliteOptions:
     min_free_bytes: int = 0  # accept stops below it, so that settles still fit
     busy_timeout_ms: int = 5000
     free_bytes: Callable[[Path], int] = _free_bytes
+    durable: bool = True  # else nothing is synced to the disk: the file ends with its process
     has_queue: bool = True  # else jobs are kept elsewhere
 
     @property

@@ -13,15 +13,24 @@ from functools import cache
 import orjson
 
 from carteiro.errors import TextUnfit
-from carteiro.stores.sqlite.opening import sql
+from carteiro.stores.sqlite.opening import split, sql
 
-statement = cache(sql)
 _NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")  # and none that stands in a text as these six letters
 
 
+@cache
+def _parts(operation: str) -> tuple[list[str], str]:
+    """The statements under one name: those that only write, and the last."""
+    *before, last = split(sql(operation))
+    return before, last
+
+
 def run(db: sqlite3.Connection, operation: str, **parameters: object) -> sqlite3.Cursor:
-    """Run a statement by name."""
-    return db.execute(statement(operation), parameters)
+    """Run a statement by name; where there are several under it, return what the last one says."""
+    before, last = _parts(operation)
+    for each in before:
+        db.execute(each, parameters)
+    return db.execute(last, parameters)
 
 
 def as_json(rows: Sequence[object]) -> str:

@@ -1,28 +1,30 @@
 """Opens all ports of one SQLite file together."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from datetime import timedelta
 from pathlib import Path
 
-from carteiro.model import Fairness
 from carteiro.ports import Backend
 from carteiro.ports.ledger import LedgerHalf
-from carteiro.stores.sqlite.dead_letters import SqliteDeadLetters
+from carteiro.stores.sql.dead_letters import SqlDeadLetters
+from carteiro.stores.sql.erasing import SqlErasing
+from carteiro.stores.sql.inbox import SqlInbox
+from carteiro.stores.sql.keys import SqlKeys
+from carteiro.stores.sql.marks import SqlMarks
+from carteiro.stores.sql.rates import SqlRates
+from carteiro.stores.sql.reading import SqlReading
+from carteiro.stores.sql.recipients import SqlRecipients
+from carteiro.stores.sql.suppressions import SqlSuppressions
+from carteiro.stores.sql.templates import SqlTemplates
+from carteiro.stores.sql.tenants import SqlTenants
+from carteiro.stores.sqlite.database import SqliteDatabase
 from carteiro.stores.sqlite.half import SqliteLedger, SqliteLedgerDesk
-from carteiro.stores.sqlite.inbox import SqliteInbox
 from carteiro.stores.sqlite.keeping import changes_hands, keep_jobs
-from carteiro.stores.sqlite.keys import SqliteKeys
-from carteiro.stores.sqlite.marks import SqliteMarks
-from carteiro.stores.sqlite.options import SqliteOptions, wall_clock_ms
-from carteiro.stores.sqlite.rates import SqliteRates
-from carteiro.stores.sqlite.reading import Reader, SqliteReading
-from carteiro.stores.sqlite.recipients import SqliteRecipients
+from carteiro.stores.sqlite.options import SqliteOptions
+from carteiro.stores.sqlite.reader import Reader
+from carteiro.stores.sqlite.redrive import SqliteLedgerPart
 from carteiro.stores.sqlite.store import SqliteStore
-from carteiro.stores.sqlite.suppressions import SqliteSuppressions
-from carteiro.stores.sqlite.templates import SqliteTemplates
-from carteiro.stores.sqlite.tenants import SqliteTenants
 from carteiro.stores.sqlite.tracking import SqliteTracking
 from carteiro.stores.sqlite.upkeep import SqliteUpkeep
 from carteiro.stores.sqlite.wake import SqliteWake
@@ -30,17 +32,11 @@ from carteiro.stores.sqlite.writer import Writer
 
 
 @asynccontextmanager
-async def open_sqlite(  # noqa: PLR0913 - each is a setting of its own, by its name
+async def open_sqlite(
     path: str | Path,
-    *,
-    clock: Callable[[], int] = wall_clock_ms,
-    fairness: Fairness = Fairness(),  # noqa: B008 - a value, never changed
-    dead_letter_ttl: timedelta = timedelta(days=7),
-    min_free_bytes: int = 0,
-    busy_timeout_ms: int = 5000,
+    options: SqliteOptions = SqliteOptions(),  # noqa: B008 - a value, never changed
 ) -> AsyncIterator[Backend]:
     """Open or create the file; closed when the block ends, after what was asked is written."""
-    options = SqliteOptions(clock, fairness, dead_letter_ttl, min_free_bytes, busy_timeout_ms)
     async with _opened(_absolute(path), options) as half:
         yield half.backend
 
@@ -57,40 +53,44 @@ async def open_sqlite_ledger(
 
 @asynccontextmanager
 async def _opened(place: Path, options: SqliteOptions) -> AsyncIterator[LedgerHalf]:
-    clock, busy_timeout_ms = options.clock, options.busy_timeout_ms
+    clock, busy_timeout_ms, durable = options.clock, options.busy_timeout_ms, options.durable
+    has_queue = options.has_queue
     wake = SqliteWake()
     writer = Writer(
         place,
         busy_timeout_ms=busy_timeout_ms,
+        durable=durable,
         has_work=wake.has_work,
         changed_elsewhere=wake.ring,
     )
     await writer.start()
     wake.attach(writer)
-    reader = Reader(place, busy_timeout_ms=busy_timeout_ms)
+    reader = Reader(place, busy_timeout_ms=busy_timeout_ms, durable=durable)
+    db = SqliteDatabase(writer, reader, clock)
     store = SqliteStore(writer, wake, place, options)
-    tenants = SqliteTenants(writer, reader, wake, options)
-    recipients = SqliteRecipients(writer, reader, wake, options)
+    erasing = SqlErasing(db, store, has_queue=has_queue)
     try:
         await _keep_jobs(writer, reader, options)
         backend = Backend(
             store=store,
-            tenants=tenants,
-            keys=SqliteKeys(writer, reader, clock),
-            templates=SqliteTemplates(writer, reader, clock),
-            recipients=recipients,
-            suppressions=SqliteSuppressions(writer, reader, clock),
+            tenants=SqlTenants(db, wake, erasing, options.fairness),
+            keys=SqlKeys(db),
+            templates=SqlTemplates(db),
+            recipients=SqlRecipients(db, erasing),
+            suppressions=SqlSuppressions(db),
             tracking=SqliteTracking(writer, wake, options),
-            rates=SqliteRates(writer, reader, clock),
-            dead_letters=SqliteDeadLetters(writer, reader, wake, options),
-            reading=SqliteReading(reader, options),
-            upkeep=SqliteUpkeep(writer, reader, wake, place, options),
-            inbox=SqliteInbox(writer, reader, clock),
-            marks=SqliteMarks(writer, reader),
+            rates=SqlRates(db),
+            dead_letters=SqlDeadLetters(
+                db, wake, SqliteLedgerPart(has_queue=options.has_queue), has_queue=options.has_queue
+            ),
+            reading=SqlReading(db, has_queue=has_queue),
+            upkeep=SqliteUpkeep(db, writer, wake, place, options),
+            inbox=SqlInbox(db),
+            marks=SqlMarks(db),
             wake=wake,
         )
         ledger = SqliteLedger(store, writer, reader, options)
-        desk = SqliteLedgerDesk(reader, tenants, recipients, options)
+        desk = SqliteLedgerDesk(reader, erasing, options)
         yield LedgerHalf(ledger, desk, backend)
     finally:
         await writer.stop()

@@ -29,12 +29,13 @@ from carteiro.model import (
 from carteiro.policy.lifecycle import LONGEST_HOLD_MS, MILLISECOND
 from carteiro.policy.pacing import Pace, undrawn
 from carteiro.stores.queue_columns import draws_of, draws_text
+from carteiro.stores.sql.tenants import fairness_now
 from carteiro.stores.sqlite import ledger
 from carteiro.stores.sqlite.accept import accept
 from carteiro.stores.sqlite.claim import Claim
+from carteiro.stores.sqlite.database import SqliteSession, finished
 from carteiro.stores.sqlite.options import SqliteOptions
 from carteiro.stores.sqlite.rows import as_json, run
-from carteiro.stores.sqlite.tenants import fairness_now
 from carteiro.stores.sqlite.wake import SqliteWake
 from carteiro.stores.sqlite.writer import Writer
 
@@ -73,7 +74,7 @@ class SqliteStore:
 
         def take(db: sqlite3.Connection) -> Claimed:
             claim = Claim(db, kinds=wanted, limit=limit, now=options.clock())
-            fairness = fairness_now(db, options.fairness)
+            fairness = finished(fairness_now(SqliteSession(db), options.fairness))
             claimed = claim.take(fairness=fairness, claim_id=claim_id, lease=lease)
             if not claimed.jobs:
                 self._wake.found_nothing(db, wanted)

@@ -9,10 +9,11 @@ from carteiro.model import Feedback, MessageId, NoteAnswer
 from carteiro.policy import lifecycle
 from carteiro.policy.suppression import suppressions
 from carteiro.stores.columns import in_ms
+from carteiro.stores.sql.suppressions import put
 from carteiro.stores.sqlite import ledger
+from carteiro.stores.sqlite.database import SqliteSession, finished
 from carteiro.stores.sqlite.options import SqliteOptions
 from carteiro.stores.sqlite.rows import as_json, run
-from carteiro.stores.sqlite.suppressions import put
 from carteiro.stores.sqlite.wake import SqliteWake
 from carteiro.stores.sqlite.writer import Writer
 from carteiro.stores.suppression_columns import told_of
@@ -58,7 +59,7 @@ def _note(
             changes.apply(held, change)
             events.add(each.event_id)
             tenant = held.entry.tenant
-            put(db, tenant, told_of(tenant, suppressions(each), now))
+            finished(put(SqliteSession(db), tenant, told_of(tenant, suppressions(each), now)))
         answers.append(answer)
     return answers, changes.save()
 

@@ -2,36 +2,37 @@
 
 import asyncio
 import sqlite3
-from collections.abc import Callable, Sequence
-from datetime import datetime, timedelta
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 from carteiro.model import MessageId
-from carteiro.policy.lifecycle import MILLISECOND
-from carteiro.policy.quota import KEY_LIFE_MS
 from carteiro.ports.upkeep import Pruned
-from carteiro.stores.columns import maybe_moment
+from carteiro.stores.sql.upkeep import SqlUpkeep
 from carteiro.stores.sqlite import copying, ledger
-from carteiro.stores.sqlite.erasing import forget_messages
+from carteiro.stores.sqlite.database import SqliteDatabase
 from carteiro.stores.sqlite.opening import INCREMENTAL
 from carteiro.stores.sqlite.options import SqliteOptions
-from carteiro.stores.sqlite.reading import Reader
-from carteiro.stores.sqlite.rows import as_json, run
 from carteiro.stores.sqlite.wake import SqliteWake
 from carteiro.stores.sqlite.writer import Writer
 
 _MOST_PAGES_BACK = 500  # in one transaction: two megabytes, some milliseconds
 
 
-class SqliteUpkeep:
+class SqliteUpkeep(SqlUpkeep):
     """See `carteiro.ports.upkeep.Upkeep` for what it promises."""
 
     def __init__(
-        self, writer: Writer, reader: Reader, wake: SqliteWake, path: Path, options: SqliteOptions
+        self,
+        db: SqliteDatabase,
+        writer: Writer,
+        wake: SqliteWake,
+        path: Path,
+        options: SqliteOptions,
     ) -> None:
+        super().__init__(db)
         self._writer = writer
-        self._reader = reader
         self._wake = wake
         self._path = path
         self._options = options
@@ -54,25 +55,10 @@ class SqliteUpkeep:
         after: MessageId | None = None,
         limit: int = 1000,
     ) -> Pruned:
-        """Look at the next ``limit`` messages and drop what is older than its retention."""
-        now = self._options.clock()
-        before = {
-            "bodies_before": None if bodies is None else now - bodies // MILLISECOND,
-            "histories_before": None if histories is None else now - histories // MILLISECOND,
-        }
-        keeps_all = bodies is None and histories is None
-
-        def page(db: sqlite3.Connection) -> Pruned:
-            keys = run(db, "prune_keys", before=now - KEY_LIFE_MS, limit=limit).rowcount
-            run(db, "prune_counts", now=now)
-            run(db, "prune_suppressions", now=now, limit=limit)
-            rows = [] if keeps_all else _aged(db, after=after or "", limit=limit, **before)
-            dropped, forgotten = _drop_aged(db, rows)
-            end = rows[-1][0] if len(rows) == limit else None
-            has_more = _shrink(db) or keys == limit
-            return Pruned(dropped, forgotten, end, keys, has_more=has_more)
-
-        return await self._writer.do(page)
+        """As every SQL store; give free pages back, too."""
+        pruned = await super().prune(bodies=bodies, histories=histories, after=after, limit=limit)
+        has_more = await self._writer.do(_shrink)
+        return replace(pruned, has_more=pruned.has_more or has_more)
 
     async def backup(self, target: Path, progress: Callable[[float], None]) -> None:
         """Copy the file as it is at one moment to a new one, in a thread; others write on meanwhile."""
@@ -93,38 +79,6 @@ class SqliteUpkeep:
         """Write the file anew without its free pages, in a thread; others wait meanwhile."""
         busy_ms = self._options.busy_timeout_ms
         return await asyncio.to_thread(copying.vacuum, self._path, busy_ms=busy_ms)
-
-    async def lead(self, name: str, *, holder: str, term: timedelta) -> bool:
-        """Take or renew the lead of a task for ``term``; False while another has it."""
-        clock, term_ms = self._options.clock, term // MILLISECOND
-
-        def take(db: sqlite3.Connection) -> bool:
-            now = clock()
-            row = run(db, "lead", name=name, holder=holder, now=now, until=now + term_ms).fetchone()
-            return row is not None
-
-        return await self._writer.do(take)
-
-    async def last_seen(self) -> datetime | None:
-        """When a worker or a run from cron last led a task of upkeep; None: never."""
-        [at] = await self._reader.ask(lambda db: run(db, "last_seen").fetchone())
-        return maybe_moment(at)
-
-
-def _aged(db: sqlite3.Connection, **asked: object) -> list[Any]:
-    """The next page of messages: id, whether the body is past its retention, whether the history is."""
-    return run(db, "prune_find", **asked).fetchall()
-
-
-def _drop_aged(db: sqlite3.Connection, rows: Sequence[Any]) -> tuple[int, int]:
-    """Drop what is past its retention; return how many bodies and how many histories."""
-    histories = [row[0] for row in rows if row[2]]
-    bodies = [row[0] for row in rows if row[1] and not row[2]]
-    run(db, "prune_inbox", ids=as_json(bodies))
-    dropped = run(db, "prune_contents", ids=as_json(bodies)).rowcount
-    if histories:
-        forget_messages(db, histories)
-    return dropped, len(histories)
 
 
 def _shrink(db: sqlite3.Connection) -> bool:

@@ -49,6 +49,10 @@ class SqliteWake:
         """There may be work."""
         self._bell.ring()
 
+    async def tell(self) -> None:
+        """There may be work: here; other processes look at the file."""
+        self.ring()
+
     def rings(self) -> int:
         """How often it has rung."""
         return self._bell.rings

@@ -47,11 +47,13 @@ class Writer:
         path: Path,
         *,
         busy_timeout_ms: int,
+        durable: bool = True,
         has_work: Operation[bool],
         changed_elsewhere: Callable[[], None],
     ) -> None:
         self._path = path
         self._busy_timeout_ms = busy_timeout_ms
+        self._is_durable = durable
         self._has_work = has_work
         self._changed_elsewhere = changed_elsewhere
         self._asked: deque[_Asked] = deque()
@@ -129,7 +131,9 @@ class Writer:
             self._answer(asked, result, failure)
 
     async def _begin(self, *, durable: bool) -> None:
-        if durable != self._is_full:  # a lost claim is harmless: no need to wait for the disk
+        if (
+            self._is_durable and durable != self._is_full
+        ):  # a lost claim is harmless: no need to wait for the disk
             self._connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
             self._is_full = durable
         try:
@@ -195,7 +199,9 @@ class Writer:
     # --- the file
 
     def _open(self) -> None:
-        self._connection = connect(self._path, busy_timeout_ms=self._busy_timeout_ms)
+        self._connection = connect(
+            self._path, busy_timeout_ms=self._busy_timeout_ms, durable=self._is_durable
+        )
         migrate(self._connection, self._path)
         self._connection.execute("PRAGMA busy_timeout = 0")  # on the loop nobody waits for a lock
         self._is_full = True

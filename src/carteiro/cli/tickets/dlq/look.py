@@ -12,12 +12,12 @@ from carteiro.cli.groups import print_groups
 from carteiro.cli.options import Limit
 from carteiro.cli.paging import print_pages
 from carteiro.cli.printing import Column
-from carteiro.cli.tickets.dlq.desk import Choice, Desk, at_the_archive
-from carteiro.tickets.archived import UNSETTLED, Archived, GroupBy, State, dumped
-from carteiro.tickets.dead_letter import OVERSIZED
-from carteiro.tickets.redrive import fields_of, own_text
+from carteiro.cli.tickets.dlq.session import ArchiveSession, Choice, at_the_archive
+from carteiro.tickets.archive.document import UNSETTLED, Archived, ArchiveState, GroupBy, dumped
+from carteiro.tickets.archive.redrive import fields_of, own_text
+from carteiro.tickets.dead_letters.envelope import OVERSIZED
 
-InState = Annotated[State | None, typer.Option("--state", help="What became of it since.")]
+InState = Annotated[ArchiveState | None, typer.Option("--state", help="What became of it since.")]
 _MOST_SHOWN = 500  # bytes that are no ticket
 
 
@@ -54,17 +54,13 @@ _HISTORY: tuple[Column[Mapping[str, Any]], ...] = (
 
 @at_the_archive
 async def ls(
-    desk: Desk,
-    *,
-    choice: Choice,
-    state: InState = None,
-    limit: Limit = 50,
+    session: ArchiveSession, *, choice: Choice, state: InState = None, limit: Limit = 50
 ) -> None:
     """List archived dead tickets, newest first."""
     wanted = choice.wanted(states=None if state is None else (state,))
     await print_pages(
-        desk,
-        lambda cursor, size: desk.archive.find(wanted, cursor=cursor, limit=size),
+        session,
+        lambda cursor, size: session.archive.find(wanted, cursor=cursor, limit=size),
         limit=limit,
         columns=COLUMNS,
         document=summary,
@@ -73,7 +69,7 @@ async def ls(
 
 @at_the_archive
 async def group(
-    desk: Desk,
+    session: ArchiveSession,
     *,
     by: Annotated[GroupBy, typer.Option(help="What they have in common.")] = "error_type",
     state: InState = None,
@@ -85,22 +81,23 @@ async def group(
     """
     unasked = None if by == "state" else UNSETTLED
     wanted = choice.wanted(states=unasked if state is None else (state,))
-    print_groups(desk.out, by, await desk.archive.group(by, wanted))
+    print_groups(session.out, by, await session.archive.group(by, wanted))
 
 
 @at_the_archive
 async def show(
-    desk: Desk, ticket: Annotated[str, typer.Argument(metavar="ID", help="The ticket.")]
+    session: ArchiveSession,
+    ticket: Annotated[str, typer.Argument(metavar="ID", help="The ticket.")],
 ) -> None:
     """Show one dead ticket: what it says, how often it died, and what was done with it."""
-    found = await desk.known_ticket(ticket)
-    desk.out.thing(_whole(found), _facts(found))
-    desk.out.beside("Deaths", found.occurrences, _OCCURRENCES)
-    desk.out.beside("History", found.history, _HISTORY)
+    found = await session.known_ticket(ticket)
+    session.out.thing(_whole(found), _facts(found))
+    session.out.beside("Deaths", found.occurrences, _OCCURRENCES)
+    session.out.beside("History", found.history, _HISTORY)
 
 
 def summary(ticket: Archived) -> dict[str, Any]:
-    """What programs see of a ticket in a list."""
+    """Return the fields of a ticket in a list, for programs."""
     return {
         "ticketId": ticket.id,
         "taskType": ticket.type,
@@ -130,13 +127,13 @@ def _whole(ticket: Archived) -> dict[str, Any]:
 
 
 def _exact(ticket: Archived) -> Any:  # noqa: ANN401 - whatever a ticket says
-    """What it says, with every digit of its numbers where its bytes are kept; they stay one line."""
+    """Return its fields, with every digit of its numbers where its bytes are kept; they stay one line."""
     told, own = _readable(fields_of(ticket)), own_text(ticket)
     return told if told is None or own is None else orjson.Fragment(b" ".join(own.splitlines()))
 
 
 def _readable(fields: Mapping[str, Any] | None) -> Any:  # noqa: ANN401 - whatever a ticket says
-    """What JSON can say of it: what others put into a document may be more."""
+    """Return the part that JSON can express: documents of other writers may hold more."""
     told = None if fields is None else dumped(fields)
     return None if told is None else orjson.loads(told)
 

@@ -8,14 +8,13 @@ import typer
 
 from carteiro.cli.desk import confirm, who
 from carteiro.cli.options import Yes, a_duration, in_words
-from carteiro.cli.tickets.dlq.desk import Choice, Desk, DryRun, at_the_archive
+from carteiro.cli.tickets.dlq.session import ArchiveSession, Choice, DryRun, at_the_archive
 from carteiro.observability import log
 from carteiro.tickets import events
-from carteiro.tickets.archived import STATES, Wanted
+from carteiro.tickets.archive.document import STATES, Wanted
 from carteiro.tickets.ticket import TicketId
 from carteiro.views.dead_letters import in_iso
 
-OLD = timedelta(days=90)
 _RETENTION = timedelta(days=30)  # of the topic
 _MOST_NAMED = 100
 Reason = Annotated[str, typer.Option("--why", help="The reason, for the log.")]
@@ -23,7 +22,7 @@ Reason = Annotated[str, typer.Option("--why", help="The reason, for the log.")]
 
 @at_the_archive
 async def purge(  # noqa: PLR0913 - a parameter per flag
-    desk: Desk,
+    session: ArchiveSession,
     *,
     older_than: Annotated[
         timedelta,
@@ -43,23 +42,23 @@ async def purge(  # noqa: PLR0913 - a parameter per flag
     end = datetime.now(UTC) - older_than
     wanted = choice.wanted(states=tuple(each for each in STATES if each != "redriving"))
     wanted = replace(wanted, before=min(end, wanted.before or end))
-    count = await desk.archive.count(wanted)
+    count = await session.archive.count(wanted)
     if dry_run:
-        desk.out.answer({"purged": 0, "matching": count}, f"Would be taken out: {count}.")
+        session.out.answer({"purged": 0, "matching": count}, f"Would be taken out: {count}.")
         return
     young = "" if older_than >= _RETENTION else " Some may still be on the topic."
     confirm(f"Take out {count}, archived over {in_words(older_than)} ago?{young}", yes=yes)
-    ids = await _named(desk, wanted)
-    purged = await desk.archive.purge(wanted)
+    ids = await _named(session, wanted)
+    purged = await session.archive.purge(wanted)
     log.configure("info")  # whatever the settings say: there is no other record of it
     events.dlq_purged(purged, by=who(), why=why, chosen=_chosen(wanted), ids=ids)
     log.flush()
-    desk.out.answer({"purged": purged, "matching": count}, f"Taken out: {purged}.")
+    session.out.answer({"purged": purged, "matching": count}, f"Taken out: {purged}.")
 
 
-async def _named(desk: Desk, wanted: Wanted) -> list[TicketId]:
+async def _named(session: ArchiveSession, wanted: Wanted) -> list[TicketId]:
     """Which it will be, if they are few."""
-    page = await desk.archive.find(wanted, cursor=None, limit=_MOST_NAMED)
+    page = await session.archive.find(wanted, cursor=None, limit=_MOST_NAMED)
     return [] if page.next else [each.id for each in page.rows]
 
 

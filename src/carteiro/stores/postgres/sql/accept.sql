@@ -9,26 +9,26 @@ FROM carteiro.accept(
 );
 
 -- name: accept_counts
--- What tenants handed in, in the latest window of each length. $1 tenants
-SELECT tenant, window_ms, starts_at, count FROM carteiro.api_counts WHERE tenant = ANY ($1::text[]);
+-- What tenants handed in, in the latest window of each length. :tenants = [tenant, …]
+SELECT tenant, window_ms, starts_at, count FROM carteiro.api_counts WHERE tenant = ANY (:tenants::text[]);
 
 -- name: accept_keys
--- What idempotency keys stand for, those made after a moment alone. $1 tenants, $2 keys; $3 after
+-- What idempotency keys stand for, those made after a moment alone. :keys = [[tenant, key], …]; :after
 SELECT k.tenant, k.key, k.digest, k.message_id, k.recipient_id, k.request_id, k.created_at
-FROM unnest($1::text[], $2::text[]) AS a (tenant, key)
+FROM unnest(:keys_0::text[], :keys_1::text[]) AS a (tenant, key)
 JOIN LATERAL (
     SELECT * FROM carteiro.idempotency_keys AS i WHERE i.tenant = a.tenant AND i.key = a.key OFFSET 0
 ) AS k ON true
-WHERE k.created_at > $3;
+WHERE k.created_at > :after;
 
 -- name: accept_known
 -- Those of the ids that are accepted already. $1 ids
 SELECT id, created_at, recipient_id, request_id FROM carteiro.messages WHERE id = ANY (ARRAY(SELECT unnest($1::text[])));
 
 -- name: accept_lock
--- Keeps others away from the same keys, counts and recipients until the transaction ends. $1 numbers, sorted
+-- Keeps others away from the same keys, counts and recipients until the transaction ends. :numbers = [number, …], sorted
 INSERT INTO carteiro.door_locks (name)
-SELECT name FROM unnest($1::bigint[]) AS name
+SELECT name FROM unnest(:numbers::bigint[]) AS name
 ON CONFLICT (name) DO UPDATE SET name = excluded.name WHERE false; -- locks the row, and changes nothing
 
 -- name: accept_nothing
@@ -45,55 +45,40 @@ ON CONFLICT DO NOTHING;
 
 -- name: accept_save_counts
 -- Keeps what tenants handed in; a window that is over gives its row to the next.
--- $1 tenants, $2 window lengths, $3 starts, $4 counts
+-- :rows = [[tenant, window_ms, starts_at, count], …]
 INSERT INTO carteiro.api_counts (tenant, window_ms, starts_at, count)
-SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bigint[])
+SELECT * FROM unnest(:rows_0::text[], :rows_1::bigint[], :rows_2::bigint[], :rows_3::bigint[])
 ON CONFLICT (tenant, window_ms) DO UPDATE SET starts_at = excluded.starts_at, count = excluded.count;
 
 -- name: accept_save_keys
 -- Lets idempotency keys stand for new messages; what an expired one stood for is forgotten.
--- $1 tenants, $2 keys, $3 digests, $4 message ids, $5 recipient ids, $6 request ids; $7 now
+-- :rows = [[tenant, key, digest, message id, recipient id, request id], …]; :now
 INSERT INTO carteiro.idempotency_keys (tenant, key, digest, message_id, recipient_id, request_id, created_at)
-SELECT a.tenant, a.key, a.digest, a.message_id, a.recipient_id, a.request_id, $7
-FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[])
+SELECT a.tenant, a.key, a.digest, a.message_id, a.recipient_id, a.request_id, :now
+FROM unnest(:rows_0::text[], :rows_1::text[], :rows_2::text[], :rows_3::text[], :rows_4::text[], :rows_5::text[])
     AS a (tenant, key, digest, message_id, recipient_id, request_id)
 ON CONFLICT (tenant, key) DO UPDATE
 SET digest = excluded.digest, message_id = excluded.message_id, recipient_id = excluded.recipient_id,
     request_id = excluded.request_id, created_at = excluded.created_at;
 
 -- name: accept_tenants
--- The tenants that there are, and whether they are disabled. $1 ids
-SELECT id, disabled FROM carteiro.tenants WHERE id = ANY ($1::text[]);
-
--- name: recipient_insert
--- Adds a recipient. $1 id; $2 email; $3 external_id; $4 cpf_cnpj_hash; $5 razao_social; $6 nome; $7 tenant; $8 now
-INSERT INTO carteiro.recipient_records (
-    id, email, external_id, cpf_cnpj_hash, razao_social, nome, tenant, created_at
-)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8);
+-- The tenants that there are, and whether they are disabled. :ids = [tenant, …]
+SELECT id, disabled FROM carteiro.tenants WHERE id = ANY (:ids::text[]);
 
 -- name: recipient_known
 -- The recipient that a tenant means: by external id, else by document (one that has no other external id).
--- $1 tenant; $2 external_id; $3 cpf_cnpj_hash
+-- :tenant; :external_id; :cpf_cnpj_hash
 (
     SELECT id FROM carteiro.recipient_records
-    WHERE tenant = $1 AND external_id = $2 AND deleted_at IS NULL
+    WHERE tenant = :tenant AND external_id = :external_id AND deleted_at IS NULL
 )
 UNION ALL
 (
     SELECT id FROM carteiro.recipient_records
     WHERE
-        tenant = $1 AND cpf_cnpj_hash = $3 AND deleted_at IS NULL
-        AND ($2::text IS NULL OR external_id IS NULL)
+        tenant = :tenant AND cpf_cnpj_hash = :cpf_cnpj_hash AND deleted_at IS NULL
+        AND (:external_id::text IS NULL OR external_id IS NULL)
     ORDER BY id
     LIMIT 1
 )
 LIMIT 1;
-
--- name: recipient_update
--- Takes over what was told anew of a recipient. $1 id; $2 email; $3 external_id; $4 cpf_cnpj_hash; $5 razao_social; $6 nome
-UPDATE carteiro.recipient_records
-SET
-    email = $2, external_id = coalesce($3, external_id), cpf_cnpj_hash = coalesce($4, cpf_cnpj_hash),
-    razao_social = coalesce($5, razao_social), nome = coalesce($6, nome)
-WHERE id = $1;

@@ -1,130 +1,100 @@
 -- name: dead_letters_drop
--- Takes dead letters out of the index, none that is on its way; how many. $1 = [id, …]
+-- Takes dead letters out of the index, none that is on its way. :ids = [id, …]
 WITH mine AS (
     SELECT message_id FROM carteiro.dead_letters
-    WHERE message_id = ANY ($1::text[]) AND redriven_at IS NULL
+    WHERE message_id = ANY (:ids::text[]) AND redriven_at IS NULL
     ORDER BY message_id
     FOR UPDATE
-),
-dropped AS (
-    DELETE FROM carteiro.dead_letters
-    WHERE message_id = ANY (ARRAY(SELECT message_id FROM mine))
-    RETURNING message_id
 )
-SELECT count(*) FROM dropped;
+DELETE FROM carteiro.dead_letters
+WHERE message_id = ANY (ARRAY(SELECT message_id FROM mine));
 
 -- name: dead_letters_find
 -- Dead letters of all tenants, newest first, from the place where the page before ended; null matches all.
--- $1 tenant; $2 kind; $3 reason; $4 code; $5 category; $6 is redriven; $7 text, in lower case; $8 moved after;
--- $9, $10 the place; $11 limit
+-- :tenant; :kind; :reason; :code; :category; :is_redriven; :text; :moved_after; :before_at; :before_id; :limit
 SELECT d.message_id, d.moved_at
 FROM carteiro.dead_letters AS d
 WHERE
-    d.moved_at >= $8::bigint AND (d.moved_at, d.message_id) < ($9::bigint, $10::text)
-    AND carteiro.is_wanted(d, $1::text, $2::text, $3::text, $4::text, $5::text, $6::boolean, $7::text)
+    d.moved_at >= :moved_after::bigint AND (d.moved_at, d.message_id) < (:before_at::bigint, :before_id::text)
+    AND carteiro.is_wanted(d, :tenant::text, :kind::text, :reason::text, :code::text, :category::text, :is_redriven::boolean, :text::text)
 ORDER BY d.moved_at DESC, d.message_id DESC
-LIMIT $11;
+LIMIT :limit;
 
 -- name: dead_letters_find_by_code
--- Dead letters of all tenants with one code, newest first, from the place where the page before ended; null matches all.
--- $1 tenant; $2 kind; $3 reason; $4 code; $5 category; $6 is redriven; $7 text, in lower case; $8 moved after;
--- $9, $10 the place; $11 limit
+-- Dead letters of all tenants with one code, newest first, from the place where the page before ended; null matches
+-- all. :tenant; :kind; :reason; :code; :category; :is_redriven; :text; :moved_after; :before_at; :before_id; :limit
 SELECT d.message_id, d.moved_at
 FROM carteiro.dead_letters AS d
 WHERE
-    d.code = $4 AND d.moved_at >= $8::bigint AND (d.moved_at, d.message_id) < ($9::bigint, $10::text)
-    AND carteiro.is_wanted(d, $1::text, $2::text, $3::text, $4::text, $5::text, $6::boolean, $7::text)
+    d.code = :code AND d.moved_at >= :moved_after::bigint AND (d.moved_at, d.message_id) < (:before_at::bigint, :before_id::text)
+    AND carteiro.is_wanted(d, :tenant::text, :kind::text, :reason::text, :code::text, :category::text, :is_redriven::boolean, :text::text)
 ORDER BY d.moved_at DESC, d.message_id DESC
-LIMIT $11;
+LIMIT :limit;
 
 -- name: dead_letters_find_by_reason
--- Dead letters of all tenants for one reason, newest first, from the place where the page before ended; null matches all.
--- $1 tenant; $2 kind; $3 reason; $4 code; $5 category; $6 is redriven; $7 text, in lower case; $8 moved after;
--- $9, $10 the place; $11 limit
+-- Dead letters of all tenants for one reason, newest first, from the place where the page before ended; null matches
+-- all. :tenant; :kind; :reason; :code; :category; :is_redriven; :text; :moved_after; :before_at; :before_id; :limit
 SELECT d.message_id, d.moved_at
 FROM carteiro.dead_letters AS d
 WHERE
-    d.reason = $3 AND d.moved_at >= $8::bigint AND (d.moved_at, d.message_id) < ($9::bigint, $10::text)
-    AND carteiro.is_wanted(d, $1::text, $2::text, $3::text, $4::text, $5::text, $6::boolean, $7::text)
+    d.reason = :reason AND d.moved_at >= :moved_after::bigint AND (d.moved_at, d.message_id) < (:before_at::bigint, :before_id::text)
+    AND carteiro.is_wanted(d, :tenant::text, :kind::text, :reason::text, :code::text, :category::text, :is_redriven::boolean, :text::text)
 ORDER BY d.moved_at DESC, d.message_id DESC
-LIMIT $11;
+LIMIT :limit;
 
 -- name: dead_letters_find_by_tenant
 -- Dead letters of one tenant, newest first, from the place where the page before ended; null matches all.
--- $1 tenant; $2 kind; $3 reason; $4 code; $5 category; $6 is redriven; $7 text, in lower case; $8 moved after;
--- $9, $10 the place; $11 limit
+-- :tenant; :kind; :reason; :code; :category; :is_redriven; :text; :moved_after; :before_at; :before_id; :limit
 SELECT d.message_id, d.moved_at
 FROM carteiro.dead_letters AS d
 WHERE
-    d.tenant = $1 AND d.moved_at >= $8::bigint AND (d.moved_at, d.message_id) < ($9::bigint, $10::text)
-    AND carteiro.is_wanted(d, $1::text, $2::text, $3::text, $4::text, $5::text, $6::boolean, $7::text)
+    d.tenant = :tenant AND d.moved_at >= :moved_after::bigint AND (d.moved_at, d.message_id) < (:before_at::bigint, :before_id::text)
+    AND carteiro.is_wanted(d, :tenant::text, :kind::text, :reason::text, :code::text, :category::text, :is_redriven::boolean, :text::text)
 ORDER BY d.moved_at DESC, d.message_id DESC
-LIMIT $11;
-
--- name: dead_letters_first
--- When the oldest dead letter was moved here.
-SELECT min(moved_at) FROM carteiro.dead_letters;
+LIMIT :limit;
 
 -- name: dead_letters_group
 -- How many dead letters have something in common, the largest group first; null matches all.
--- $1 tenant; $2 kind; $3 reason; $4 code; $5 category; $6 is redriven; $7 text, in lower case; $8 moved after;
--- $9, $10 the place; $11 what: code, tenant, reason or category
+-- :tenant; :kind; :reason; :code; :category; :is_redriven; :text; :moved_after; :before_at; :before_id; :by
 SELECT key, count(*), min(moved_at), max(moved_at)
 FROM (
     SELECT
-        CASE $11::text WHEN 'code' THEN d.code WHEN 'tenant' THEN d.tenant WHEN 'reason' THEN d.reason ELSE d.category END
+        CASE :by::text WHEN 'code' THEN d.code WHEN 'tenant' THEN d.tenant WHEN 'reason' THEN d.reason ELSE d.category END
             AS key,
         d.moved_at
     FROM carteiro.dead_letters AS d
     WHERE
-        d.moved_at >= $8::bigint AND (d.moved_at, d.message_id) < ($9::bigint, $10::text)
-        AND carteiro.is_wanted(d, $1::text, $2::text, $3::text, $4::text, $5::text, $6::boolean, $7::text)
+        d.moved_at >= :moved_after::bigint AND (d.moved_at, d.message_id) < (:before_at::bigint, :before_id::text)
+        AND carteiro.is_wanted(d, :tenant::text, :kind::text, :reason::text, :code::text, :category::text, :is_redriven::boolean, :text::text)
 ) AS wanted
 GROUP BY key
 ORDER BY count(*) DESC, key;
 
 -- name: dead_letters_load
--- Dead letters with the contents that the ledger has, in the order asked. $1 = [id, …]
+-- Dead letters with the contents that the ledger has, in the order asked. :ids = [id, …]
 SELECT
     d.message_id, d.tenant, d.kind, coalesce(c.content, ''), d.reason, d.failed_attempts, d.failure, d.failed_at,
     d.enqueued_at, d.moved_at, d.ttl_ms, d.redriven_at
-FROM unnest($1::text[]) WITH ORDINALITY AS i (id, place)
+FROM unnest(:ids::text[]) WITH ORDINALITY AS i (id, place)
 CROSS JOIN LATERAL (SELECT * FROM carteiro.dead_letters AS n WHERE n.message_id = i.id LIMIT 1) AS d
 LEFT JOIN LATERAL (SELECT n.content FROM carteiro.contents AS n WHERE n.message_no = d.message_no LIMIT 1) AS c ON true
 ORDER BY i.place;
 
 -- name: dead_letters_moved
--- When these dead letters were moved here. $1 ids
+-- When these dead letters were moved here. :ids = [id, …]
 SELECT message_id, moved_at
 FROM carteiro.dead_letters
-WHERE message_id = ANY ($1::text[]);
-
--- name: dead_letters_oldest
--- The oldest dead letters of a tenant that are not on their way. $1 tenant; $2 limit
-SELECT message_id, moved_at
-FROM carteiro.dead_letters
-WHERE tenant = $1 AND redriven_at IS NULL
-ORDER BY moved_at, message_id
-LIMIT $2;
-
--- name: dead_letters_outlived
--- Dead letters that outlived their time, the longest first, none that is on its way. $1 now; $2 limit
-SELECT message_id
-FROM carteiro.dead_letters
-WHERE redriven_at IS NULL AND moved_at + ttl_ms <= $1
-ORDER BY moved_at + ttl_ms, message_id
-LIMIT $2;
+WHERE message_id = ANY (:ids::text[]);
 
 -- name: dead_letters_restore
--- Puts dead letters back whose messages are still dead, and have none; how many. The entries are held meanwhile: what is
--- redriven or pruned now either was before, or finds its dead letter.
--- Arrays: $1 message ids; $2 tenants; $3 reasons; $4 codes; $5 categories; $6 failures; $7 failed attempts; $8 failed_at;
--- $9 enqueued_at; $10 moved_at; $11 ttl_ms
+-- Puts dead letters back whose messages are still dead, and have none. The entries are held meanwhile: what is redriven
+-- or pruned now either was before, or finds its dead letter. :rows = [[message id, tenant, reason, code, category,
+-- failure, failed attempts, failed_at, enqueued_at, moved_at, ttl_ms], …]
 WITH told AS (
     SELECT DISTINCT ON (r.id) r.*
     FROM unnest(
-        $1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::json[], $7::integer[], $8::bigint[], $9::bigint[],
-        $10::bigint[], $11::bigint[]
+        :rows_0::text[], :rows_1::text[], :rows_2::text[], :rows_3::text[], :rows_4::text[], :rows_5::json[],
+        :rows_6::integer[], :rows_7::bigint[], :rows_8::bigint[], :rows_9::bigint[], :rows_10::bigint[]
     ) AS r (id, tenant, reason, code, category, failure, failed_attempts, failed_at, enqueued_at, moved_at, ttl_ms)
 ),
 dead AS (
@@ -134,29 +104,67 @@ dead AS (
     JOIN carteiro.entries AS e ON e.message_no = m.no AND e.state IN ('FAILED', 'EXPIRED')
     ORDER BY m.no
     FOR UPDATE OF e
-),
-restored AS (
-    INSERT INTO carteiro.dead_letters (
-        message_id, message_no, tenant, kind, reason, code, category, failure, failed_attempts, failed_at, enqueued_at,
-        moved_at, ttl_ms
-    )
-    SELECT
-        id, no, tenant, kind, reason, code, category, failure, failed_attempts, failed_at, enqueued_at, moved_at, ttl_ms
-    FROM dead
-    ON CONFLICT (message_id) DO NOTHING
-    RETURNING message_id
 )
-SELECT count(*) FROM restored;
+INSERT INTO carteiro.dead_letters (
+    message_id, message_no, tenant, kind, reason, code, category, failure, failed_attempts, failed_at, enqueued_at,
+    moved_at, ttl_ms
+)
+SELECT
+    id, no, tenant, kind, reason, code, category, failure, failed_attempts, failed_at, enqueued_at, moved_at, ttl_ms
+FROM dead
+ON CONFLICT (message_id) DO NOTHING;
 
--- name: dead_letters_shares
--- How many dead letters each tenant has, and how many of them are not on their way.
-SELECT tenant, count(*), count(*) FILTER (WHERE redriven_at IS NULL)
-FROM carteiro.dead_letters
-GROUP BY tenant;
+-- name: redrive_contents
+-- Those of the messages whose contents are still there. :numbers = [number, …]
+SELECT message_no
+FROM carteiro.contents
+WHERE message_no = ANY (ARRAY(SELECT unnest(:numbers::bigint[])));
 
--- name: dead_letters_sizes
--- How many dead letters each tenant has, the most first.
-SELECT tenant, count(*)
-FROM carteiro.dead_letters
-GROUP BY tenant
-ORDER BY count(*) DESC, tenant;
+-- name: redrive_lock
+-- Holds the entries of messages: nobody changes or prunes them until the transaction ends. :ids = [id, …]
+SELECT FROM carteiro.entries
+WHERE
+    message_no = ANY (ARRAY(
+        SELECT m.no FROM carteiro.messages AS m WHERE m.id = ANY (ARRAY(SELECT unnest(:ids::text[])))
+    ))
+ORDER BY message_no
+FOR UPDATE;
+
+-- name: redrive_mark
+-- Marks dead letters as on their way. :ids = [id, …]; :now
+WITH mine AS (
+    SELECT message_id FROM carteiro.dead_letters
+    WHERE message_id = ANY (:ids::text[])
+    ORDER BY message_id
+    FOR UPDATE
+)
+UPDATE carteiro.dead_letters
+SET redriven_at = :now
+WHERE message_id = ANY (ARRAY(SELECT message_id FROM mine));
+
+-- name: redrive_put
+-- Makes the jobs of messages claimable now, and leaves notes of them. :numbers = [number, …]; :now
+WITH put AS (
+    INSERT INTO carteiro.ready (tenant, kind, rank, id, message_no)
+    SELECT m.tenant, m.kind, carteiro.rank(m.priority, e.due_at), m.id, m.no
+    FROM unnest(:numbers::bigint[]) AS i (no)
+    CROSS JOIN LATERAL (SELECT * FROM carteiro.messages AS n WHERE n.no = i.no LIMIT 1) AS m
+    CROSS JOIN LATERAL (SELECT n.due_at FROM carteiro.entries AS n WHERE n.message_no = i.no LIMIT 1) AS e
+    RETURNING tenant, kind, rank
+)
+INSERT INTO carteiro.notes (kind, tenant, jobs, wake_at, rank)
+SELECT kind, tenant, count(*), :now::bigint, min(rank)
+FROM put
+GROUP BY kind, tenant;
+
+-- name: revise
+-- Gives a message new content, also where the old one is gone, and says for whom it is now.
+-- :number; :content; :to; :subject; :recipient_id
+WITH written AS (
+    INSERT INTO carteiro.contents (message_no, content)
+    VALUES (:number, :content)
+    ON CONFLICT (message_no) DO UPDATE SET content = excluded.content
+)
+UPDATE carteiro.messages
+SET to_address = :to, subject = :subject, recipient_id = :recipient_id
+WHERE no = :number;

@@ -8,41 +8,42 @@ SELECT
     set_config('jit', 'off', true), set_config('plan_cache_mode', 'force_custom_plan', true);
 
 -- name: cursor_id
--- The id of a message. $1 number
-SELECT id FROM carteiro.messages WHERE no = $1;
+-- The id of a message. :no
+SELECT id FROM carteiro.messages WHERE no = :no;
 
 -- name: cursor_place
 -- The number behind which a page starts: of the cursor's message or, if it was deleted, of the next by id at its time.
--- $1 time; $2 id; $3 tenant, null matches all
+-- :at; :id; :tenant, null matches all
 SELECT coalesce(
-    (SELECT no FROM carteiro.messages WHERE id = $2 AND created_at = $1 AND ($3::text IS NULL OR tenant = $3)),
+    (SELECT no FROM carteiro.messages WHERE id = :id AND created_at = :at AND (:tenant::text IS NULL OR tenant = :tenant)),
     (
         SELECT 1 + max(no)
         FROM (
-            SELECT no, id FROM carteiro.messages WHERE tenant = $3 AND kind = 'email:send' AND created_at = $1
+            SELECT no, id FROM carteiro.messages WHERE tenant = :tenant AND kind = 'email:send' AND created_at = :at
             UNION ALL
-            SELECT no, id FROM carteiro.messages WHERE tenant = $3 AND kind <> 'email:send' AND created_at = $1
+            SELECT no, id FROM carteiro.messages WHERE tenant = :tenant AND kind <> 'email:send' AND created_at = :at
             UNION ALL
-            SELECT no, id FROM carteiro.messages WHERE $3 IS NULL AND created_at = $1
+            SELECT no, id FROM carteiro.messages WHERE :tenant IS NULL AND created_at = :at
         ) AS m
-        WHERE id < $2
+        WHERE id < :id
     ),
     0
 );
 
 -- name: external_id_tenants
--- The tenants with messages of this external id: goes from tenant to tenant in the index, past their messages. $1 external id
+-- The tenants with messages of this external id: goes from tenant to tenant in the index, past their messages.
+-- :external_id
 WITH RECURSIVE found (tenant) AS (
     (
         SELECT tenant FROM carteiro.messages
-        WHERE external_id IS NOT NULL AND external_id = $1::text
+        WHERE external_id IS NOT NULL AND external_id = :external_id::text
         ORDER BY external_id, tenant
         LIMIT 1
     )
     UNION ALL
     SELECT (
         SELECT m.tenant FROM carteiro.messages AS m
-        WHERE m.external_id IS NOT NULL AND m.external_id = $1::text AND m.tenant > f.tenant
+        WHERE m.external_id IS NOT NULL AND m.external_id = :external_id::text AND m.tenant > f.tenant
         ORDER BY m.external_id, m.tenant
         LIMIT 1
     )
@@ -53,39 +54,38 @@ SELECT tenant FROM found WHERE tenant IS NOT NULL;
 
 -- name: messages
 -- Those of the messages that match, in the order given, each without its content; null matches all.
--- $1 = [number, …]; $2 tenant; $3 kind; $4 state; $5 to; $6 external id; $7 provider's id;
--- $8 external id of the recipient; $9 tag; $10 limit
+-- :numbers = [number, …]; :tenant; :kind; :state; :to; :external_id; :provider_id; :recipient_external_id; :tag; :limit
 SELECT
     m.created_at, m.no,
     m.id, m.tenant, m.kind, e.state, m.priority, e.due_at, e.expires_at, e.attempts, e.charged, e.in_doubt, e.round,
     e.revision, e.holder, e.held_until, e.cancel_requested_at, m.request_id, m.external_id, m.recipient_id,
     m.to_address, m.subject, e.provider, e.provider_message_id, e.failure, e.duration_ms, m.created_at, e.finished_at,
     NULL, m.tags, m.template_type
-FROM unnest($1::bigint[]) WITH ORDINALITY AS i (no, place)
+FROM unnest(:numbers::bigint[]) WITH ORDINALITY AS i (no, place)
 CROSS JOIN LATERAL (SELECT * FROM carteiro.messages AS n WHERE n.no = i.no OFFSET 0) AS m
 CROSS JOIN LATERAL (SELECT * FROM carteiro.entries AS n WHERE n.message_no = i.no OFFSET 0) AS e
 WHERE
-    ($2::text IS NULL OR m.tenant = $2) AND ($3::text IS NULL OR m.kind = $3)
-    AND ($4::text IS NULL OR e.state = $4) AND ($5::text IS NULL OR m.to_address = $5)
-    AND ($6::text IS NULL OR m.external_id = $6)
-    AND ($7::text IS NULL OR e.provider_message_id = $7)
-    AND ($8::text IS NULL OR $8 = (
+    (:tenant::text IS NULL OR m.tenant = :tenant) AND (:kind::text IS NULL OR m.kind = :kind)
+    AND (:state::text IS NULL OR e.state = :state) AND (:to::text IS NULL OR m.to_address = :to)
+    AND (:external_id::text IS NULL OR m.external_id = :external_id)
+    AND (:provider_id::text IS NULL OR e.provider_message_id = :provider_id)
+    AND (:recipient_external_id::text IS NULL OR :recipient_external_id = (
         SELECT r.external_id FROM carteiro.recipient_records AS r WHERE r.id = m.recipient_id AND r.tenant = m.tenant
     ))
-    AND ($9::text IS NULL OR (
+    AND (:tag::text IS NULL OR (
         SELECT true FROM carteiro.message_tags AS g
-        WHERE g.tenant = m.tenant AND g.tag = $9 AND g.created_at = m.created_at AND g.message_no = m.no
+        WHERE g.tenant = m.tenant AND g.tag = :tag AND g.created_at = m.created_at AND g.message_no = m.no
     ))
 ORDER BY i.place
-LIMIT $10;
+LIMIT :limit;
 
 -- name: place
 -- Where the job of a message is, how its tenant stands once the notes are read, and the send limit of its kind.
--- $1 id; $2 now; $3 the longest hold; $4 never
+-- :id; :now; :longest; :never
 SELECT
     p.parked_until, coalesce(p.is_claimed, false), coalesce(p.claims, r.claims, 0),
     CASE
-        WHEN t.paused OR t.disabled THEN $4::bigint
+        WHEN t.paused OR t.disabled THEN :never::bigint
         WHEN s.tenant IS NULL OR s.wake_at IS NOT NULL THEN least(s.wake_at, (
             SELECT min(n.wake_at) FROM carteiro.unseen_notes() AS n
             WHERE n.tenant = m.tenant AND (n.kind = m.kind OR n.kind = '')
@@ -94,7 +94,7 @@ SELECT
     (
         SELECT count(*)
         FROM carteiro.ring_clock AS k JOIN carteiro.leased AS l ON l.kind = k.kind
-        WHERE l.parked_until > $2 AND l.parked_until <= $2 + $3::bigint AND l.tenant = m.tenant
+        WHERE l.parked_until > :now AND l.parked_until <= :now + :longest::bigint AND l.tenant = m.tenant
     ),
     c.limit_count, c.limit_per_ms, c.draws
 FROM carteiro.messages AS m
@@ -107,21 +107,22 @@ LEFT JOIN carteiro.ready AS r
         AND r.id = m.id
 LEFT JOIN carteiro.seats AS s ON s.kind = m.kind AND s.tenant = m.tenant
 LEFT JOIN carteiro.ring_clock AS c ON c.kind = m.kind
-WHERE m.id = $1;
+WHERE m.id = :id;
 
 -- name: provider_id_tenants
--- The tenants with messages of this provider's id: goes from tenant to tenant in the index, past their messages. $1 provider's id
+-- The tenants with messages of this provider's id: goes from tenant to tenant in the index, past their messages.
+-- :provider_id
 WITH RECURSIVE found (tenant) AS (
     (
         SELECT tenant FROM carteiro.entries
-        WHERE provider_message_id <> '' AND provider_message_id = $1::text
+        WHERE provider_message_id <> '' AND provider_message_id = :provider_id::text
         ORDER BY provider_message_id, tenant
         LIMIT 1
     )
     UNION ALL
     SELECT (
         SELECT m.tenant FROM carteiro.entries AS m
-        WHERE m.provider_message_id <> '' AND m.provider_message_id = $1::text AND m.tenant > f.tenant
+        WHERE m.provider_message_id <> '' AND m.provider_message_id = :provider_id::text AND m.tenant > f.tenant
         ORDER BY m.provider_message_id, m.tenant
         LIMIT 1
     )
@@ -131,24 +132,24 @@ WITH RECURSIVE found (tenant) AS (
 SELECT tenant FROM found WHERE tenant IS NOT NULL;
 
 -- name: tag_tenants
--- The tenants that have messages with a tag. $1 tag
+-- The tenants that have messages with a tag. :tag
 SELECT t.id
 FROM carteiro.tenants AS t
-CROSS JOIN LATERAL (SELECT FROM carteiro.message_tags AS g WHERE g.tenant = t.id AND g.tag = $1 LIMIT 1) AS g;
+CROSS JOIN LATERAL (SELECT FROM carteiro.message_tags AS g WHERE g.tenant = t.id AND g.tag = :tag LIMIT 1) AS g;
 
 -- name: to_tenants
--- The tenants with messages to an address: goes from tenant to tenant in the index, past their messages. $1 to
+-- The tenants with messages to an address: goes from tenant to tenant in the index, past their messages. :to
 WITH RECURSIVE found (tenant) AS (
     (
         SELECT tenant FROM carteiro.messages
-        WHERE to_address IS NOT NULL AND to_address = $1::text
+        WHERE to_address IS NOT NULL AND to_address = :to::text
         ORDER BY to_address, tenant
         LIMIT 1
     )
     UNION ALL
     SELECT (
         SELECT m.tenant FROM carteiro.messages AS m
-        WHERE m.to_address IS NOT NULL AND m.to_address = $1::text AND m.tenant > f.tenant
+        WHERE m.to_address IS NOT NULL AND m.to_address = :to::text AND m.tenant > f.tenant
         ORDER BY m.to_address, m.tenant
         LIMIT 1
     )
@@ -158,172 +159,173 @@ WITH RECURSIVE found (tenant) AS (
 SELECT tenant FROM found WHERE tenant IS NOT NULL;
 
 -- name: unfinished
--- How many jobs there are, those included that only notes tell of. $1 tenant, null matches all
+-- How many jobs there are, those included that only notes tell of. :tenant, null matches all
 SELECT coalesce(sum(jobs), 0)::bigint
 FROM carteiro.seats_and_notes
-WHERE $1::text IS NULL OR tenant = $1;
+WHERE :tenant::text IS NULL OR tenant = :tenant;
 
 -- name: unfinished_messages
--- How many messages are unfinished, counted up to a limit. $1 limit
+-- How many messages are unfinished, counted up to a limit. :most
 SELECT count(*)
-FROM (SELECT FROM carteiro.entries WHERE finished_at IS NULL LIMIT $1) AS e;
+FROM (SELECT FROM carteiro.entries WHERE finished_at IS NULL LIMIT :most) AS e;
 
 -- name: walk_all
--- All messages, newest first, after a given one. $1 since; $2, $3 the one; $4 limit
+-- All messages, newest first, after a given one. :since; :at, :no; :limit
 SELECT created_at, no
 FROM carteiro.messages
-WHERE created_at >= $1 AND (created_at, no) < ($2, $3)
+WHERE created_at >= :since AND (created_at, no) < (:at, :no)
 ORDER BY created_at DESC, no DESC
-LIMIT $4;
+LIMIT :limit;
 
 -- name: walk_attempts
 -- Messages that may have an open attempt, for there is or was a claim on their job, newest first, after a given one.
--- $1 tenant, null matches all; $2 since; $3, $4 the one; $5 limit
+-- :tenant, null matches all; :since; :at, :no; :limit
 SELECT m.created_at, m.no
 FROM (
-    SELECT message_no FROM carteiro.leased WHERE $1::text IS NULL OR tenant = $1
+    SELECT message_no FROM carteiro.leased WHERE :tenant::text IS NULL OR tenant = :tenant
     UNION
-    SELECT message_no FROM carteiro.ready WHERE claims > 0 AND ($1 IS NULL OR tenant = $1)
+    SELECT message_no FROM carteiro.ready WHERE claims > 0 AND (:tenant IS NULL OR tenant = :tenant)
     UNION
-    SELECT message_no FROM carteiro.delayed WHERE claims > 0 AND ($1 IS NULL OR tenant = $1)
+    SELECT message_no FROM carteiro.delayed WHERE claims > 0 AND (:tenant IS NULL OR tenant = :tenant)
 ) AS q
 CROSS JOIN LATERAL (SELECT n.created_at, n.no FROM carteiro.messages AS n WHERE n.no = q.message_no OFFSET 0) AS m
-WHERE m.created_at >= $2 AND (m.created_at, m.no) < ($3, $4)
+WHERE m.created_at >= :since AND (m.created_at, m.no) < (:at, :no)
 ORDER BY m.created_at DESC, m.no DESC
-LIMIT $5;
+LIMIT :limit;
 
 -- name: walk_emails
 -- E-mails of a tenant, newest first, after a given one: the whole key of the index
--- is compared and sorted by, so that no other index fits. $1 tenant; $2 since; $3, $4 the one; $5 limit
+-- is compared and sorted by, so that no other index fits. :tenant; :since; :at, :no; :limit
 SELECT created_at, no
 FROM carteiro.messages
 WHERE
     kind = 'email:send'
-    AND (tenant, created_at, no) >= ($1, $2::bigint, 0)
-    AND (tenant, created_at, no) < ($1, $3::bigint, $4::bigint)
+    AND (tenant, created_at, no) >= (:tenant, :since::bigint, 0)
+    AND (tenant, created_at, no) < (:tenant, :at::bigint, :no::bigint)
 ORDER BY tenant DESC, created_at DESC, no DESC
-LIMIT $5;
+LIMIT :limit;
 
 -- name: walk_external_id
--- Messages of tenants with their own id for them, newest first, after a given one: each tenant's by themselves, by the whole key of
--- the index, so that no other index fits. $1 = [tenant, …]; $2 external id; $3 since; $4, $5 the one; $6 limit
+-- Messages of tenants with their own id for them, newest first, after a given one: each tenant's by themselves, by the
+-- whole key of the index, so that no other index fits. :tenants = [tenant, …]; :external_id; :since; :at, :no; :limit
 SELECT m.created_at, m.no
-FROM unnest($1::text[]) AS i (tenant)
+FROM unnest(:tenants::text[]) AS i (tenant)
 CROSS JOIN LATERAL (
     SELECT created_at, no
     FROM carteiro.messages
     WHERE
         external_id IS NOT NULL
-        AND (external_id, tenant, created_at, no) >= ($2, i.tenant, $3::bigint, 0)
-        AND (external_id, tenant, created_at, no) < ($2, i.tenant, $4::bigint, $5::bigint)
+        AND (external_id, tenant, created_at, no) >= (:external_id, i.tenant, :since::bigint, 0)
+        AND (external_id, tenant, created_at, no) < (:external_id, i.tenant, :at::bigint, :no::bigint)
     ORDER BY external_id DESC, tenant DESC, created_at DESC, no DESC
-    LIMIT $6
+    LIMIT :limit
 ) AS m
 ORDER BY m.created_at DESC, m.no DESC
-LIMIT $6;
+LIMIT :limit;
 
 -- name: walk_provider_id
--- Messages of tenants with an id that a provider gave, newest first, after a given one: each tenant's by themselves, by the whole key of
--- the index, so that no other index fits. $1 = [tenant, …]; $2 provider's id; $3 since; $4, $5 the one; $6 limit
+-- Messages of tenants with an id that a provider gave, newest first, after a given one: each tenant's by themselves, by
+-- the whole key of the index, so that no other index fits. :tenants = [tenant, …]; :provider_id; :since; :at, :no;
+-- :limit
 SELECT m.created_at, m.message_no
-FROM unnest($1::text[]) AS i (tenant)
+FROM unnest(:tenants::text[]) AS i (tenant)
 CROSS JOIN LATERAL (
     SELECT created_at, message_no
     FROM carteiro.entries
     WHERE
         provider_message_id <> ''
-        AND (provider_message_id, tenant, created_at, message_no) >= ($2, i.tenant, $3::bigint, 0)
-        AND (provider_message_id, tenant, created_at, message_no) < ($2, i.tenant, $4::bigint, $5::bigint)
+        AND (provider_message_id, tenant, created_at, message_no) >= (:provider_id, i.tenant, :since::bigint, 0)
+        AND (provider_message_id, tenant, created_at, message_no) < (:provider_id, i.tenant, :at::bigint, :no::bigint)
     ORDER BY provider_message_id DESC, tenant DESC, created_at DESC, message_no DESC
-    LIMIT $6
+    LIMIT :limit
 ) AS m
 ORDER BY m.created_at DESC, m.message_no DESC
-LIMIT $6;
+LIMIT :limit;
 
 -- name: walk_recipient
--- Messages to recipients, newest first, after a given one: each recipient's by themselves, by the whole key of the index.
--- $1 = [recipient, …]; $2 since; $3, $4 the one; $5 limit
+-- Messages to recipients, newest first, after a given one: each recipient's by themselves, by the whole key of the
+-- index. :recipients = [recipient, …]; :since; :at, :no; :limit
 SELECT m.created_at, m.no
-FROM unnest($1::text[]) AS i (recipient)
+FROM unnest(:recipients::text[]) AS i (recipient)
 CROSS JOIN LATERAL (
     SELECT created_at, no
     FROM carteiro.messages
     WHERE
         recipient_id IS NOT NULL
-        AND (recipient_id, created_at, no) >= (i.recipient, $2::bigint, 0)
-        AND (recipient_id, created_at, no) < (i.recipient, $3::bigint, $4::bigint)
+        AND (recipient_id, created_at, no) >= (i.recipient, :since::bigint, 0)
+        AND (recipient_id, created_at, no) < (i.recipient, :at::bigint, :no::bigint)
     ORDER BY recipient_id DESC, created_at DESC, no DESC
-    LIMIT $5
+    LIMIT :limit
 ) AS m
 ORDER BY m.created_at DESC, m.no DESC
-LIMIT $5;
+LIMIT :limit;
 
 -- name: walk_sent
 -- E-mails of a tenant that were sent, newest first, after a given one: the whole key of the index
--- is compared and sorted by, so that no other index fits. $1 tenant; $2 since; $3, $4 the one; $5 limit
+-- is compared and sorted by, so that no other index fits. :tenant; :since; :at, :no; :limit
 SELECT created_at, message_no
 FROM carteiro.entries
 WHERE
     provider_message_id IS NOT NULL AND is_email
-    AND (tenant, created_at, message_no) >= ($1, $2::bigint, 0)
-    AND (tenant, created_at, message_no) < ($1, $3::bigint, $4::bigint)
+    AND (tenant, created_at, message_no) >= (:tenant, :since::bigint, 0)
+    AND (tenant, created_at, message_no) < (:tenant, :at::bigint, :no::bigint)
 ORDER BY tenant DESC, created_at DESC, message_no DESC
-LIMIT $5;
+LIMIT :limit;
 
 -- name: walk_tag
 -- Messages of tenants with a tag, newest first, after a given one: each tenant's by themselves, by the whole key of the
--- index. $1 = [tenant, …]; $2 tag; $3 since; $4, $5 the one; $6 limit
+-- index. :tenants = [tenant, …]; :tag; :since; :at, :no; :limit
 SELECT g.created_at, g.message_no
-FROM unnest($1::text[]) AS i (tenant)
+FROM unnest(:tenants::text[]) AS i (tenant)
 CROSS JOIN LATERAL (
     SELECT created_at, message_no
     FROM carteiro.message_tags
     WHERE
-        (tenant, tag, created_at, message_no) >= (i.tenant, $2, $3::bigint, 0)
-        AND (tenant, tag, created_at, message_no) < (i.tenant, $2, $4::bigint, $5::bigint)
+        (tenant, tag, created_at, message_no) >= (i.tenant, :tag, :since::bigint, 0)
+        AND (tenant, tag, created_at, message_no) < (i.tenant, :tag, :at::bigint, :no::bigint)
     ORDER BY tenant DESC, tag DESC, created_at DESC, message_no DESC
-    LIMIT $6
+    LIMIT :limit
 ) AS g
 ORDER BY g.created_at DESC, g.message_no DESC
-LIMIT $6;
+LIMIT :limit;
 
 -- name: walk_tasks
 -- Messages of a tenant that are no e-mails, newest first, after a given one: the whole key of the index
--- is compared and sorted by, so that no other index fits. $1 tenant; $2 since; $3, $4 the one; $5 limit
+-- is compared and sorted by, so that no other index fits. :tenant; :since; :at, :no; :limit
 SELECT created_at, no
 FROM carteiro.messages
 WHERE
     kind <> 'email:send'
-    AND (tenant, created_at, no) >= ($1, $2::bigint, 0)
-    AND (tenant, created_at, no) < ($1, $3::bigint, $4::bigint)
+    AND (tenant, created_at, no) >= (:tenant, :since::bigint, 0)
+    AND (tenant, created_at, no) < (:tenant, :at::bigint, :no::bigint)
 ORDER BY tenant DESC, created_at DESC, no DESC
-LIMIT $5;
+LIMIT :limit;
 
 -- name: walk_to
 -- Messages of tenants to an address, newest first, after a given one: each tenant's by themselves, by the whole key of
--- the index, so that no other index fits. $1 = [tenant, …]; $2 to; $3 since; $4, $5 the one; $6 limit
+-- the index, so that no other index fits. :tenants = [tenant, …]; :to; :since; :at, :no; :limit
 SELECT m.created_at, m.no
-FROM unnest($1::text[]) AS i (tenant)
+FROM unnest(:tenants::text[]) AS i (tenant)
 CROSS JOIN LATERAL (
     SELECT created_at, no
     FROM carteiro.messages
     WHERE
         to_address IS NOT NULL
-        AND (to_address, tenant, created_at, no) >= ($2, i.tenant, $3::bigint, 0)
-        AND (to_address, tenant, created_at, no) < ($2, i.tenant, $4::bigint, $5::bigint)
+        AND (to_address, tenant, created_at, no) >= (:to, i.tenant, :since::bigint, 0)
+        AND (to_address, tenant, created_at, no) < (:to, i.tenant, :at::bigint, :no::bigint)
     ORDER BY to_address DESC, tenant DESC, created_at DESC, no DESC
-    LIMIT $6
+    LIMIT :limit
 ) AS m
 ORDER BY m.created_at DESC, m.no DESC
-LIMIT $6;
+LIMIT :limit;
 
 -- name: walk_unfinished
 -- Messages that have a job, newest first, after a given one. Looks at every job: for queues of which `unfinished` says
--- that they are short. $1 tenant, null matches all; $2 since; $3, $4 the one; $5 limit
+-- that they are short. :tenant, null matches all; :since; :at, :no; :limit
 WITH seats AS MATERIALIZED (
     SELECT kind, tenant, lowest, due_from
     FROM carteiro.seats_and_notes
-    WHERE $1::text IS NULL OR tenant = $1
+    WHERE :tenant::text IS NULL OR tenant = :tenant
 )
 SELECT m.created_at, m.no
 FROM (
@@ -343,30 +345,30 @@ FROM (
         OFFSET 0
     ) AS d
     UNION
-    SELECT l.message_no FROM carteiro.leased AS l WHERE $1 IS NULL OR l.tenant = $1
+    SELECT l.message_no FROM carteiro.leased AS l WHERE :tenant IS NULL OR l.tenant = :tenant
 ) AS q
 CROSS JOIN LATERAL (SELECT n.created_at, n.no FROM carteiro.messages AS n WHERE n.no = q.message_no OFFSET 0) AS m
-WHERE m.created_at >= $2 AND (m.created_at, m.no) < ($3, $4)
+WHERE m.created_at >= :since AND (m.created_at, m.no) < (:at, :no)
 ORDER BY m.created_at DESC, m.no DESC
-LIMIT $5;
+LIMIT :limit;
 
 -- name: walk_unfinished_messages
 -- As `walk_unfinished`, where jobs are kept elsewhere: looks at every unfinished message.
--- For ledgers of which `unfinished_messages` says that these are few. $1 since; $2, $3 the one; $4 limit
+-- For ledgers of which `unfinished_messages` says that these are few. :since; :at, :no; :limit
 SELECT created_at, message_no
 FROM carteiro.entries
-WHERE finished_at IS NULL AND created_at >= $1 AND (created_at, message_no) < ($2, $3)
+WHERE finished_at IS NULL AND created_at >= :since AND (created_at, message_no) < (:at, :no)
 ORDER BY created_at DESC, message_no DESC
-LIMIT $4;
+LIMIT :limit;
 
 -- name: walk_unlucky
--- Messages of a tenant that ended unsent or failed at least once, newest first, after a given one: the whole key of the index
--- is compared and sorted by, so that no other index fits. $1 tenant; $2 since; $3, $4 the one; $5 limit
+-- Messages of a tenant that ended unsent or failed at least once, newest first, after a given one: the whole key of the
+-- index is compared and sorted by, so that no other index fits. :tenant; :since; :at, :no; :limit
 SELECT created_at, message_no
 FROM carteiro.entries
 WHERE
     provider_message_id IS NULL AND (finished_at IS NOT NULL OR failure IS NOT NULL)
-    AND (tenant, created_at, message_no) >= ($1, $2::bigint, 0)
-    AND (tenant, created_at, message_no) < ($1, $3::bigint, $4::bigint)
+    AND (tenant, created_at, message_no) >= (:tenant, :since::bigint, 0)
+    AND (tenant, created_at, message_no) < (:tenant, :at::bigint, :no::bigint)
 ORDER BY tenant DESC, created_at DESC, message_no DESC
-LIMIT $5;
+LIMIT :limit;

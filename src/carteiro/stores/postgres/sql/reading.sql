@@ -1,7 +1,7 @@
 -- name: depths
 -- How much is in the queue, by kind: jobs, those in flight, and since when the longest waiting one could be claimed.
 -- Goes from seat to seat and from priority to priority, past the backlog between them; a job whose message is finished
--- is only not cleared away yet. $1 now; $2 the longest hold
+-- is only not cleared away yet. :now; :longest
 WITH RECURSIVE seats AS MATERIALIZED (
     SELECT * FROM carteiro.seats_and_notes
 ),
@@ -35,7 +35,7 @@ parts (kind, jobs, in_flight, since) AS (
     UNION ALL
     SELECT s.kind, 0, 0, (
         SELECT d.parked_until FROM carteiro.delayed AS d
-        WHERE d.tenant = s.tenant AND d.kind = s.kind AND d.parked_until >= s.due_from AND d.parked_until <= $1
+        WHERE d.tenant = s.tenant AND d.kind = s.kind AND d.parked_until >= s.due_from AND d.parked_until <= :now
         ORDER BY d.parked_until
         LIMIT 1
     )
@@ -44,10 +44,10 @@ parts (kind, jobs, in_flight, since) AS (
     UNION ALL
     SELECT k.kind, 0, (
         SELECT count(*) FROM carteiro.leased AS l
-        WHERE l.kind = k.kind AND l.parked_until > $1 AND l.parked_until <= $1 + $2::bigint
+        WHERE l.kind = k.kind AND l.parked_until > :now AND l.parked_until <= :now + :longest::bigint
     ), (
         SELECT l.parked_until FROM carteiro.leased AS l
-        WHERE l.kind = k.kind AND l.parked_until <= $1
+        WHERE l.kind = k.kind AND l.parked_until <= :now
         ORDER BY l.parked_until
         LIMIT 1
     )
@@ -59,14 +59,14 @@ GROUP BY kind
 ORDER BY kind;
 
 -- name: events
--- The timeline of a message, oldest first. $1 id
+-- The timeline of a message, oldest first. :id
 SELECT type, metadata, created_at
 FROM carteiro.events
-WHERE message_no = (SELECT m.no FROM carteiro.messages AS m WHERE m.id = $1)
+WHERE message_no = (SELECT m.no FROM carteiro.messages AS m WHERE m.id = :id)
 ORDER BY id;
 
 -- name: message
--- One message with its content. $1 id; $2 tenant, null matches all
+-- One message with its content. :id; :tenant, null matches all
 SELECT
     m.id, m.tenant, m.kind, e.state, m.priority, e.due_at, e.expires_at, e.attempts, e.charged, e.in_doubt, e.round,
     e.revision, e.holder, e.held_until, e.cancel_requested_at, m.request_id, m.external_id, m.recipient_id,
@@ -75,7 +75,7 @@ SELECT
 FROM carteiro.messages AS m
 JOIN carteiro.entries AS e ON e.message_no = m.no
 LEFT JOIN carteiro.contents AS c ON c.message_no = m.no
-WHERE m.id = $1 AND ($2::text IS NULL OR m.tenant = $2);
+WHERE m.id = :id AND (:tenant::text IS NULL OR m.tenant = :tenant);
 
 -- name: states
 -- How many messages rest in each state.
@@ -84,20 +84,20 @@ FROM carteiro.entries
 GROUP BY state;
 
 -- name: states_of_tenant
--- How many messages of a tenant rest in each state. $1 tenant
+-- How many messages of a tenant rest in each state. :tenant
 SELECT e.state, count(*)
 FROM (
-    SELECT no FROM carteiro.messages WHERE tenant = $1 AND kind = 'email:send'
+    SELECT no FROM carteiro.messages WHERE tenant = :tenant AND kind = 'email:send'
     UNION ALL
-    SELECT no FROM carteiro.messages WHERE tenant = $1 AND kind <> 'email:send'
+    SELECT no FROM carteiro.messages WHERE tenant = :tenant AND kind <> 'email:send'
 ) AS m
 JOIN carteiro.entries AS e ON e.message_no = m.no
 GROUP BY e.state;
 
 -- name: unsettled
--- Those of the ids whose message is not finished. $1 = [id, …]
+-- Those of the ids whose message is not finished. :ids = [id, …]
 SELECT m.id
-FROM unnest($1::text[]) AS i (id)
+FROM unnest(:ids::text[]) AS i (id)
 CROSS JOIN LATERAL (SELECT n.id, n.no FROM carteiro.messages AS n WHERE n.id = i.id LIMIT 1) AS m
 CROSS JOIN LATERAL (
     SELECT FROM carteiro.entries AS n WHERE n.message_no = m.no AND n.finished_at IS NULL LIMIT 1
@@ -105,27 +105,27 @@ CROSS JOIN LATERAL (
 
 -- name: due
 -- The next jobs of a tenant, and those that are claimed, so many of each sort: whether claimed, rank, id.
--- $1 tenant; $2 kind; $3 limit; $4 now
+-- :tenant; :kind; :limit; :now
 (
     SELECT true, 0::bigint, l.id
     FROM carteiro.leased AS l
-    WHERE (l.tenant, l.kind) = ($1, $2)
+    WHERE (l.tenant, l.kind) = (:tenant, :kind)
     ORDER BY l.tenant, l.kind, l.parked_until
-    LIMIT $3
+    LIMIT :limit
 )
 UNION ALL
 (
     SELECT false, r.rank, r.id
     FROM carteiro.ready AS r
-    WHERE r.tenant = $1 AND r.kind = $2
+    WHERE r.tenant = :tenant AND r.kind = :kind
     ORDER BY r.rank, r.id
-    LIMIT $3
+    LIMIT :limit
 )
 UNION ALL
 (
     SELECT false, d.rank, d.id
     FROM carteiro.delayed AS d
-    WHERE d.tenant = $1 AND d.kind = $2 AND d.parked_until <= $4::bigint
+    WHERE d.tenant = :tenant AND d.kind = :kind AND d.parked_until <= :now::bigint
     ORDER BY d.parked_until, d.id
-    LIMIT $3
+    LIMIT :limit
 );

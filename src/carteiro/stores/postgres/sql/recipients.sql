@@ -1,53 +1,33 @@
--- name: recipient
--- One recipient of a tenant. $1 id; $2 tenant
-SELECT id, tenant, email, external_id, cpf_cnpj_hash, razao_social, nome, created_at, deleted_at
-FROM carteiro.recipient_records
-WHERE id = $1::text AND tenant = $2::text;
-
--- name: recipient_delete
--- Marks a recipient as deleted, unless it is. $1 id; $2 tenant; $3 now
-UPDATE carteiro.recipient_records
-SET deleted_at = $3::bigint
-WHERE id = $1::text AND tenant = $2::text AND deleted_at IS NULL
-RETURNING id;
-
--- name: recipient_take
--- Marks a recipient as deleted if it is not, once whoever sends to it right now has done so. $1 id; $2 tenant; $3 now
-UPDATE carteiro.recipient_records
-SET deleted_at = coalesce(deleted_at, $3::bigint)
-WHERE id = $1::text AND tenant = $2::text
-RETURNING id, tenant, email, external_id, cpf_cnpj_hash, razao_social, nome, created_at, deleted_at;
-
 -- name: recipients_list
--- Recipients of a tenant, newest first, after a given one. $1 tenant; $2, $3 the row before; $4 limit
+-- Recipients of a tenant, newest first, after a given one. :tenant; :at, :id; :limit
 SELECT id, tenant, email, external_id, cpf_cnpj_hash, razao_social, nome, created_at, deleted_at
 FROM carteiro.recipient_records
-WHERE tenant = $1::text AND (created_at, id) < ($2::bigint, $3::text)
+WHERE tenant = :tenant AND (created_at, id) < (:at, :id)
 ORDER BY created_at DESC, id DESC
-LIMIT $4::bigint;
+LIMIT :limit;
 
 -- name: recipients_list_by_email
--- Recipients of a tenant with this address, newest first, after a given one.
--- $1 tenant; $2, $3 the row before; $4 limit; $5 email; $6 external id, null matches all
+-- Recipients of a tenant with this address, newest first, after a given one; null matches all.
+-- :tenant; :email; :external_id; :at, :id; :limit
 SELECT id, tenant, email, external_id, cpf_cnpj_hash, razao_social, nome, created_at, deleted_at
 FROM carteiro.recipient_records
 WHERE
-    tenant = $1::text AND email = $5::text AND (created_at, id) < ($2::bigint, $3::text)
-    AND ($6::text IS NULL OR external_id = $6::text)
+    tenant = :tenant AND email = :email AND (created_at, id) < (:at, :id)
+    AND (:external_id::text IS NULL OR external_id = :external_id)
 ORDER BY created_at DESC, id DESC
-LIMIT $4::bigint;
+LIMIT :limit;
 
 -- name: recipients_list_by_external_id
 -- Recipients of a tenant that it calls so, newest first, after a given one.
--- $1 tenant; $2, $3 the row before; $4 limit; $5 external id
+-- :tenant; :external_id; :at, :id; :limit
 SELECT id, tenant, email, external_id, cpf_cnpj_hash, razao_social, nome, created_at, deleted_at
 FROM carteiro.recipient_records
-WHERE external_id = $5::text AND tenant = $1::text AND (created_at, id) < ($2::bigint, $3::text)
+WHERE external_id = :external_id AND tenant = :tenant AND (created_at, id) < (:at, :id)
 ORDER BY created_at DESC, id DESC
-LIMIT $4::bigint;
+LIMIT :limit;
 
 -- name: recipients_named
--- The recipients with this external id, deleted ones included. $1 external id; $2 tenant, null matches all
-SELECT id FROM carteiro.recipient_records WHERE external_id = $1::text AND tenant = $2::text
+-- The recipients with this external id, deleted ones included. :external_id; :tenant, null matches all
+SELECT id FROM carteiro.recipient_records WHERE external_id = :external_id AND tenant = :tenant::text
 UNION ALL
-SELECT id FROM carteiro.recipient_records WHERE external_id = $1::text AND $2::text IS NULL;
+SELECT id FROM carteiro.recipient_records WHERE external_id = :external_id AND :tenant::text IS NULL;

@@ -25,3 +25,11 @@ SELECT carteiro.reap($1, $2, $3);
 -- name: release
 -- Gives claimed jobs back: see the function of that name.
 SELECT carteiro.release($1, $2, $3, $4);
+
+-- name: tell
+-- Tell the other processes that there may be work.
+SELECT pg_notify(w.channel, '') FROM carteiro.wake_channel AS w;
+
+-- name: wake_channel
+-- The channel to listen to.
+SELECT w.channel FROM carteiro.wake_channel AS w;

@@ -13,43 +13,31 @@ SELECT coalesce(sum(pg_total_relation_size(oid)), 0)::bigint
 FROM pg_class
 WHERE relnamespace = 'carteiro'::regnamespace AND relkind = 'r';
 
--- name: last_seen
--- When somebody last took or renewed the lead of a task of upkeep.
-SELECT max(seen_at) FROM carteiro.leads;
-
--- name: lead
--- Takes or renews the lead of a task, unless another has it; answers a row if it was taken. $1 name; $2 holder; $3 now; $4 until
-INSERT INTO carteiro.leads AS l (name, holder, until, seen_at)
-VALUES ($1, $2, $4, $3)
-ON CONFLICT (name) DO UPDATE
-SET holder = excluded.holder, until = excluded.until, seen_at = excluded.seen_at
-WHERE l.holder = excluded.holder OR l.until <= $3 OR l.until > excluded.until
-RETURNING name;
-
 -- name: prune_contents
--- Drops the contents of messages, and what the sandbox kept of them; how many contents. $1 = [number, …]; $2 = [id, …]
-WITH mails AS (DELETE FROM carteiro.inbox WHERE message_id = ANY ($2::text[])),
-gone AS (DELETE FROM carteiro.contents WHERE message_no = ANY ($1::bigint[]) RETURNING 1)
-SELECT count(*) FROM gone;
+-- Drops the contents of messages, and what the sandbox kept of them. :numbers = [number, …]; :ids =
+-- [message id, …]
+WITH mails AS (DELETE FROM carteiro.inbox WHERE message_id = ANY (:ids::text[]))
+DELETE FROM carteiro.contents
+WHERE message_no = ANY (:numbers::bigint[]);
 
 -- name: prune_counts
--- Drops what was counted in windows that are over: at most a few rows a tenant are looked at, none that is in use. $1 now
+-- Drops what was counted in windows that are over: at most a few rows a tenant are looked at, none that is in use. :now
 DELETE FROM carteiro.api_counts
 WHERE ctid = ANY (ARRAY(
     SELECT c.ctid FROM carteiro.api_counts AS c
-    WHERE c.starts_at + c.window_ms <= $1
+    WHERE c.starts_at + c.window_ms <= :now
     FOR UPDATE SKIP LOCKED
 ));
 
 -- name: prune_find
--- The next page of messages in order of their ids, and what of each is past its retention and still there.
--- $1 after; $2 limit; $3 bodies finished until, $4 histories finished until: null keeps
+-- The next page of messages in order of their ids, and what of each is past its retention and still there. :after;
+-- :limit; :bodies_before and :histories_before, null keeps
 SELECT
     m.id, m.no,
-    e.finished_at <= $3::bigint AND NOT e.is_kept
+    e.finished_at <= :bodies_before::bigint AND NOT e.is_kept
     AND EXISTS (SELECT FROM carteiro.contents AS c WHERE c.message_no = m.no),
-    e.finished_at <= $4::bigint AND NOT e.is_kept
-FROM (SELECT n.id, n.no FROM carteiro.messages AS n WHERE n.id > $1 ORDER BY n.id LIMIT $2) AS m
+    e.finished_at <= :histories_before::bigint AND NOT e.is_kept
+FROM (SELECT n.id, n.no FROM carteiro.messages AS n WHERE n.id > :after ORDER BY n.id LIMIT :limit) AS m
 CROSS JOIN LATERAL (
     SELECT
         n.finished_at, EXISTS (SELECT FROM carteiro.dead_letters AS d WHERE d.message_id = m.id) AS is_kept
@@ -60,57 +48,49 @@ CROSS JOIN LATERAL (
 ORDER BY m.id;
 
 -- name: prune_free
--- Those of the messages that are no dead letters, with their ids. $1 = [number, …]
+-- Those of the messages that are no dead letters, with their ids. :numbers = [number, …]
 SELECT m.no, m.id
 FROM carteiro.messages AS m
 WHERE
-    m.no = ANY ($1::bigint[])
+    m.no = ANY (:numbers::bigint[])
     AND NOT EXISTS (SELECT FROM carteiro.dead_letters AS d WHERE d.message_id = m.id OFFSET 0);
 
 -- name: prune_hold
--- Holds the entries of messages that finished until then, but those that somebody else holds: which.
--- $1 = [number, …]; $2 then
+-- Holds the entries of messages that finished until then, but those that somebody else holds: which. :numbers =
+-- [number, …]; :until
 SELECT message_no
 FROM carteiro.entries
-WHERE message_no = ANY ($1::bigint[]) AND finished_at <= $2
+WHERE message_no = ANY (:numbers::bigint[]) AND finished_at <= :until
 ORDER BY message_no
 FOR UPDATE SKIP LOCKED;
 
 -- name: prune_keys
--- Drops idempotency keys that stand for nothing any more, oldest first; how many. $1 made before; $2 limit
-WITH gone AS (
-    DELETE FROM carteiro.idempotency_keys
-    WHERE ctid = ANY (ARRAY(
-        SELECT k.ctid FROM carteiro.idempotency_keys AS k
-        WHERE k.created_at <= $1
-        ORDER BY k.created_at
-        LIMIT $2
-        FOR UPDATE SKIP LOCKED
-    ))
-    RETURNING 1
-)
-SELECT count(*) FROM gone;
+-- Drops idempotency keys that stand for nothing any more, oldest first. :before; :limit
+DELETE FROM carteiro.idempotency_keys
+WHERE ctid = ANY (ARRAY(
+    SELECT k.ctid FROM carteiro.idempotency_keys AS k
+    WHERE k.created_at <= :before
+    ORDER BY k.created_at
+    LIMIT :limit
+    FOR UPDATE SKIP LOCKED
+));
 
 -- name: prune_locks
--- Drops locks that nobody holds; how many. $1 limit
-WITH gone AS (
-    DELETE FROM carteiro.door_locks
-    WHERE ctid = ANY (ARRAY(SELECT l.ctid FROM carteiro.door_locks AS l LIMIT $1 FOR UPDATE SKIP LOCKED))
-    RETURNING 1
-)
-SELECT count(*) FROM gone;
+-- Drops locks that nobody holds. :limit
+DELETE FROM carteiro.door_locks
+WHERE ctid = ANY (ARRAY(SELECT l.ctid FROM carteiro.door_locks AS l LIMIT :limit FOR UPDATE SKIP LOCKED));
 
 -- name: prune_suppressions
--- Drops suppressions that are over, the longest first. $1 now; $2 limit
+-- Drops suppressions that are over, the longest first. :now; :limit
 DELETE FROM carteiro.suppressions
 WHERE ctid = ANY (ARRAY(
     SELECT s.ctid FROM carteiro.suppressions AS s
-    WHERE s.expires_at <= $1
+    WHERE s.expires_at <= :now
     ORDER BY s.expires_at
-    LIMIT $2
+    LIMIT :limit
     FOR UPDATE SKIP LOCKED
 ));
 
 -- name: tend_events
--- Makes parts of events ahead, drops one that is over: see the function of that name. $1 finished until, null keeps; $2 now
-SELECT carteiro.tend_events($1, $2);
+-- Makes parts of events ahead, drops one that is over: see the function of that name. :until, null keeps; :now
+SELECT carteiro.tend_events(:until, :now);

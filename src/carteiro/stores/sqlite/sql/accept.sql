@@ -83,13 +83,6 @@ INSERT INTO ready (tenant, kind, priority, due_at, id, message_no)
 SELECT m.tenant, m.kind, m.priority, m.due_at, m.id, m.no
 FROM json_each(:numbers) AS i CROSS JOIN messages AS m ON m.no = i.value;
 
--- name: recipient_insert
--- Adds a recipient. :id; :tenant; :email; :external_id; :cpf_cnpj_hash; :razao_social; :nome; :now
-INSERT INTO recipient_records (
-    id, tenant, email, external_id, cpf_cnpj_hash, razao_social, nome, created_at
-)
-VALUES (:id, :tenant, :email, :external_id, :cpf_cnpj_hash, :razao_social, :nome, :now);
-
 -- name: recipient_known
 -- The recipient that a tenant means: by external id, else by document (one that has no other external id).
 -- :tenant; :external_id; :cpf_cnpj_hash
@@ -101,12 +94,3 @@ WHERE
     tenant = :tenant AND cpf_cnpj_hash = :cpf_cnpj_hash AND deleted_at IS NULL
     AND (:external_id IS NULL OR external_id IS NULL)
 LIMIT 1;
-
--- name: recipient_update
--- Takes over what was told anew of a recipient. :id; :email; :external_id; :cpf_cnpj_hash; :razao_social; :nome
-UPDATE recipient_records
-SET
-    email = :email, external_id = coalesce(:external_id, external_id),
-    cpf_cnpj_hash = coalesce(:cpf_cnpj_hash, cpf_cnpj_hash),
-    razao_social = coalesce(:razao_social, razao_social), nome = coalesce(:nome, nome)
-WHERE id = :id;

@@ -81,10 +81,6 @@ WHERE
 ORDER BY d.moved_at DESC, d.message_id DESC
 LIMIT :limit;
 
--- name: dead_letters_first
--- When the oldest dead letter was moved here.
-SELECT min(moved_at) FROM dead_letters;
-
 -- name: dead_letters_group
 -- How many dead letters have :by (code, tenant, reason or category) in common, the largest group first;
 -- null matches all. :tenant; :kind; :reason; :code; :category; :is_redriven; :text, in lower case; :moved_after;
@@ -125,44 +121,52 @@ SELECT message_id, moved_at
 FROM dead_letters
 WHERE message_id IN (SELECT value FROM json_each(:ids));
 
--- name: dead_letters_oldest
--- The oldest dead letters of a tenant that are not on their way. :tenant; :limit
-SELECT message_id, moved_at
-FROM dead_letters
-WHERE tenant = :tenant AND redriven_at IS NULL
-ORDER BY moved_at, message_id
-LIMIT :limit;
-
--- name: dead_letters_outlived
--- Dead letters that outlived their time, the longest first, none that is on its way. :now; :limit
-SELECT message_id
-FROM dead_letters
-WHERE redriven_at IS NULL AND moved_at + ttl_ms <= :now
-ORDER BY moved_at + ttl_ms, message_id
-LIMIT :limit;
-
 -- name: dead_letters_restore
--- Puts dead letters back whose messages are still dead, and have none. :rows = [[message id, tenant, reason, failure,
--- failed attempts, failed_at, enqueued_at, moved_at, ttl_ms], …]
+-- Puts dead letters back whose messages are still dead, and have none. :rows = [[message id, tenant, reason, code,
+-- category, failure, failed attempts, failed_at, enqueued_at, moved_at, ttl_ms], …]
 INSERT INTO dead_letters (
     message_id, tenant, kind, reason, failure, failed_attempts, failed_at, enqueued_at, moved_at, ttl_ms
 )
 SELECT
-    m.id, m.tenant, m.kind, r.value ->> 2, r.value ->> 3, r.value ->> 4, r.value ->> 5, r.value ->> 6, r.value ->> 7,
-    r.value ->> 8
+    m.id, m.tenant, m.kind, r.value ->> 2, r.value ->> 5, r.value ->> 6, r.value ->> 7, r.value ->> 8, r.value ->> 9,
+    r.value ->> 10
 FROM json_each(:rows) AS r CROSS JOIN messages AS m ON m.id = r.value ->> 0
 WHERE m.tenant = r.value ->> 1 AND m.state IN ('FAILED', 'EXPIRED')
 ON CONFLICT (message_id) DO NOTHING;
 
--- name: dead_letters_shares
--- How many dead letters each tenant has, and how many of them are not on their way.
-SELECT tenant, count(*), sum(redriven_at IS NULL)
-FROM dead_letters
-GROUP BY tenant;
+-- name: redrive_contents
+-- Those of the messages whose contents are still there. :numbers = [number, …]
+SELECT message_no
+FROM contents
+WHERE message_no IN (SELECT value FROM json_each(:numbers));
 
--- name: dead_letters_sizes
--- How many dead letters each tenant has, the most first.
-SELECT tenant, count(*)
-FROM dead_letters
-GROUP BY tenant
-ORDER BY count(*) DESC, tenant;
+-- name: redrive_mark
+-- Marks dead letters as on their way. :ids = [id, …]; :now
+UPDATE dead_letters
+SET redriven_at = :now
+WHERE message_id IN (SELECT value FROM json_each(:ids));
+
+-- name: redrive_put
+-- Makes the jobs of messages claimable now, and counts them at their seats. :numbers = [number, …]; :now
+INSERT INTO ready (tenant, kind, priority, due_at, id, message_no)
+SELECT m.tenant, m.kind, m.priority, m.due_at, m.id, m.no
+FROM json_each(:numbers) AS i CROSS JOIN messages AS m ON m.no = i.value;
+
+INSERT INTO seats (kind, tenant, wake_at, jobs)
+SELECT m.kind, m.tenant, :now, count(*)
+FROM json_each(:numbers) AS i CROSS JOIN messages AS m ON m.no = i.value
+WHERE true
+GROUP BY m.kind, m.tenant
+ON CONFLICT (kind, tenant) DO UPDATE
+SET wake_at = min(wake_at, excluded.wake_at), jobs = jobs + excluded.jobs;
+
+-- name: revise
+-- Gives a message new content, also where the old one is gone, and says for whom it is now.
+-- :number; :content; :to; :subject; :recipient_id
+INSERT INTO contents (message_no, content)
+VALUES (:number, :content)
+ON CONFLICT (message_no) DO UPDATE SET content = excluded.content;
+
+UPDATE messages
+SET to_address = :to, subject = :subject, recipient_id = :recipient_id
+WHERE no = :number;

@@ -141,3 +141,17 @@ WHERE message_id IN (SELECT value FROM json_each(:ids));
 INSERT INTO events (message_id, type, metadata, created_at)
 SELECT value ->> 0, value ->> 1, value -> 2, value ->> 3
 FROM json_each(:rows);
+
+-- name: track_known
+-- To whom messages went and with which providers, and what their timelines tell of that came from them. :ids = [id, …]
+SELECT
+    m.id, m.to_address,
+    json_group_array(DISTINCT e.metadata ->> 'provider') FILTER (WHERE e.type = 'SENT_ATTEMPT'),
+    json_group_array(e.metadata ->> 'eventId') FILTER (WHERE e.type <> 'SENT_ATTEMPT')
+FROM json_each(:ids) AS i
+JOIN messages AS m ON m.id = i.value
+LEFT JOIN events AS e
+    ON
+        e.message_id = m.id
+        AND e.type IN ('SENT_ATTEMPT', 'DELAYED', 'DELIVERED', 'OPENED', 'CLICKED', 'BOUNCED', 'COMPLAINED')
+GROUP BY m.no;

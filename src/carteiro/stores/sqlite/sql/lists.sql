@@ -25,7 +25,8 @@ SELECT coalesce(
 );
 
 -- name: external_id_tenants
--- The tenants with messages of this external id: goes from tenant to tenant in the index, past their messages. :external_id
+-- The tenants with messages of this external id: goes from tenant to tenant in the index, past their messages.
+-- :external_id
 WITH RECURSIVE found (tenant) AS (
     SELECT min(tenant) FROM messages INDEXED BY messages_by_external_id WHERE external_id = :external_id
     UNION ALL
@@ -92,7 +93,8 @@ LEFT JOIN ring_clock AS c ON c.kind = m.kind
 WHERE m.id = :id AND m.finished_at IS NULL;
 
 -- name: provider_id_tenants
--- The tenants with messages of this provider's id: goes from tenant to tenant in the index, past their messages. :provider_id
+-- The tenants with messages of this provider's id: goes from tenant to tenant in the index, past their messages.
+-- :provider_id
 WITH RECURSIVE found (tenant) AS (
     SELECT min(tenant) FROM messages INDEXED BY messages_by_provider_id WHERE provider_message_id = :provider_id AND provider_message_id <> ''
     UNION ALL
@@ -188,41 +190,50 @@ FROM (
 );
 
 -- name: walk_external_id
--- Messages of a tenant with its own id for them, newest first, after a given one: one JSON list of [created_at, number].
--- :tenant; :external_id; :since; :at, :no; :limit
-SELECT json_group_array(json_array(created_at, no))
-FROM (
-    SELECT created_at, no FROM messages INDEXED BY messages_by_external_id
-    WHERE
-        external_id = :external_id AND tenant = :tenant
-        AND created_at >= :since AND (created_at, no) < (:at, :no)
-    ORDER BY created_at DESC, no DESC
-    LIMIT :limit
-);
+-- Messages of a tenant with its own id for them, newest first, after a given one: for each of the tenants one JSON list
+-- of [created_at, number]. :tenants = [tenant, …]; :external_id; :since; :at, :no; :limit
+SELECT (
+    SELECT json_group_array(json_array(created_at, no))
+    FROM (
+        SELECT created_at, no FROM messages INDEXED BY messages_by_external_id
+        WHERE
+            external_id = :external_id AND tenant = i.value
+            AND created_at >= :since AND (created_at, no) < (:at, :no)
+        ORDER BY created_at DESC, no DESC
+        LIMIT :limit
+    )
+)
+FROM json_each(:tenants) AS i;
 
 -- name: walk_provider_id
--- Messages of a tenant with an id that a provider gave, newest first, after a given one: one JSON list of [created_at, number].
--- :tenant; :provider_id; :since; :at, :no; :limit
-SELECT json_group_array(json_array(created_at, no))
-FROM (
-    SELECT created_at, no FROM messages INDEXED BY messages_by_provider_id
-    WHERE
-        provider_message_id = :provider_id AND provider_message_id <> '' AND tenant = :tenant
-        AND created_at >= :since AND (created_at, no) < (:at, :no)
-    ORDER BY created_at DESC, no DESC
-    LIMIT :limit
-);
+-- Messages of a tenant with an id that a provider gave, newest first, after a given one: for each of the tenants one
+-- JSON list of [created_at, number]. :tenants = [tenant, …]; :provider_id; :since; :at, :no; :limit
+SELECT (
+    SELECT json_group_array(json_array(created_at, no))
+    FROM (
+        SELECT created_at, no FROM messages INDEXED BY messages_by_provider_id
+        WHERE
+            provider_message_id = :provider_id AND provider_message_id <> '' AND tenant = i.value
+            AND created_at >= :since AND (created_at, no) < (:at, :no)
+        ORDER BY created_at DESC, no DESC
+        LIMIT :limit
+    )
+)
+FROM json_each(:tenants) AS i;
 
 -- name: walk_recipient
--- Messages to a recipient, newest first, after a given one: one JSON list of [created_at, number].
--- :recipient; :since; :at, :no; :limit
-SELECT json_group_array(json_array(created_at, no))
-FROM (
-    SELECT created_at, no FROM messages INDEXED BY messages_of_recipient
-    WHERE recipient_id = :recipient AND created_at >= :since AND (created_at, no) < (:at, :no)
-    ORDER BY created_at DESC, no DESC
-    LIMIT :limit
-);
+-- Messages to a recipient, newest first, after a given one: for each of the recipients one JSON list of [created_at,
+-- number]. :recipients = [recipient, …]; :since; :at, :no; :limit
+SELECT (
+    SELECT json_group_array(json_array(created_at, no))
+    FROM (
+        SELECT created_at, no FROM messages INDEXED BY messages_of_recipient
+        WHERE recipient_id = i.value AND created_at >= :since AND (created_at, no) < (:at, :no)
+        ORDER BY created_at DESC, no DESC
+        LIMIT :limit
+    )
+)
+FROM json_each(:recipients) AS i;
 
 -- name: walk_sent
 -- E-mails of a tenant that were sent, newest first, after a given one: one JSON list of [created_at, number].
@@ -236,17 +247,20 @@ FROM (
 );
 
 -- name: walk_tag
--- Messages of a tenant with a tag, newest first, after a given one: one JSON list of [created_at, number].
--- :tenant; :tag; :since; :at, :no; :limit
-SELECT json_group_array(json_array(created_at, message_no))
-FROM (
-    SELECT created_at, message_no FROM message_tags
-    WHERE
-        tenant = :tenant AND tag = :tag AND created_at >= :since
-        AND (created_at, message_no) < (:at, :no)
-    ORDER BY created_at DESC, message_no DESC
-    LIMIT :limit
-);
+-- Messages of a tenant with a tag, newest first, after a given one: for each of the tenants one JSON list of
+-- [created_at, number]. :tenants = [tenant, …]; :tag; :since; :at, :no; :limit
+SELECT (
+    SELECT json_group_array(json_array(created_at, message_no))
+    FROM (
+        SELECT created_at, message_no FROM message_tags
+        WHERE
+            tenant = i.value AND tag = :tag AND created_at >= :since
+            AND (created_at, message_no) < (:at, :no)
+        ORDER BY created_at DESC, message_no DESC
+        LIMIT :limit
+    )
+)
+FROM json_each(:tenants) AS i;
 
 -- name: walk_tasks
 -- Messages of a tenant that are no e-mails, newest first, after a given one: one JSON list of [created_at, number].
@@ -260,17 +274,20 @@ FROM (
 );
 
 -- name: walk_to
--- Messages of a tenant to an address, newest first, after a given one: one JSON list of [created_at, number].
--- :tenant; :to; :since; :at, :no; :limit
-SELECT json_group_array(json_array(created_at, no))
-FROM (
-    SELECT created_at, no FROM messages INDEXED BY messages_to
-    WHERE
-        to_address = :to AND tenant = :tenant
-        AND created_at >= :since AND (created_at, no) < (:at, :no)
-    ORDER BY created_at DESC, no DESC
-    LIMIT :limit
-);
+-- Messages of a tenant to an address, newest first, after a given one: for each of the tenants one JSON list of
+-- [created_at, number]. :tenants = [tenant, …]; :to; :since; :at, :no; :limit
+SELECT (
+    SELECT json_group_array(json_array(created_at, no))
+    FROM (
+        SELECT created_at, no FROM messages INDEXED BY messages_to
+        WHERE
+            to_address = :to AND tenant = i.value
+            AND created_at >= :since AND (created_at, no) < (:at, :no)
+        ORDER BY created_at DESC, no DESC
+        LIMIT :limit
+    )
+)
+FROM json_each(:tenants) AS i;
 
 -- name: walk_unfinished
 -- Messages that have a job, newest first, after a given one: one JSON list of [created_at, number]. Looks at every job:

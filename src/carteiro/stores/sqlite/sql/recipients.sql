@@ -1,15 +1,3 @@
--- name: recipient
--- One recipient of a tenant. :id; :tenant
-SELECT id, tenant, email, external_id, cpf_cnpj_hash, razao_social, nome, created_at, deleted_at
-FROM recipient_records
-WHERE id = :id AND tenant = :tenant;
-
--- name: recipient_delete
--- Marks a recipient as deleted, unless it is. :id; :tenant; :now
-UPDATE recipient_records
-SET deleted_at = :now
-WHERE id = :id AND tenant = :tenant AND deleted_at IS NULL;
-
 -- name: recipients_list
 -- Recipients of a tenant, newest first, after a given one. :tenant; :at, :id; :limit
 SELECT id, tenant, email, external_id, cpf_cnpj_hash, razao_social, nome, created_at, deleted_at

@@ -18,16 +18,6 @@ WHERE EXISTS (
 SELECT s.key, s.reason, s.address, s.created_at, s.expires_at, s.is_active, s.bounces
 FROM json_each(:keys) AS i CROSS JOIN suppressions AS s ON s.tenant = :tenant AND s.key = i.value;
 
--- name: suppressions_list
--- The records of a tenant after a place, newest first. :tenant; :now; :at; :place; :limit
-SELECT key, reason, address, created_at, expires_at, is_active, bounces
-FROM suppressions
-WHERE
-    tenant = :tenant AND (created_at, key || reason) < (:at, :place)
-    AND (expires_at IS NULL OR expires_at > :now)
-ORDER BY created_at DESC, key || reason DESC
-LIMIT :limit;
-
 -- name: suppressions_list_of_key
 -- The records of one address after a place, newest first. :tenant; :key; :now; :at; :place; :limit
 -- With a plus before it no index fits created_at: those of the address are few, those of the tenant are not.

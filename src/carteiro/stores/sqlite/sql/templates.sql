@@ -6,25 +6,6 @@ FROM templates
 WHERE tenant = :tenant AND type = :type
 RETURNING tenant, type, version, subject, html, text, retry_preset, created_at, deleted_at;
 
--- name: templates_delete
--- Takes a template out of use: its newest version says since when. :tenant; :type; :now
-UPDATE templates
-SET deleted_at = :now
-WHERE
-    tenant = :tenant AND type = :type AND deleted_at IS NULL
-    AND version = (SELECT max(n.version) FROM templates AS n WHERE n.tenant = :tenant AND n.type = :type);
-
--- name: templates_find
--- One version of a template; without one named the newest, unless it is deleted. :tenant; :type; :version or null
-SELECT tenant, type, version, subject, html, text, retry_preset, created_at, deleted_at
-FROM templates
-WHERE
-    tenant = :tenant AND type = :type
-    AND version = coalesce(
-        :version, (SELECT max(n.version) FROM templates AS n WHERE n.tenant = :tenant AND n.type = :type)
-    )
-    AND (:version IS NOT NULL OR deleted_at IS NULL);
-
 -- name: templates_forget
 -- Drops templates with all their versions. :tenant; :types = [type, …]
 DELETE FROM templates
@@ -36,11 +17,6 @@ DELETE FROM templates
 WHERE
     tenant = :tenant AND type IN (SELECT i.value FROM json_each(:types) AS i)
     AND version < (SELECT max(n.version) FROM templates AS n WHERE n.tenant = :tenant AND n.type = templates.type);
-
--- name: templates_forget_versions
--- Drops the versions of a template up to one. :tenant; :type; :last = the newest that goes
-DELETE FROM templates
-WHERE tenant = :tenant AND type = :type AND version <= :last;
 
 -- name: templates_list
 -- The newest version of each template of a tenant that is not deleted, without what it says. `typeof` looks at the head of

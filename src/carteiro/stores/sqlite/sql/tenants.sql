@@ -41,43 +41,6 @@ FROM seats AS s LEFT JOIN ring_clock AS c ON c.kind = s.kind
 WHERE s.kind = :kind
 ORDER BY s.vt, s.last_turn, s.tenant;
 
--- name: tenant_before
--- What a change of a tenant starts from. :id
-SELECT stride, rate_per_second, next_token_us
-FROM tenants
-WHERE id = :id;
-
--- name: tenant_define
--- Creates or changes a tenant.
--- :id; :name; :tier; :weight; :stride; :cap; :rate_per_second; :paused; :disabled; :default_from; :from_domains;
--- :allowed_networks; :limits; :retry_preset; :external_id_is_key; :next_token_us; :now
-INSERT INTO tenants (
-    id, name, tier, weight, stride, cap, rate_per_second, paused, disabled, default_from, from_domains,
-    allowed_networks, limits, retry_preset, external_id_is_key, next_token_us, created_at
-)
-VALUES (
-    :id, :name, :tier, :weight, :stride, :cap, :rate_per_second, :paused, :disabled, :default_from, :from_domains,
-    :allowed_networks, :limits, :retry_preset, :external_id_is_key, :next_token_us, :now
-)
-ON CONFLICT (id) DO UPDATE
-SET name = excluded.name, tier = excluded.tier, weight = excluded.weight, stride = excluded.stride,
-    cap = excluded.cap, rate_per_second = excluded.rate_per_second, paused = excluded.paused,
-    disabled = excluded.disabled, default_from = excluded.default_from, from_domains = excluded.from_domains,
-    allowed_networks = excluded.allowed_networks, limits = excluded.limits, retry_preset = excluded.retry_preset,
-    external_id_is_key = excluded.external_id_is_key, next_token_us = excluded.next_token_us;
-
--- name: tenant_reseat
--- Moves a seat of a tenant. :kind; :tenant; :vt; :wake_at
-UPDATE seats
-SET vt = :vt, wake_at = :wake_at
-WHERE kind = :kind AND tenant = :tenant;
-
--- name: tenant_seats
--- The seats of a tenant, each with the V of its kind. :tenant
-SELECT s.kind, s.vt, s.wake_at IS NULL, coalesce(c.v, 0)
-FROM seats AS s LEFT JOIN ring_clock AS c ON c.kind = s.kind
-WHERE s.tenant = :tenant;
-
 -- name: tenants_ensure
 -- Creates the tenants that are missing; known ones stay as they are. :ids = [id, …]; :stride; :now
 INSERT INTO tenants (id, name, stride, paused, created_at)
@@ -93,37 +56,44 @@ SELECT
     t.allowed_networks, t.limits, t.retry_preset, t.external_id_is_key
 FROM json_each(:ids) AS i JOIN tenants AS t ON t.id = i.value;
 
--- name: tenants_list
--- The next tenants by id, after a given one. :after; :limit
-SELECT
+-- name: tenants_define
+-- Creates or changes tenants, each named once; one whose rate stays as it was keeps the tokens that it has drawn.
+-- :rows = [[id, name, tier, weight, cap, rate per second, paused, disabled, default_from, from_domains, allowed_networks,
+-- limits, retry preset, external_id_is_key, stride], …]; :now
+INSERT INTO tenants (
     id, name, tier, weight, cap, rate_per_second, paused, disabled, default_from, from_domains, allowed_networks,
-    limits, retry_preset, external_id_is_key
-FROM tenants
-WHERE id > :after
-ORDER BY id
-LIMIT :limit;
-
--- name: tier_define
--- Sets the weight of a tier. :name; :weight
-INSERT INTO tiers (name, weight)
-VALUES (:name, :weight)
-ON CONFLICT (name) DO UPDATE SET weight = excluded.weight;
-
--- name: tier_tenants
--- The tenants that take their weight from a tier. :tier
+    limits, retry_preset, external_id_is_key, stride, created_at
+)
 SELECT
-    id, name, tier, weight, cap, rate_per_second, paused, disabled, default_from, from_domains, allowed_networks,
-    limits, retry_preset, external_id_is_key
-FROM tenants
-WHERE tier = :tier AND weight IS NULL;
+    value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6, value ->> 7, value ->> 8,
+    value ->> 9, value ->> 10, value ->> 11, value ->> 12, value ->> 13, value ->> 14, :now
+FROM json_each(:rows)
+WHERE true
+ON CONFLICT (id) DO UPDATE
+SET name = excluded.name, tier = excluded.tier, weight = excluded.weight, stride = excluded.stride,
+    cap = excluded.cap, rate_per_second = excluded.rate_per_second, paused = excluded.paused,
+    disabled = excluded.disabled, default_from = excluded.default_from, from_domains = excluded.from_domains,
+    allowed_networks = excluded.allowed_networks, limits = excluded.limits, retry_preset = excluded.retry_preset,
+    external_id_is_key = excluded.external_id_is_key,
+    next_token_us = iif(rate_per_second IS excluded.rate_per_second, next_token_us, 0);
 
--- name: tier_weight
--- The weight of a tier. :tier
-SELECT weight FROM tiers
-WHERE name = :tier;
+-- name: tenants_reseat
+-- Moves seats. :rows = [[kind, tenant, vt, wake_at, null in the ring], …]
+UPDATE seats
+SET vt = m.value ->> 2, wake_at = m.value ->> 3
+FROM json_each(:rows) AS m
+WHERE seats.kind = m.value ->> 0 AND seats.tenant = m.value ->> 1;
 
--- name: tiers_known
--- Those of the tiers that have a weight. :tiers
-SELECT name
+-- name: tenants_seats
+-- The seats of tenants, each with the V of its kind and what a job costs its tenant so far. :tenants = [id, …]
+SELECT s.kind, s.tenant, s.vt, s.wake_at IS NULL, coalesce(c.v, 0), t.stride
+FROM json_each(:tenants) AS i
+JOIN tenants AS t ON t.id = i.value
+JOIN seats AS s ON s.tenant = t.id
+LEFT JOIN ring_clock AS c ON c.kind = s.kind;
+
+-- name: tier_weights
+-- The weights of tiers. :tiers
+SELECT name, weight
 FROM tiers
 WHERE name IN (SELECT value FROM json_each(:tiers));

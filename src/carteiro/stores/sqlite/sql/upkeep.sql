@@ -1,20 +1,10 @@
--- name: last_seen
--- When somebody last took or renewed the lead of a task of upkeep.
-SELECT max(seen_at) FROM leads;
-
--- name: lead
--- Takes or renews the lead of a task, unless another has it; answers a row if it was taken. :name; :holder; :now; :until
-INSERT INTO leads (name, holder, until, seen_at)
-VALUES (:name, :holder, :until, :now)
-ON CONFLICT (name) DO UPDATE
-SET holder = excluded.holder, until = excluded.until, seen_at = excluded.seen_at
-WHERE holder = excluded.holder OR until <= :now OR until > excluded.until
-RETURNING name;
-
 -- name: prune_contents
--- Drops the contents of messages. :ids = [id, …]
+-- Drops what the sandbox kept of messages, and their contents. :numbers = [number, …]; :ids = [message id, …]
+DELETE FROM inbox
+WHERE message_id IN (SELECT value FROM json_each(:ids));
+
 DELETE FROM contents
-WHERE message_no IN (SELECT m.no FROM json_each(:ids) AS i JOIN messages AS m ON m.id = i.value);
+WHERE message_no IN (SELECT value FROM json_each(:numbers));
 
 -- name: prune_counts
 -- Drops what was counted in windows that are over: at most a few rows a tenant are looked at. :now
@@ -23,9 +13,9 @@ WHERE starts_at + window_ms <= :now;
 
 -- name: prune_find
 -- The next page of messages in order of their ids, and what of each is past its retention.
--- :after; :limit; :bodies_before; :histories_before (null keeps)
+-- :after; :limit; :bodies_before and :histories_before, null keeps
 SELECT
-    m.id,
+    m.id, m.no,
     m.finished_at <= :bodies_before AND d.message_id IS NULL,
     m.finished_at <= :histories_before AND d.message_id IS NULL
 FROM messages AS m LEFT JOIN dead_letters AS d ON d.message_id = m.id
@@ -33,10 +23,15 @@ WHERE m.id > :after
 ORDER BY m.id
 LIMIT :limit;
 
--- name: prune_inbox
--- Drops what the sandbox kept of messages. :ids = [id, …]
-DELETE FROM inbox
-WHERE message_id IN (SELECT value FROM json_each(:ids));
+-- name: prune_free
+-- Those of the messages that are no dead letters, with their ids. :numbers = [number, …]
+SELECT m.no, m.id
+FROM json_each(:numbers) AS i CROSS JOIN messages AS m ON m.no = i.value
+WHERE NOT EXISTS (SELECT 1 FROM dead_letters AS d WHERE d.message_id = m.id);
+
+-- name: prune_hold
+-- The messages themselves: no other transaction changes them. :numbers = [number, …]; :until
+SELECT value FROM json_each(:numbers);
 
 -- name: prune_keys
 -- Drops idempotency keys that stand for nothing any more, oldest first. :before; :limit
@@ -48,6 +43,10 @@ WHERE (tenant, key) IN (
     LIMIT :limit
 );
 
+-- name: prune_locks
+-- Nothing: locks leave no rows. :limit
+SELECT 1;
+
 -- name: prune_suppressions
 -- Drops suppressions that are over, the longest first. :now; :limit
 DELETE FROM suppressions
@@ -57,3 +56,11 @@ WHERE (tenant, key, reason) IN (
     ORDER BY expires_at
     LIMIT :limit
 );
+
+-- name: tend_events
+-- Nothing: events lie in one table. :until; :now
+SELECT 0;
+
+-- name: examine_newest
+-- When the message that was accepted last came.
+SELECT created_at FROM messages ORDER BY no DESC LIMIT 1;

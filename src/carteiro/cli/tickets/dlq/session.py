@@ -1,0 +1,151 @@
+"""Where people do what they do with the archive of dead tickets, and how they say which."""
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from carteiro.cli.desk import Command, Work, command_of
+from carteiro.cli.exit_codes import NotFound, WrongUse
+from carteiro.cli.options import AsJson, Before, ConfigFile, Since
+from carteiro.cli.printing import Printer
+from carteiro.config import Settings, load
+from carteiro.errors import ConfigError
+from carteiro.model import value
+from carteiro.tickets.archive.document import Archived, ArchiveState, Wanted
+from carteiro.tickets.errors import ArchiveAway
+from carteiro.tickets.ticket import LONGEST_ID, Reason, is_fit
+
+if TYPE_CHECKING:
+    from carteiro.tickets.archive.mongo import MongoArchive
+
+TicketIds = Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="The tickets.")]
+Everything = Annotated[
+    bool, typer.Option("--all", help="All that match the options, instead of ids.")
+]
+Why = Annotated[str, typer.Option("--why", help="The reason, for the history of each ticket.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")]
+
+
+@dataclass(frozen=True)
+class Common:
+    """The options of every command that works on the archive."""
+
+    config: ConfigFile = None
+    as_json: AsJson = False
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Dead tickets by what they have in common; what is not given does not matter."""
+
+    task_type: Annotated[str | None, typer.Option(help="Of this task type.")] = None
+    error_type: Annotated[str | None, typer.Option(help="The kind of the last error.")] = None
+    reason: Annotated[Reason | None, typer.Option(help="Why it died.")] = None
+    since: Since = None
+    before: Before = None
+
+    def wanted(self, *, states: tuple[ArchiveState, ...] | None = None) -> Wanted:
+        """The same, as the archive takes it; `WrongUse` if nothing could ever match."""
+        if self.since is not None and self.before is not None and self.since >= self.before:
+            raise WrongUse("nothing lies between --since and --before: the first must be earlier")
+        for name, given in (("--task-type", self.task_type), ("--error-type", self.error_type)):
+            if given is not None and not is_fit(given):
+                text = (
+                    f"{name} {given!r} is not a name: one word of at most {LONGEST_ID} characters"
+                )
+                raise WrongUse(text)
+        return Wanted(
+            type=self.task_type,
+            error_type=self.error_type,
+            reason=self.reason,
+            states=states,
+            since=self.since,
+            before=self.before,
+        )
+
+    @property
+    def is_any(self) -> bool:
+        """No option narrows it down."""
+        return self == Choice()
+
+
+@value
+class ArchiveSession:
+    """An archive with the settings, and a way to print."""
+
+    archive: "MongoArchive"
+    settings: Settings
+    out: Printer
+
+    async def chosen(
+        self,
+        tickets: Sequence[str] | None,
+        choice: Choice,
+        states: tuple[ArchiveState, ...],
+        *,
+        everything: bool,
+    ) -> Wanted:
+        """These tickets, or with ``--all`` those that match; `NotFound` if one of them is not here."""
+        if bool(tickets) == everything:  # nobody is to touch all by forgetting an id
+            raise WrongUse("name the tickets, or say --all with options that choose some")
+        if not tickets:
+            return choice.wanted(states=states)
+        if not choice.is_any:
+            raise WrongUse("name the tickets, or choose them by options with --all: not both")
+        ids = tuple(dict.fromkeys(tickets))
+        for each in ids:
+            await self.known_ticket(each)
+        return Wanted(ids=ids)
+
+    async def known_ticket(self, given: str) -> Archived:
+        """The ticket of this id; `NotFound` if there is none."""
+        found = await self.archive.show(given)
+        if found is None:
+            text = f"there is no dead ticket {given!r} in the archive: carteiro tickets dlq ls shows the newest"
+            raise NotFound(text)
+        return found
+
+
+def at_the_archive(work: Work) -> Command:
+    """Make a command of a coroutine function that wants a `ArchiveSession`: adds the `Common` options."""
+
+    def begin(common: Common, options: Mapping[str, object]) -> None:
+        settings = load(file=common.config)
+        asyncio.run(_at_the_archive(work, settings, Printer(as_json=common.as_json), options))
+
+    return command_of(work, Common, begin)
+
+
+async def _at_the_archive(
+    work: Work, settings: Settings, printer: Printer, options: Mapping[str, object]
+) -> None:
+    with needing_libraries():
+        from carteiro.tickets.archive.mongo import MongoArchive  # noqa: PLC0415 - dear, and not for all
+
+    archive = MongoArchive(settings.tickets)
+    try:
+        await work(ArchiveSession(archive, settings, printer), **options)
+    except ArchiveAway as error:
+        text = (
+            f"{error}. Look whether it is running and lets us in; tickets.mongo (from "
+            f"{settings.origin('tickets.mongo')}) says where it is"
+        )
+        raise ArchiveAway(text) from error
+    finally:
+        await archive.close()
+
+
+@contextmanager
+def needing_libraries() -> Iterator[None]:
+    """Say how to have the libraries of the ticket lane, where they are missing."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        text = (
+            f"Tickets need {error.name}: from a clone, pip install -c constraints.txt '.[tickets]'"
+        )
+        raise ConfigError(text) from error

@@ -1,0 +1,1 @@
+"""Takes everything over and forgets it."""

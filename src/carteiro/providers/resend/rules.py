@@ -1,0 +1,108 @@
+"""The errors of Resend, by the names that its documents and its own clients know."""
+
+from collections.abc import Mapping
+
+from carteiro.model import Failure
+from carteiro.policy.classify import failure_of, one_line, upper_snake
+from carteiro.policy.rules import http
+from carteiro.policy.rules.answers import FOUND_OUT, Answers
+from carteiro.policy.rules.ruling import (
+    BAD_MESSAGE,
+    BROKEN,
+    INVALID_MESSAGE,
+    MESSAGE_LATER,
+    OUR_ACCOUNT,
+    OUR_SENDER,
+    OUR_TENANT,
+    THROTTLED,
+    UNAVAILABLE,
+    UNKNOWN,
+    USED_UP,
+    Ruling,
+)
+
+NAMES: Mapping[str, Ruling] = {
+    "validation_error": INVALID_MESSAGE,
+    "invalid_idempotency_key": BAD_MESSAGE,
+    "missing_api_key": OUR_ACCOUNT,
+    "restricted_api_key": OUR_ACCOUNT,
+    "invalid_api_key": OUR_ACCOUNT,
+    "suspended_api_key": OUR_ACCOUNT,
+    "invalid_permission": OUR_ACCOUNT,
+    "email_above_quota": BAD_MESSAGE,
+    "not_found": OUR_ACCOUNT,
+    "method_not_allowed": OUR_ACCOUNT,
+    "concurrent_idempotent_requests": MESSAGE_LATER,
+    "invalid_idempotent_request": BAD_MESSAGE,
+    "resource_locked": UNAVAILABLE,
+    "invalid_attachment": INVALID_MESSAGE,
+    "invalid_from_address": INVALID_MESSAGE,
+    "invalid_to_address": INVALID_MESSAGE,
+    "invalid_parameter": INVALID_MESSAGE,
+    "missing_required_field": INVALID_MESSAGE,
+    "missing_required_fields": INVALID_MESSAGE,
+    "missing_required_parameter": INVALID_MESSAGE,
+    "invalid_access": OUR_ACCOUNT,
+    "invalid_region": OUR_ACCOUNT,
+    "invalid_scope": OUR_ACCOUNT,
+    "rate_limit_exceeded": THROTTLED,
+    "daily_quota_exceeded": USED_UP,
+    "monthly_quota_exceeded": USED_UP,
+    "security_error": OUR_TENANT,
+    "application_error": BROKEN,
+    "internal_server_error": BROKEN,
+    "service_unavailable": BROKEN,
+}
+
+# The same name under this status says something else: the domain is not verified, or not allowed.
+FORBIDDEN = 403
+FORBIDDEN_NAMES: Mapping[str, Ruling] = {"validation_error": OUR_SENDER}
+
+# A name that is not known: by its status where that says something, else by the class of it.
+STATUSES: Mapping[int, Ruling] = {
+    401: OUR_ACCOUNT,
+    403: OUR_ACCOUNT,
+    408: UNAVAILABLE,
+    409: MESSAGE_LATER,
+    429: THROTTLED,
+}
+STATUS_CLASSES: Mapping[int, Ruling] = {4: BAD_MESSAGE, 5: UNAVAILABLE}
+
+
+def classify_resend(name: str, message: str, status: int | None = None) -> Failure:
+    """Judge an error of Resend by its name; where that is unknown, or there is none, by its HTTP status."""
+    bare = one_line(name)
+    rule, ruling = _rule(bare, status)
+    return failure_of(
+        ruling,
+        code=f"RESEND_{upper_snake(bare) or 'UNKNOWN'}",
+        original_code=bare or None,
+        reason=message if one_line(message) else name,
+        rule=rule,
+    )
+
+
+def _rule(name: str, status: int | None) -> tuple[str, Ruling]:
+    if status == FORBIDDEN and (ruling := FORBIDDEN_NAMES.get(name)):
+        return f"resend.{name}.forbidden", ruling
+    if ruling := NAMES.get(name):
+        return f"resend.{name}", ruling
+    ruling = None if status is None else _of_status(status, is_named=bool(name))
+    return ("resend.unknown", UNKNOWN) if ruling is None else (f"resend.status.{status}", ruling)
+
+
+def _of_status(status: int, *, is_named: bool) -> Ruling | None:
+    if not is_named:
+        return http.ruling_of(status)
+    return STATUSES.get(status) or STATUS_CLASSES.get(status // 100)
+
+
+_CODES = {name: classify_resend(name, name).code for name in NAMES}
+ANSWERS = Answers(
+    codes=FOUND_OUT | {"RESEND_TIMEOUT", "RESEND_UNKNOWN"} | frozenset(_CODES.values()),
+    names=_CODES,
+    rulings={f"resend.{name}": ruling for name, ruling in NAMES.items()},
+    is_own=lambda told: "_" in told.name and (told.name in NAMES or told.is_http),
+    judge=lambda told: classify_resend(told.name, told.message, told.status),
+    why="the name of an error decides, else its status",
+)

@@ -1,0 +1,1 @@
+"""A local inbox that plays errors by address."""

@@ -1,0 +1,47 @@
+"""The provider ``smtp``: a relay."""
+
+from importlib.resources import files
+
+from carteiro.config import ProviderSpec, Settings
+from carteiro.config.values import PACE
+from carteiro.errors import ConfigError
+from carteiro.policy.rules.answers import FOUND_OUT, Answers
+from carteiro.ports import Backend, Provider
+from carteiro.providers.smtp.options import SmtpOptions, Tls
+from carteiro.providers.smtp.provider import SmtpProvider
+from carteiro.providers.smtp.settings import SmtpSettings
+
+_THIS_MACHINE = frozenset({"localhost", "127.0.0.1", "::1"})
+
+
+def _make(settings: Settings, _backend: Backend, _region: str) -> Provider:
+    asked = settings.section(SmtpSettings)
+    if asked.username and asked.tls == "none" and asked.host not in _THIS_MACHINE:
+        origin = settings.origin("smtp.tls")
+        text = f"smtp.tls = 'none' (from {origin}) would send the password in clear: use starttls or implicit"
+        raise ConfigError(text)
+    password = settings.secret("smtp.password")
+    told = asked.model_dump(exclude=PACE) | {"tls": Tls(asked.tls), "password": password}
+    try:
+        return SmtpProvider(SmtpOptions(**told))
+    except OSError as error:
+        origin = settings.origin("smtp.ca_file")
+        text = (
+            f"smtp.ca_file = {asked.ca_file!r} (from {origin}): no certificates to be read: {error}"
+        )
+        raise ConfigError(text) from None
+
+
+SPEC = ProviderSpec(
+    name="smtp",
+    features=SmtpProvider.features,
+    make=_make,
+    sections={"smtp": SmtpSettings},
+    defaults=files(__package__).joinpath("settings.toml").read_text("utf-8"),
+    answers=Answers(
+        is_smtp=True,
+        codes=FOUND_OUT
+        | {"AUTH_ERROR", "SMTPUTF8_MISSING", "SMTP_TIMEOUT", "TLS_ERROR", "UNKNOWN"},
+    ),
+    host=lambda settings: settings.section(SmtpSettings).host,
+)

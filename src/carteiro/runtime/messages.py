@@ -1,0 +1,39 @@
+"""Operations on one message that the library, the API and the command line share."""
+
+from datetime import UTC, datetime
+
+from carteiro.errors import QueueAway
+from carteiro.model import CancelAnswer, StoredMessage, Tenant, TenantId, parse_message_id
+from carteiro.policy.waiting import Waiting, explain, explain_without_queue
+from carteiro.ports import Backend, Reading
+
+
+async def find_message(
+    reading: Reading, given: str, *, tenant: str | None = None
+) -> StoredMessage | None:
+    """The message with this id; None if there is none, or it is not this tenant's."""
+    identity = parse_message_id(given)
+    if identity is None:
+        return None
+    return await reading.message(identity, tenant=None if tenant is None else TenantId(tenant))
+
+
+async def explain_message(backend: Backend, message: StoredMessage) -> Waiting:
+    """The reason why a message is not sent yet, and until when it waits."""
+    try:
+        place = await backend.reading.place(message.id)
+    except QueueAway:
+        return explain_without_queue(message)
+    [tenant] = await backend.tenants.find([message.tenant])
+    return explain(message, place, tenant or Tenant(message.tenant), now=datetime.now(UTC))
+
+
+async def cancel_message(
+    backend: Backend, given: str, *, tenant: str | None = None
+) -> CancelAnswer:
+    """Cancel a waiting message; prevent another attempt of one that is being sent."""
+    message = await find_message(backend.reading, given, tenant=tenant)
+    if message is None:
+        return CancelAnswer.NOT_FOUND
+    [answer] = await backend.store.cancel([message.id], tenant=message.tenant)
+    return answer

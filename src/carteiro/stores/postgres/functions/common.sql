@@ -1,0 +1,125 @@
+-- Operations that must be one step on the server: a process that is stopped, killed or cut off in the midst of one holds no
+-- lock that others wait for. Whoever changes entries and leases of the same messages locks the entries first, by number.
+-- Their plans must not depend on statistics, which are always wrong for a queue: hence the settings of each.
+--
+-- The files of this folder are not migrations: they are applied anew when one of their texts changes, in the order that
+-- migrating.py lists, between `take_down` and `put_up`.
+
+-- Drops the functions, views and policies of the schema; returns the rights that were granted on them. Those that objects
+-- elsewhere depend on, a report perhaps, stay to be replaced: hence CREATE OR REPLACE everywhere.
+CREATE OR REPLACE FUNCTION carteiro.take_down() RETURNS text[]
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    c_schema CONSTANT oid := 'carteiro'::regnamespace;
+    v_rights text[];
+    v_drop text;
+    v_dropped boolean := true;
+BEGIN
+    PERFORM carteiro.hide_table_queue();
+    SELECT array_agg(
+        format(
+            'GRANT %s ON %s TO %s', r.what, r.place,
+            CASE r.grantee WHEN 0 THEN 'PUBLIC' ELSE r.grantee::regrole::text END
+        )
+    ) INTO v_rights
+    FROM (
+        SELECT g.privilege_type AS what, c.oid::regclass::text AS place, g.grantee, c.relowner AS owner
+        FROM pg_class AS c, aclexplode(c.relacl) AS g
+        WHERE c.relnamespace = c_schema AND c.relkind = 'v'
+        UNION ALL
+        SELECT format('%s (%I)', g.privilege_type, a.attname), c.oid::regclass::text, g.grantee, c.relowner
+        FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid, aclexplode(a.attacl) AS g
+        WHERE c.relnamespace = c_schema AND c.relkind = 'v'
+        UNION ALL
+        SELECT g.privilege_type, format('FUNCTION %s', p.oid::regprocedure), g.grantee, p.proowner
+        FROM pg_proc AS p, aclexplode(p.proacl) AS g
+        WHERE p.pronamespace = c_schema
+    ) AS r
+    WHERE r.grantee <> r.owner;
+    FOR v_drop IN
+        SELECT format('DROP POLICY %I ON %s', p.polname, c.oid::regclass)
+        FROM pg_policy AS p JOIN pg_class AS c ON c.oid = p.polrelid
+        WHERE c.relnamespace = c_schema
+    LOOP
+        EXECUTE v_drop;
+    END LOOP;
+    WHILE v_dropped LOOP
+        v_dropped := false;
+        FOR v_drop IN
+            SELECT format('DROP VIEW %s', c.oid::regclass) FROM pg_class AS c
+            WHERE c.relnamespace = c_schema AND c.relkind = 'v'
+            UNION ALL
+            SELECT format('DROP FUNCTION %s', p.oid::regprocedure) FROM pg_proc AS p
+            WHERE p.pronamespace = c_schema AND p.proname <> 'take_down'
+        LOOP
+            BEGIN
+                EXECUTE v_drop;
+                v_dropped := true;
+            EXCEPTION WHEN dependent_objects_still_exist THEN
+                NULL; -- perhaps in the next round
+            END;
+        END LOOP;
+    END LOOP;
+    RETURN v_rights;
+END
+$$;
+
+-- Grants these rights again, but for those on what is no longer there, and shows what is for others.
+CREATE OR REPLACE FUNCTION carteiro.put_up(p_rights text[]) RETURNS void
+LANGUAGE plpgsql
+AS $$
+DECLARE
+    v_right text;
+BEGIN
+    FOREACH v_right IN ARRAY coalesce(p_rights, '{}') LOOP
+        BEGIN
+            EXECUTE v_right;
+        EXCEPTION WHEN undefined_table OR undefined_column OR undefined_function THEN
+            NULL;
+        END;
+    END LOOP;
+    PERFORM carteiro.show_table_queue();
+END
+$$;
+
+-- The server's clock, in milliseconds.
+CREATE OR REPLACE FUNCTION carteiro.now_ms() RETURNS bigint
+LANGUAGE sql VOLATILE
+AS $$ SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint $$;
+
+-- Priority first, then due time: one number that sorts like both.
+CREATE OR REPLACE FUNCTION carteiro.rank(priority integer, due_at bigint) RETURNS bigint
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+AS $$ SELECT (priority::bigint << 48) | greatest(due_at, 0) $$;
+
+CREATE OR REPLACE FUNCTION carteiro.due_of(rank bigint) RETURNS bigint
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+AS $$ SELECT rank & ((1::bigint << 48) - 1) $$;
+
+-- The moment of so many milliseconds since 1970, for the views.
+CREATE OR REPLACE FUNCTION carteiro.moment(ms bigint) RETURNS timestamptz
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+AS $$ SELECT to_timestamp(ms / 1000.0) $$;
+
+-- JSON text that can be taken apart here: what text cannot hold is shown as U+FFFD.
+CREATE OR REPLACE FUNCTION carteiro.readable(json_text text) RETURNS json
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+AS $$ SELECT replace(json_text, '\u0000', '\ufffd')::json $$;
+
+-- What people read: a message with what became of it.
+CREATE OR REPLACE VIEW carteiro.ledger AS
+SELECT
+    m.no, m.id, m.tenant, m.kind, m.declares, m.delivery, m.priority, m.ttl_ms, m.request_id, m.external_id,
+    m.recipient_id, m.to_address, m.subject, m.template_type, m.tags, m.created_at, e.version, e.state, e.due_at,
+    e.expires_at, e.attempts, e.charged, e.in_doubt, e.round, e.revision, e.holder, e.held_until,
+    e.cancel_requested_at, e.evidence, e.provider, e.provider_message_id, e.failure, e.duration_ms, e.finished_at
+FROM carteiro.messages AS m JOIN carteiro.entries AS e ON e.message_no = m.no;
+
+-- Both kinds of waiting for a time, for readers.
+CREATE OR REPLACE VIEW carteiro.parked AS
+SELECT message_no, id, kind, tenant, rank, parked_until, false AS is_claimed, NULL::text AS claim_id, claims
+FROM carteiro.delayed
+UNION ALL
+SELECT message_no, id, kind, tenant, rank, parked_until, true, claim_id, claims
+FROM carteiro.leased;

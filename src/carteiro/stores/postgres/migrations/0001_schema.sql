@@ -1,0 +1,460 @@
+-- Ledger and queue in one database. Times are milliseconds since 1970 (next_token_us: microseconds). Names sort as bytes
+-- (COLLATE "C"), so that pages and turns are the same whatever the database's language.
+--
+-- Rows that many indexes find never change: `messages` says what was accepted, `entries` what became of it. An update of
+-- an entry touches no index unless the message ends.
+
+CREATE TABLE carteiro.tenants (
+    id text COLLATE "C" PRIMARY KEY,
+    name text NOT NULL,
+    tier text COLLATE "C",
+    weight double precision,
+    stride bigint NOT NULL,               -- virtual time of one job: from the weight, else the tier's, else 1
+    cap integer,
+    rate_per_second double precision,
+    paused boolean NOT NULL,
+    disabled boolean NOT NULL DEFAULT false,
+    default_from text,
+    from_domains text NOT NULL DEFAULT '[]',      -- JSON
+    allowed_networks text NOT NULL DEFAULT '[]',  -- JSON
+    limits text,                                  -- JSON: [a minute, an hour, a day]
+    retry_preset text,
+    external_id_is_key boolean NOT NULL DEFAULT false,
+    next_token_us bigint NOT NULL DEFAULT 0,
+    created_at bigint NOT NULL
+);
+CREATE INDEX tenants_of_tier ON carteiro.tenants (tier) WHERE tier IS NOT NULL;
+
+-- Whose a domain is: what tenants.from_domains lists, in its normal form. A domain is one tenant's alone.
+CREATE TABLE carteiro.sender_domains (
+    domain text COLLATE "C" PRIMARY KEY,
+    tenant text COLLATE "C" NOT NULL
+);
+CREATE INDEX sender_domains_of_tenant ON carteiro.sender_domains (tenant);
+
+CREATE TABLE carteiro.tiers (
+    name text COLLATE "C" PRIMARY KEY,
+    weight double precision NOT NULL
+);
+
+-- Known by their hash alone. tenant NULL: an administrator's.
+CREATE TABLE carteiro.access_keys (
+    id text COLLATE "C" PRIMARY KEY,
+    tenant text COLLATE "C",
+    key_hash text COLLATE "C" NOT NULL UNIQUE,
+    hint text NOT NULL,
+    created_at bigint NOT NULL,
+    expires_at bigint,
+    revoked_at bigint,
+    last_used_at bigint
+);
+CREATE INDEX access_keys_of_tenant ON carteiro.access_keys (tenant, created_at);
+
+CREATE TABLE carteiro.recipient_records (
+    id text COLLATE "C" PRIMARY KEY,
+    tenant text COLLATE "C" NOT NULL,
+    email text COLLATE "C" NOT NULL,
+    external_id text COLLATE "C",
+    cpf_cnpj_hash text COLLATE "C",
+    razao_social text,
+    nome text,
+    created_at bigint NOT NULL,
+    deleted_at bigint
+);
+CREATE UNIQUE INDEX recipient_by_external_id ON carteiro.recipient_records (tenant, external_id)
+    WHERE external_id IS NOT NULL AND deleted_at IS NULL;
+CREATE INDEX recipient_by_document ON carteiro.recipient_records (tenant, cpf_cnpj_hash)
+    WHERE cpf_cnpj_hash IS NOT NULL AND deleted_at IS NULL;
+CREATE INDEX recipients_named ON carteiro.recipient_records (external_id, tenant, created_at, id)
+    WHERE external_id IS NOT NULL;
+CREATE INDEX recipients_by_age ON carteiro.recipient_records (tenant, created_at, id);
+CREATE INDEX recipients_by_email ON carteiro.recipient_records (tenant, email, created_at, id);
+
+CREATE SEQUENCE carteiro.message_no CACHE 1;
+
+-- Rows find each other by number, people by id. What was accepted; an edit alone changes `to_address` and `subject`.
+CREATE TABLE carteiro.messages (
+    no bigint PRIMARY KEY,                -- of carteiro.message_no
+    id text COLLATE "C" NOT NULL UNIQUE,
+    tenant text COLLATE "C" NOT NULL,
+    kind text COLLATE "C" NOT NULL,
+    declares boolean NOT NULL,
+    delivery text NOT NULL,
+    priority smallint NOT NULL,
+    ttl_ms bigint NOT NULL,
+    request_id text NOT NULL,
+    external_id text COLLATE "C",
+    recipient_id text COLLATE "C",
+    to_address text COLLATE "C",
+    subject text,
+    template_type text,
+    tags text,                            -- JSON, in the sender's order; NULL: none
+    created_at bigint NOT NULL
+);
+CREATE INDEX messages_by_age ON carteiro.messages (created_at, no);
+CREATE INDEX emails_of_tenant ON carteiro.messages (tenant, created_at, no) WHERE kind = 'email:send';
+CREATE INDEX tasks_of_tenant ON carteiro.messages (tenant, created_at, no) WHERE kind <> 'email:send';
+-- The tenant is part of each key: a tenant's list walks its own rows alone.
+CREATE INDEX messages_to ON carteiro.messages (to_address, tenant, created_at, no) WHERE to_address IS NOT NULL;
+CREATE INDEX messages_by_external_id ON carteiro.messages (external_id, tenant, created_at, no)
+    WHERE external_id IS NOT NULL;
+CREATE INDEX messages_of_recipient ON carteiro.messages (recipient_id, created_at, no)
+    WHERE recipient_id IS NOT NULL;
+
+-- What became of a message. `version` counts the changes: whoever writes says which one it has seen.
+-- tenant, kind and created_at repeat the message's, so that ends are found by them.
+CREATE TABLE carteiro.entries (
+    message_no bigint PRIMARY KEY,
+    version integer NOT NULL DEFAULT 1,
+    state text NOT NULL,
+    due_at bigint NOT NULL,
+    expires_at bigint NOT NULL,
+    attempts integer NOT NULL DEFAULT 0,  -- provider calls
+    charged integer NOT NULL DEFAULT 0,   -- failures of this round that count against the policy
+    in_doubt integer NOT NULL DEFAULT 0,  -- unknown outcomes of this round
+    round integer NOT NULL DEFAULT 1,
+    revision integer NOT NULL DEFAULT 1,
+    holder text,                          -- the claim that declared or settled last
+    held_until bigint,                    -- set while an attempt is declared and not settled
+    cancel_requested_at bigint,
+    evidence text,                        -- [claim, provider, provider id, revision] of a late success
+    provider text,
+    provider_message_id text COLLATE "C",
+    failure json,                         -- the last one
+    duration_ms bigint,
+    finished_at bigint,                   -- not set: it is unfinished, and has a job
+    tenant text COLLATE "C" NOT NULL,
+    is_email boolean NOT NULL,
+    created_at bigint NOT NULL
+) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05);
+CREATE INDEX entries_by_expiry ON carteiro.entries (expires_at, message_no) WHERE finished_at IS NULL;
+-- Sent: e-mails that have the provider's id. Unlucky: what ended otherwise or failed at least once.
+CREATE INDEX entries_sent ON carteiro.entries (tenant, created_at, message_no)
+    WHERE provider_message_id IS NOT NULL AND is_email;
+-- Not what is erased: its id is an empty text.
+CREATE INDEX entries_by_provider_id ON carteiro.entries (provider_message_id, tenant, created_at, message_no)
+    WHERE provider_message_id <> '';
+CREATE INDEX entries_unlucky ON carteiro.entries (tenant, created_at, message_no)
+    WHERE provider_message_id IS NULL AND (finished_at IS NOT NULL OR failure IS NOT NULL);
+
+-- Changes that applications requested by SQL (functions/table_queue.sql) and that no process has applied yet: usually
+-- none. Applications add rows here and lock nothing else that workers write.
+CREATE TABLE carteiro.queue_changes (
+    no bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    message_no bigint NOT NULL,
+    tenant text COLLATE "C" NOT NULL,     -- whose turn it is when it is applied
+    what text NOT NULL,                   -- cancel, redrive, fail, reschedule, limit
+    number bigint,                        -- of reschedule: when; of limit: how many
+    reason text,                          -- of fail
+    role name NOT NULL,                   -- who requested it
+    -- What email_queue shows until it is applied; is_revival: also of a failed e-mail.
+    status text NOT NULL,
+    retries integer NOT NULL,
+    max_retries integer NOT NULL,
+    next_retry_at timestamptz,
+    error_message text,
+    is_revival boolean NOT NULL
+);
+CREATE INDEX queue_changes_of_message ON carteiro.queue_changes (message_no, no);
+CREATE INDEX queue_changes_of_tenant ON carteiro.queue_changes (tenant, no);
+
+-- Locks of accepts (keys, limits, recipients), a row each: advisory locks could be taken by any role that connects. A row
+-- says nothing: upkeep deletes those that nobody holds.
+CREATE UNLOGGED TABLE carteiro.door_locks (
+    name bigint PRIMARY KEY
+);
+
+-- Immutable, and never in a row that is updated: a settle must not rewrite a megabyte.
+CREATE TABLE carteiro.contents (
+    message_no bigint PRIMARY KEY,
+    content text NOT NULL
+);
+
+-- Events lie in parts, each of a range of messages: see functions/event_parts.sql. Events outside all parts lie in
+-- `events_rest`: an insert never fails.
+CREATE SEQUENCE carteiro.event_id;
+CREATE TABLE carteiro.events (
+    id bigint NOT NULL DEFAULT nextval('carteiro.event_id'),
+    message_no bigint NOT NULL,
+    type text NOT NULL,
+    metadata json NOT NULL,
+    created_at bigint NOT NULL
+) PARTITION BY RANGE (message_no);
+ALTER SEQUENCE carteiro.event_id OWNED BY carteiro.events.id;
+CREATE INDEX events_of_message ON carteiro.events (message_no, id);
+CREATE TABLE carteiro.events_0 PARTITION OF carteiro.events FOR VALUES FROM (MINVALUE) TO (500000);
+CREATE TABLE carteiro.events_rest PARTITION OF carteiro.events DEFAULT;
+
+CREATE TABLE carteiro.event_parts (
+    from_no bigint PRIMARY KEY,           -- its table is events_{from_no}
+    to_no bigint NOT NULL,                -- the first number that is not in it
+    opened_at bigint,                     -- when its first message was accepted
+    filled_at bigint                      -- when its last one was
+);
+INSERT INTO carteiro.event_parts (from_no, to_no) VALUES (0, 500000);
+
+-- The same tags, to find messages by: newest first is this key read backwards.
+CREATE TABLE carteiro.message_tags (
+    tenant text COLLATE "C" NOT NULL,
+    tag text COLLATE "C" NOT NULL,
+    created_at bigint NOT NULL,
+    message_no bigint NOT NULL,
+    PRIMARY KEY (tenant, tag, created_at, message_no)
+);
+CREATE INDEX tags_of_message ON carteiro.message_tags (message_no);
+
+-- What answers a request that comes again: whole, for its message may be pruned before it.
+CREATE TABLE carteiro.idempotency_keys (
+    tenant text COLLATE "C" NOT NULL,
+    key text COLLATE "C" NOT NULL,
+    digest text NOT NULL,
+    message_id text COLLATE "C" NOT NULL,
+    recipient_id text,
+    request_id text NOT NULL,
+    created_at bigint NOT NULL,
+    PRIMARY KEY (tenant, key)
+);
+CREATE INDEX idempotency_keys_by_age ON carteiro.idempotency_keys (created_at);
+CREATE INDEX idempotency_keys_of_message ON carteiro.idempotency_keys (message_id);
+
+-- What a tenant handed in over HTTP, in the latest window of each length: a new window takes the old one's row.
+CREATE TABLE carteiro.api_counts (
+    tenant text COLLATE "C" NOT NULL,
+    window_ms bigint NOT NULL,
+    starts_at bigint NOT NULL,
+    count bigint NOT NULL,
+    PRIMARY KEY (tenant, window_ms)
+);
+
+CREATE TABLE carteiro.dead_letters (
+    message_id text COLLATE "C" PRIMARY KEY,
+    message_no bigint NOT NULL,
+    tenant text COLLATE "C" NOT NULL,
+    kind text COLLATE "C" NOT NULL,
+    reason text COLLATE "C" NOT NULL,
+    code text COLLATE "C" NOT NULL,
+    category text COLLATE "C" NOT NULL,
+    failure json NOT NULL,
+    failed_attempts integer NOT NULL,
+    failed_at bigint NOT NULL,
+    enqueued_at bigint NOT NULL,
+    moved_at bigint NOT NULL,
+    ttl_ms bigint NOT NULL,
+    redriven_at bigint
+);
+CREATE INDEX dead_letters_by_age ON carteiro.dead_letters (moved_at, message_id);
+CREATE INDEX dead_letters_of_tenant ON carteiro.dead_letters (tenant, moved_at, message_id);
+CREATE INDEX dead_letters_with_code ON carteiro.dead_letters (code, moved_at, message_id);
+CREATE INDEX dead_letters_for_reason ON carteiro.dead_letters (reason, moved_at, message_id);
+CREATE INDEX dead_letters_by_end ON carteiro.dead_letters ((moved_at + ttl_ms), message_id)
+    WHERE redriven_at IS NULL;
+
+-- What a version says never changes. A type is out of use when its newest version is deleted.
+CREATE TABLE carteiro.templates (
+    tenant text COLLATE "C" NOT NULL,
+    type text COLLATE "C" NOT NULL,
+    version integer NOT NULL,
+    subject text NOT NULL,
+    html text,
+    text text,
+    retry_preset text,
+    created_at bigint NOT NULL,
+    deleted_at bigint,
+    bytes integer NOT NULL GENERATED ALWAYS AS (
+        octet_length(subject) + coalesce(octet_length(html), 0) + coalesce(octet_length(text), 0)
+    ) STORED,
+    PRIMARY KEY (tenant, type, version)
+);
+
+-- Whom tenants must not write to. An address is known by its hash, each reason is a row of its own.
+CREATE TABLE carteiro.suppressions (
+    tenant text COLLATE "C" NOT NULL,
+    key text COLLATE "C" NOT NULL,        -- SHA-256 of tenant and address
+    reason text COLLATE "C" NOT NULL,
+    address text,                         -- NULL: erased
+    created_at bigint NOT NULL,
+    expires_at bigint,                    -- NULL: never; then the row is over
+    is_active boolean NOT NULL,           -- false: soft bounces that are merely counted
+    bounces text NOT NULL,                -- JSON: the moments of the last soft bounces
+    PRIMARY KEY (tenant, key, reason)
+);
+CREATE INDEX suppressions_by_age ON carteiro.suppressions (tenant, created_at, (key || reason));
+CREATE INDEX suppressions_by_end ON carteiro.suppressions (expires_at) WHERE expires_at IS NOT NULL;
+
+-- The queue: one thin row per unfinished message, in one of three tables: `ready` to be claimed, `delayed` until a time,
+-- `leased` to a worker until the lease or the hold ends. `rank` is priority and due time in one number (see
+-- `carteiro.rank`), so that ready jobs lie in the order in which they are claimed. Anybody may add to `ready` and `delayed`;
+-- claim takes from them.
+CREATE TABLE carteiro.ready (
+    tenant text COLLATE "C" NOT NULL,
+    kind text COLLATE "C" NOT NULL,
+    rank bigint NOT NULL,
+    id text COLLATE "C" NOT NULL,
+    message_no bigint NOT NULL,
+    claims integer NOT NULL DEFAULT 0,
+    PRIMARY KEY (tenant, kind, rank, id)
+) WITH (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_cost_delay = 0);
+-- Open attempts are found by their jobs: all that are leased, and those that were before. An index of entries that have a
+-- hold would be written by every declare, and with it every other index of the row.
+CREATE INDEX ready_again ON carteiro.ready (tenant, message_no) WHERE claims > 0;
+
+CREATE TABLE carteiro.delayed (
+    message_no bigint PRIMARY KEY,
+    id text COLLATE "C" NOT NULL,
+    kind text COLLATE "C" NOT NULL,
+    tenant text COLLATE "C" NOT NULL,
+    rank bigint NOT NULL,
+    parked_until bigint NOT NULL,
+    claims integer NOT NULL DEFAULT 0
+) WITH (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_cost_delay = 0);
+CREATE INDEX delayed_of_seat ON carteiro.delayed (tenant, kind, parked_until, id);
+CREATE INDEX delayed_again ON carteiro.delayed (tenant, message_no) WHERE claims > 0;
+
+CREATE TABLE carteiro.leased (
+    message_no bigint PRIMARY KEY,
+    id text COLLATE "C" NOT NULL,
+    kind text COLLATE "C" NOT NULL,
+    tenant text COLLATE "C" NOT NULL,
+    rank bigint NOT NULL,
+    parked_until bigint NOT NULL,
+    claim_id text NOT NULL,
+    claims integer NOT NULL
+) WITH (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_cost_delay = 0);
+-- Nobody knows how many there are, so queries must not leave a choice: those of a seat compare all three columns as one.
+CREATE INDEX leased_by_end ON carteiro.leased (kind, parked_until);
+CREATE INDEX leased_of_seat ON carteiro.leased (tenant, kind, parked_until);
+
+-- The ring of tenants with ready work, per kind: written by claim alone, under the lock of `carteiro.ring`.
+-- wake_at NULL: in the ring; else when to look again. No ready job of a seat has a rank below `lowest`, and no delayed one a
+-- time before `due_from`, but for those that a note tells of: rows that are gone are not walked over again, however long
+-- vacuum is held up by somebody's open transaction. For the same reason the rows that every claim writes are numbered:
+-- `n` grows with each change, and whoever looks for a seat takes the newest (ORDER BY n DESC LIMIT 1) without going
+-- through all that it once was. There is one of each kind and tenant: only who holds the lock of the ring adds seats.
+CREATE TABLE carteiro.seats (
+    kind text COLLATE "C" NOT NULL,
+    tenant text COLLATE "C" NOT NULL,
+    n bigint NOT NULL DEFAULT 1,
+    vt bigint NOT NULL DEFAULT 0,
+    last_turn bigint NOT NULL DEFAULT 0,
+    since_turn bigint NOT NULL DEFAULT 0, -- the last turn before it came into the ring
+    wake_at bigint,
+    lowest bigint NOT NULL DEFAULT 0,
+    due_from bigint NOT NULL DEFAULT 0,
+    jobs bigint NOT NULL DEFAULT 0,       -- its job rows, counted as they come and go
+    processed bigint NOT NULL DEFAULT 0,
+    last_processed_at bigint,
+    consecutive bigint NOT NULL DEFAULT 0,
+    PRIMARY KEY (tenant, kind, n)
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
+CREATE INDEX seats_in_ring ON carteiro.seats (kind, vt, last_turn, tenant) WHERE wake_at IS NULL;
+CREATE INDEX seats_alarms ON carteiro.seats (kind, wake_at) WHERE wake_at IS NOT NULL;
+
+CREATE TABLE carteiro.ring_clock (
+    kind text COLLATE "C" NOT NULL,
+    n bigint NOT NULL DEFAULT 1,          -- as that of a seat
+    v bigint NOT NULL DEFAULT 0,          -- the start of the last served turn
+    turn bigint NOT NULL DEFAULT 0,
+    seen_at bigint NOT NULL DEFAULT 0,    -- the last time at which jobs were taken: no alarm is more than a second before it
+    limit_count bigint,
+    limit_per_ms bigint,
+    draws text NOT NULL DEFAULT '[]',     -- from the send limit: [[time, jobs, claim], …]
+    least_vt bigint NOT NULL DEFAULT 0,   -- no seat in the ring is before it: where a walk begins
+    lost_from bigint NOT NULL DEFAULT 0,  -- no lease ends before it, but for those that a note tells of
+    PRIMARY KEY (kind, n)
+) WITH (fillfactor = 50);
+
+-- What others leave for claim to know: a transaction that stays open must neither hide nor block a tenant, so nobody but
+-- claim writes the ring. Never updated. Claim reads those that it has not seen: `seen` is the snapshot of its last look.
+--   jobs: so many more or fewer; wake_at: look at the seat then; rank: the least that was added to `ready`;
+--   lease_end: a lease ends sooner than it did;
+--   kind '' : a slot of the tenant became free.
+CREATE TABLE carteiro.notes (
+    xid xid8 NOT NULL DEFAULT pg_current_xact_id(),
+    kind text COLLATE "C" NOT NULL,
+    tenant text COLLATE "C" NOT NULL,
+    jobs integer NOT NULL DEFAULT 0,
+    wake_at bigint NOT NULL,
+    rank bigint,
+    lease_end bigint
+) WITH (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_cost_delay = 0);
+CREATE INDEX notes_by_transaction ON carteiro.notes (xid);
+
+-- One row, which is the lock of the ring: `carteiro.lock_ring()`.
+CREATE TABLE carteiro.ring (
+    n bigint PRIMARY KEY DEFAULT 1,       -- as that of a seat
+    seen pg_snapshot NOT NULL,
+    folded bigint NOT NULL DEFAULT 0      -- notes read since the read ones were last swept out
+) WITH (fillfactor = 50);
+INSERT INTO carteiro.ring (seen) VALUES (pg_current_snapshot());
+
+-- Settings changed at run time, as JSON; absent means: as configured.
+CREATE TABLE carteiro.overrides (
+    name text COLLATE "C" PRIMARY KEY,
+    setting text NOT NULL
+);
+
+-- The channel on which processes wake each other. Anybody who may connect may notify a channel whose name they know, and each
+-- notification is work for every process: so the name is a secret, and in no function's text.
+CREATE TABLE carteiro.wake_channel (
+    channel text NOT NULL
+);
+INSERT INTO carteiro.wake_channel (channel) VALUES ('carteiro_' || gen_random_uuid());
+
+CREATE TABLE carteiro.leads (
+    name text COLLATE "C" PRIMARY KEY,
+    holder text NOT NULL,
+    until bigint NOT NULL,
+    seen_at bigint NOT NULL
+);
+
+-- How fast each provider is called by all processes together: see policy/rates.py. Rates are calls a second; stays is JSON,
+-- until when each process counts. One row is written again and again: room beside it keeps its index as it is.
+CREATE TABLE carteiro.rates (
+    provider text COLLATE "C" PRIMARY KEY,
+    ceiling double precision,
+    cut_to double precision,
+    peak double precision NOT NULL,
+    cut_at_us bigint NOT NULL,
+    next_us bigint NOT NULL,
+    stays text NOT NULL,
+    trouble text -- JSON: why it was left alone last, when, and until when
+) WITH (fillfactor = 50);
+
+CREATE TABLE carteiro.inbox (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    message_id text COLLATE "C" NOT NULL,
+    tenant text COLLATE "C" NOT NULL,
+    to_address text NOT NULL,
+    subject text NOT NULL,
+    content text NOT NULL,
+    provider_message_id text NOT NULL,
+    created_at bigint NOT NULL
+);
+CREATE INDEX inbox_of_message ON carteiro.inbox (message_id, id);
+CREATE INDEX inbox_of_tenant ON carteiro.inbox (tenant, id);
+
+-- Which tenant a role of the database stands for. It stays when the tenant is erased: the role must not become another's.
+CREATE TABLE carteiro.client_roles (
+    role name PRIMARY KEY,
+    tenant text COLLATE "C" NOT NULL
+);
+
+-- What the ledger does not know of a row: whose it is to people, and how often it is tried again. The worker reads the second
+-- in the content, which begins with it.
+CREATE TABLE carteiro.queue_rows (
+    id uuid PRIMARY KEY,
+    message_no bigint NOT NULL UNIQUE REFERENCES carteiro.messages (no) ON DELETE CASCADE,
+    tenant text COLLATE "C" NOT NULL,
+    user_id uuid,
+    max_retries integer NOT NULL
+);
+CREATE INDEX queue_rows_of_tenant ON carteiro.queue_rows (tenant, message_no);
+ALTER TABLE carteiro.queue_rows ENABLE ROW LEVEL SECURITY;
+ALTER TABLE carteiro.queue_rows FORCE ROW LEVEL SECURITY;
+
+-- Rows cannot be locked: those that workers write are behind them. The outer joins keep FOR UPDATE off, with an error that
+-- helps nobody. So the view also joins an empty table, which the planner drops unless rows are to be locked: then it meets
+-- the policy for locks first, whose condition it computes itself.
+CREATE TABLE carteiro.row_locks (no integer PRIMARY KEY);
+ALTER TABLE carteiro.row_locks ENABLE ROW LEVEL SECURITY;
+ALTER TABLE carteiro.row_locks FORCE ROW LEVEL SECURITY;

@@ -1,0 +1,65 @@
+"""Between columns and values: dead letters and what is asked of them."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from carteiro.model import Cursor, DeadFilter, DeadLetter, DeadReason
+from carteiro.policy.lifecycle import EXPIRED_UNSENT, MILLISECOND
+from carteiro.stores.columns import FAR, failure_of, in_ms, maybe_moment, moment
+from carteiro.stores.cursors import key_of
+
+
+def dead_letter_of(row: Sequence[Any]) -> DeadLetter:
+    """A dead letter out of what `dead_letters_load` reads of it."""
+    message, tenant, kind, content, reason, attempts, failure, *times, ttl_ms, redriven = row
+    failed, enqueued, moved = times
+    return DeadLetter(
+        id=message,
+        tenant=tenant,
+        kind=kind,
+        content=content,
+        reason=DeadReason(reason),
+        failed_attempts=attempts,
+        failure=failure_of(failure) or EXPIRED_UNSENT,
+        failed_at=moment(failed),
+        enqueued_at=moment(enqueued),
+        moved_at=moment(moved),
+        ttl=ttl_ms * MILLISECOND,
+        redriven_at=maybe_moment(redriven),
+    )
+
+
+def finding(wanted: DeadFilter) -> str:
+    """The statement whose index leads to what is wanted."""
+    if wanted.tenant is not None:
+        return "dead_letters_find_by_tenant"
+    if wanted.code is not None:
+        return "dead_letters_find_by_code"
+    return "dead_letters_find" if wanted.reason is None else "dead_letters_find_by_reason"
+
+
+def parameters_of(wanted: DeadFilter, cursor: Cursor | None) -> dict[str, object]:
+    """What is asked, in the order of the statements' parameters."""
+    ends: list[tuple[int | str, ...]] = [(FAR, "")]
+    if wanted.moved_before is not None:
+        ends.append((in_ms(wanted.moved_before), ""))
+    if cursor is not None:
+        ends.append(key_of(cursor, (0, "")))
+    before_at, before_id = min(ends)
+    return {
+        "tenant": wanted.tenant,
+        "kind": wanted.kind,
+        "reason": wanted.reason,
+        "code": wanted.code,
+        "category": wanted.category,
+        "is_redriven": wanted.is_redriven,
+        "text": None if wanted.text is None else _folded(wanted.text),
+        "moved_after": -FAR if wanted.moved_after is None else in_ms(wanted.moved_after),
+        "before_at": before_at,
+        "before_id": before_id,
+    }
+
+
+def _folded(text: str) -> str:
+    """Without the case of ASCII letters: what ``lower`` does in the database."""
+    return text.encode("utf-8", "replace").lower().decode()

@@ -1,0 +1,158 @@
+"""Dead letters."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from carteiro.model import (
+    Cursor,
+    DeadFilter,
+    DeadGroup,
+    DeadLetter,
+    MessageId,
+    Page,
+    RedriveAnswer,
+    Revision,
+    TenantId,
+)
+from carteiro.policy.crowding import Share, giving_way
+from carteiro.policy.lifecycle import MILLISECOND, restored_ttl
+from carteiro.ports.dead_letters import GroupBy
+from carteiro.stores.columns import failure_text, in_ms, maybe_moment, moment
+from carteiro.stores.cursors import cursor_at
+from carteiro.stores.sql.dead_letter_columns import dead_letter_of, finding, parameters_of
+from carteiro.stores.sql.redrive import LedgerPart, redrive
+from carteiro.stores.sql.session import Database, Wake
+
+_ANY = DeadFilter()
+
+
+class SqlDeadLetters:
+    """See `carteiro.ports.dead_letters.DeadLetters` for what it promises."""
+
+    def __init__(self, db: Database, wake: Wake, ledger: LedgerPart, *, has_queue: bool) -> None:
+        self._db = db
+        self._wake = wake
+        self._ledger = ledger
+        self._has_queue = has_queue
+
+    # --- finding ------------------------------------------------------------------------------
+
+    async def find(
+        self, wanted: DeadFilter = _ANY, *, cursor: Cursor | None = None, limit: int = 100
+    ) -> Page[DeadLetter]:
+        """The entries that match, newest first."""
+        asked = parameters_of(wanted, cursor)
+        found = await self._db.fetch(finding(wanted), **asked, limit=limit + 1)
+        letters = await self._loaded([row[0] for row in found[:limit]])
+        has_more = bool(letters) and len(found) > limit
+        return Page(
+            letters, cursor_at(found[limit - 1][1], found[limit - 1][0]) if has_more else None
+        )
+
+    async def group(self, by: GroupBy, wanted: DeadFilter = _ANY) -> list[DeadGroup]:
+        """How many match, by what they have in common; the largest group first."""
+        asked = parameters_of(wanted, None)
+        rows = await self._db.fetch("dead_letters_group", **asked, by=by)
+        return [
+            DeadGroup(key, count, moment(oldest), moment(newest))
+            for key, count, oldest, newest in rows
+        ]
+
+    async def show(self, message: MessageId) -> DeadLetter | None:
+        """The entry of one message."""
+        found = await self._loaded([message])
+        return found[0] if found else None
+
+    async def sizes(self, *, top: int) -> tuple[int, list[tuple[TenantId, int]]]:
+        """How many entries there are, and the tenants with most of them."""
+        rows = await self._db.fetch("dead_letters_sizes")
+        return sum(count for _, count in rows), [(tenant, count) for tenant, count in rows[:top]]
+
+    async def oldest(self) -> datetime | None:
+        """When the oldest entry was moved here; None without any."""
+        return maybe_moment(await self._db.value("dead_letters_first"))
+
+    async def moved(self, ids: Sequence[MessageId]) -> dict[MessageId, datetime]:
+        """When those of the messages that have an entry were moved here."""
+        return {
+            identity: moment(at)
+            for identity, at in await self._db.fetch("dead_letters_moved", ids=ids)
+        }
+
+    async def _loaded(self, ids: Sequence[MessageId]) -> list[DeadLetter]:
+        rows = await self._db.fetch("dead_letters_load", ids=ids) if ids else []
+        return [dead_letter_of(row) for row in rows]
+
+    # --- redriving ----------------------------------------------------------------------------
+
+    async def redrive(
+        self, ids: Sequence[MessageId], *, by: str, revision: Revision | None = None
+    ) -> list[RedriveAnswer]:
+        """Send them round again; ``by`` says on whose word. A dead message without an entry is redriven too."""
+        if revision is not None and len(ids) != 1:
+            raise ValueError("a revision is for one message")
+        now = await self._db.now()
+        answers = await self._db.write(
+            lambda session: redrive(
+                session,
+                self._ledger,
+                ids,
+                by=by,
+                revision=revision,
+                now=now,
+                has_queue=self._has_queue,
+            )
+        )
+        if RedriveAnswer.REDRIVEN in answers:
+            await self._wake.tell()
+        return answers
+
+    # --- keeping ------------------------------------------------------------------------------
+
+    async def drop(self, ids: Sequence[MessageId]) -> int:
+        """Take entries out of the index; the messages stay, and can be redriven. Return how many went."""
+        return await self._db.run("dead_letters_drop", ids=ids)
+
+    async def outlived(self, *, limit: int = 1000) -> list[MessageId]:
+        """Entries older than their time to live, the longest outlived first; none that is on its way."""
+        now = await self._db.now()
+        rows = await self._db.fetch("dead_letters_outlived", now=now, limit=limit)
+        return [row[0] for row in rows]
+
+    async def overfull(self, *, most: int, limit: int = 1000) -> list[DeadLetter]:
+        """What must go so that ``most`` stay: again and again the oldest of the tenant with most entries."""
+        rows = await self._db.fetch("dead_letters_shares")
+        shares = {tenant: Share(entries, may_go) for tenant, entries, may_go in rows}
+        excess = sum(share.entries for share in shares.values()) - most
+        if excess <= 0:
+            return []
+        going: list[tuple[int, MessageId]] = []
+        for tenant, count in giving_way(shares, excess=min(limit, excess)).items():
+            found = await self._db.fetch("dead_letters_oldest", tenant=tenant, limit=count)
+            going += [(moved_at, identity) for identity, moved_at in found]
+        return await self._loaded([identity for _, identity in sorted(going)])
+
+    async def restore(self, letters: Sequence[DeadLetter]) -> int:
+        """Put entries back whose messages are still dead and have none; return how many."""
+        if not letters:
+            return 0
+        now = await self._db.now()
+        rows = [_restored_row(letter, now) for letter in letters]
+        return await self._db.run("dead_letters_restore", rows=rows)
+
+
+def _restored_row(letter: DeadLetter, now: int) -> list[object]:
+    moved_at = in_ms(letter.moved_at)
+    return [
+        letter.id,
+        letter.tenant,
+        letter.reason,
+        letter.failure.code,
+        letter.failure.category,
+        failure_text(letter.failure),
+        letter.failed_attempts,
+        in_ms(letter.failed_at),
+        in_ms(letter.enqueued_at),
+        moved_at,
+        restored_ttl(moved_at, letter.ttl // MILLISECOND, now),
+    ]

@@ -1,0 +1,176 @@
+"""Taking people and tenants out of the database, a page of messages at a time.
+
+Killed anywhere, the next call goes on: what is left of a page is found again. Claims wait only while jobs are taken
+out of the queue; rows that people wrote go without the lock of the ring. What is deleted is overwritten: on SQLite at
+once (``secure_delete``), on Postgres when the server's vacuum has given its space to others.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from carteiro.model import Erased, MessageId, Recipient, RecipientId, TenantId
+from carteiro.policy.lifecycle import LONGEST_HOLD_MS
+from carteiro.policy.suppression import key_of
+from carteiro.ports.store import Store
+from carteiro.stores.columns import FAR, recipient_of
+from carteiro.stores.sql.defining import define
+from carteiro.stores.sql.session import Database, Session
+from carteiro.stores.tenant_columns import tenant_of
+
+
+class Messages(NamedTuple):
+    """The same messages, by number and by id."""
+
+    numbers: Sequence[int]
+    ids: Sequence[MessageId]
+
+
+class SqlErasing:
+    """Erases for the ports of recipients and tenants."""
+
+    def __init__(self, db: Database, store: Store, *, has_queue: bool) -> None:
+        self._db = db
+        self._store = store
+        self._has_queue = has_queue
+
+    # --- a recipient
+
+    async def recipient(
+        self, recipient: RecipientId, *, tenant: TenantId, limit: int
+    ) -> Erased | None:
+        """Cancel what waits, blank what ended; the recipient goes with its last message. None: there is none."""
+        now = await self._db.now()
+        row = await self._db.write(
+            lambda session: session.first("recipient_take", id=recipient, tenant=tenant, now=now)
+        )
+        if row is None:
+            return None
+        found = recipient_of(row)
+        if self._has_queue:  # else whoever keeps the jobs has cancelled what waits before
+            waiting = await self._waiting(found, limit)
+            await self._store.cancel(waiting, tenant=tenant)
+        erased = await self._db.write(lambda session: _erase_recipient(session, found, limit))
+        if not erased.has_more:
+            await self._db.empty_log()
+        return erased
+
+    async def addressed(
+        self, recipient: RecipientId, *, tenant: TenantId, limit: int
+    ) -> list[MessageId]:
+        """Unfinished messages to a recipient that nobody asked to cancel."""
+        row = await self._db.first("recipient", id=recipient, tenant=tenant)
+        return [] if row is None else await self._waiting(recipient_of(row), limit)
+
+    async def _waiting(self, recipient: Recipient, limit: int) -> list[MessageId]:
+        rows = await self._db.read(
+            lambda session: session.fetch("erase_waiting", limit=limit, **_whose(recipient))
+        )
+        return [row[0] for row in rows]
+
+    # --- a tenant
+
+    async def tenant(
+        self, tenant: TenantId, *, busy: Sequence[MessageId] | None, limit: int
+    ) -> tuple[Erased | None, list[MessageId]]:
+        """Take messages away that are not in flight, then what is beside them; the tenant itself goes last.
+
+        ``busy``: what is in flight, where jobs are kept elsewhere. None: there is no such tenant. Returns also the
+        messages that went.
+        """
+        now = await self._db.now()
+        messages = await self._db.write(
+            lambda session: _take_jobs(session, tenant, busy, now=now, limit=limit)
+        )
+        if messages is None:
+            return None, []
+        erased = await self._db.write(
+            lambda session: _erase_rows(session, tenant, messages, limit=limit)
+        )
+        if not erased.has_more:
+            is_gone = await self._db.write(lambda session: _erase_tenant(session, tenant))
+            await self._db.empty_log()
+            erased = replace(erased, has_more=not is_gone)
+        return erased, list(messages.ids)
+
+
+async def forget_messages(
+    session: Session, messages: Messages, *, leaves_parts: bool = False
+) -> None:
+    """Drop messages and all beside them but dead letters and idempotency keys.
+
+    ``leaves_parts``: events that are soon dropped with their whole part stay till then; nobody finds them any more.
+    """
+    await session.run("forget_messages", **messages._asdict(), leaves_parts=leaves_parts)
+
+
+def _whose(recipient: Recipient) -> dict[str, str]:
+    return {"recipient": recipient.id, "tenant": recipient.tenant, "email": recipient.email}
+
+
+async def _erase_recipient(session: Session, recipient: Recipient, limit: int) -> Erased:
+    """It is marked as deleted already: nobody sends to it any more."""
+    await session.fetch("by_index")
+    rows = await session.fetch("erase_ended", limit=limit, **_whose(recipient))
+    numbers, ids = [row[0] for row in rows], [row[1] for row in rows]
+    # Entries first: once they are ours, whoever settled late has written its events.
+    await session.run("erase_messages", numbers=numbers)
+    await session.run("erase_words", numbers=numbers, ids=ids)
+    await session.run("erase_beside", ids=ids)
+    if await session.value("erase_left", **_whose(recipient)):
+        return Erased(len(rows), has_more=True)
+    key = key_of(recipient.tenant, recipient.email)
+    await session.run("suppressions_blank", tenant=recipient.tenant, key=key)
+    await session.run("recipient_drop", id=recipient.id)
+    return Erased(len(rows), recipients=1)
+
+
+async def _take_jobs(
+    session: Session, tenant: TenantId, busy: Sequence[MessageId] | None, *, now: int, limit: int
+) -> Messages | None:
+    """Disable the tenant, and take the next messages out of the queue and the ledger; their rows are left."""
+    await session.fetch("by_index")
+    await session.fetch("lock_ring")
+    found = await session.first("tenants_find", ids=[tenant])
+    if found is None:
+        return None
+    await define(session, [replace(tenant_of(found), disabled=True)], now)
+    operation = "erase_find" if busy is None else "erase_find_messages"
+    asked = {"tenant": tenant, "now": now, "longest": LONGEST_HOLD_MS, "limit": limit}
+    page = await session.fetch(operation, busy=busy, **asked)
+    if not page:
+        return Messages([], [])
+    numbers = [row[0] for row in page]
+    # Entries first: once they are ours, whoever settled late has moved its job.
+    left = {row[0]: row[1:] for row in await session.fetch("erase_entries", numbers=numbers)}
+    jobs = [(*row, *left.get(row[0], (0, False))) for row in page]
+    await session.run("erase_jobs", tenant=tenant, far=FAR, rows=jobs, now=now)
+    return Messages(numbers, [row[1] for row in page])
+
+
+async def _erase_rows(
+    session: Session, tenant: TenantId, messages: Messages, *, limit: int
+) -> Erased:
+    """Drop the rows of messages without jobs; when no message is left recipients, idempotency keys and mails."""
+    await session.fetch("by_index")
+    await session.run("erase_beside", ids=messages.ids)
+    await forget_messages(session, messages)
+    gone = len(messages.ids)
+    has_messages, _ = await session.first("erase_rest", tenant=tenant)
+    if has_messages:
+        return Erased(gone, has_more=True)
+    people = await session.run("erase_people", tenant=tenant, most=limit - gone, limit=limit)
+    _, has_others = await session.first("erase_rest", tenant=tenant)
+    return Erased(gone, people, has_more=bool(has_others))
+
+
+async def _erase_tenant(session: Session, tenant: TenantId) -> bool:
+    """Drop a tenant without messages, and the last that is its own; False if somebody adds to it right now."""
+    await session.fetch("by_index")
+    await session.fetch("lock_ring")
+    if not await session.value("erase_alone", tenant=tenant):
+        return False
+    if any(await session.first("erase_rest", tenant=tenant)):
+        return False
+    await session.run("erase_tenant", tenant=tenant)
+    return True

@@ -1,0 +1,84 @@
+"""Which key opens what."""
+
+import builtins
+from collections.abc import Sequence
+from datetime import timedelta
+
+from uuid_utils import uuid7
+
+from carteiro.model import MOST_LIVE_KEYS, Key, KeyId, TenantId, TenantUnknown, TooManyKeys
+from carteiro.policy.lifecycle import MILLISECOND
+from carteiro.stores.sql.door import lock
+from carteiro.stores.sql.session import Database, Session
+from carteiro.stores.tenant_columns import access_key_of
+
+
+class SqlKeys:
+    """See `carteiro.ports.keys.Keys` for what it promises."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    async def add(
+        self,
+        tenant: TenantId | None,
+        *,
+        key_hash: str,
+        hint: str,
+        expires_in: timedelta | None = None,
+    ) -> Key | TooManyKeys | TenantUnknown:
+        """Let the key with this hash speak for the tenant; a known one stays as it is."""
+        now = await self._db.now()
+        ends = None if expires_in is None else now + expires_in // MILLISECOND
+
+        async def add(session: Session) -> Key | TooManyKeys | TenantUnknown:
+            if not await _holds(session, tenant):
+                return TenantUnknown(TenantId(tenant or ""))
+            if known := await session.first("key_by_hash", key_hash=key_hash):
+                return access_key_of(known)
+            live = tuple(row[0] for row in await session.fetch("keys_live", tenant=tenant, now=now))
+            if len(live) >= MOST_LIVE_KEYS:
+                return TooManyKeys(live)
+            new = {"id": str(uuid7()), "tenant": tenant, "hint": hint, "expires_at": ends}
+            await session.run("key_add", key_hash=key_hash, now=now, **new)
+            return access_key_of(await session.first("key_by_hash", key_hash=key_hash))
+
+        return await self._db.write(add)
+
+    async def holder(self, key_hash: str) -> Key | None:
+        """The live key with this hash."""
+        now = await self._db.now()
+        row = await self._db.first("key_holder", key_hash=key_hash, now=now)
+        return None if row is None else access_key_of(row)
+
+    async def list(self, tenant: TenantId | None) -> builtins.list[Key]:
+        """The keys of a tenant, newest first, those that ended included."""
+        return [access_key_of(row) for row in await self._db.fetch("keys_list", tenant=tenant)]
+
+    async def revoke(self, ids: Sequence[KeyId], *, tenant: TenantId | None) -> builtins.list[bool]:
+        """End keys of this tenant now; False where there is no such live key."""
+        now = await self._db.now()
+        rows = await self._db.write(
+            lambda session: session.fetch("keys_revoke", ids=ids, tenant=tenant, now=now)
+        )
+        revoked = {row[0] for row in rows}
+        answers = []
+        for each in ids:
+            answers.append(each in revoked)
+            revoked.discard(each)  # named twice, it was there to be ended once
+        return answers
+
+    async def used(self, ids: Sequence[KeyId]) -> None:
+        """Note that these keys were used just now."""
+        now = await self._db.now()
+        await self._db.write(
+            lambda session: session.run("keys_used", ids=ids, now=now), durable=False
+        )
+
+
+async def _holds(session: Session, tenant: TenantId | None) -> bool:
+    """Whether there is such a tenant; nobody else adds a key to it until the transaction ends."""
+    if tenant is not None:
+        return await session.value("tenant_lock", tenant=tenant) is not None
+    await lock(session, ["administrators"])
+    return True

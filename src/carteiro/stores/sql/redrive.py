@@ -1,0 +1,89 @@
+"""A dead message goes round again, inside one transaction: the entry, its job and, if it was edited, its content.
+
+Killed anywhere, nothing of it is seen: neither new content without a new round nor a round without a job.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from carteiro.errors import StoreUnavailable
+from carteiro.model import MessageId, RedriveAnswer, Revision
+from carteiro.policy import lifecycle
+from carteiro.policy.lifecycle import Change
+from carteiro.stores.sql.door import lock, meet, names_of
+from carteiro.stores.sql.session import Session
+
+
+class LedgerPart(Protocol):
+    """What each store's ledger does for it: an entry comes with the number of its message and its job."""
+
+    async def load(self, session: Session, ids: Sequence[MessageId]) -> Mapping[MessageId, Any]:
+        """Return the entries of those of the ids that there are."""
+        ...
+
+    async def save(self, session: Session, changed: Sequence[tuple[Any, Change]], now: int) -> int:
+        """Store what the rules changed, unless somebody else did meanwhile; return how many were stored."""
+        ...
+
+
+async def redrive(  # noqa: PLR0913 - what is asked, and of whom
+    session: Session,
+    ledger: LedgerPart,
+    ids: Sequence[MessageId],
+    *,
+    by: str,
+    revision: Revision | None,
+    now: int,
+    has_queue: bool,
+) -> list[RedriveAnswer]:
+    """Send dead messages round again, each once. Their entries are held: what is judged is what is stored."""
+    await session.run("redrive_lock", ids=ids)
+    found = await ledger.load(session, ids)
+    numbers = [held.message_no for held in found.values()]
+    has_content = {row[0] for row in await session.fetch("redrive_contents", numbers=numbers)}
+    changed: list[tuple[Any, Change]] = []
+    answers = []
+    for identity in ids:
+        held = found.get(identity)
+        if held is None or held.entry is None:
+            answers.append(RedriveAnswer.NOT_FOUND)
+            continue
+        is_whole = held.message_no in has_content
+        answer, change = lifecycle.redrive(
+            held.entry, by=by, has_content=is_whole, now=now, revision=revision
+        )
+        if change is not None:
+            changed.append((held, change))
+        answers.append(answer)
+    if changed:
+        if await ledger.save(session, changed, now) < len(
+            changed
+        ):  # a worker still has the job of what has ended
+            raise StoreUnavailable("A worker is just letting go of one of the messages: try again")
+        await _go_round([held for held, _ in changed], session, now, has_queue=has_queue)
+        if revision is not None:
+            await _revise(session, changed[0][0], revision, now)
+    return answers
+
+
+async def _go_round(
+    redriven: Sequence[Any], session: Session, now: int, *, has_queue: bool
+) -> None:
+    if has_queue:
+        await session.run("redrive_put", numbers=[held.message_no for held in redriven], now=now)
+    await session.run("redrive_mark", ids=[held.id for held in redriven], now=now)
+
+
+async def _revise(session: Session, held: Any, revision: Revision, now: int) -> None:  # noqa: ANN401 - see `LedgerPart`
+    told, recipient = revision.recipient, None
+    if told is not None:
+        await lock(session, names_of(held.entry.tenant, told))
+        recipient = await meet(session, held.entry.tenant, told, now)
+    await session.run(
+        "revise",
+        number=held.message_no,
+        content=revision.content,
+        to=revision.to,
+        subject=revision.subject,
+        recipient_id=recipient,
+    )

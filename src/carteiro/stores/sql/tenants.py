@@ -1,0 +1,169 @@
+"""Tenants and their shares.
+
+What changes the turns of tenants does so under the lock of the ring: claims wait for it, and it is short.
+"""
+
+import builtins
+from collections.abc import Mapping, Sequence
+
+from carteiro.model import (
+    ApiLimits,
+    Charged,
+    Cursor,
+    Erased,
+    Fairness,
+    KindName,
+    Page,
+    SendLimit,
+    Standing,
+    Tenant,
+    TenantId,
+)
+from carteiro.policy.fairness import stride
+from carteiro.policy.lifecycle import LONGEST_HOLD_MS, MILLISECOND
+from carteiro.stores.sql.defining import define
+from carteiro.stores.sql.door import charge
+from carteiro.stores.sql.erasing import SqlErasing
+from carteiro.stores.sql.session import Database, Session, Wake
+from carteiro.stores.tenant_checks import claims_of, refuse_claimed, refuse_unknown, tiers_of
+from carteiro.stores.tenant_columns import (
+    fairness_of,
+    fairness_text,
+    standing_of,
+    tenant_of,
+)
+
+
+class SqlTenants:
+    """See `carteiro.ports.tenants.Tenants` for what it promises."""
+
+    def __init__(self, db: Database, wake: Wake, erasing: SqlErasing, fairness: Fairness) -> None:
+        self._db = db
+        self._wake = wake
+        self._erasing = erasing
+        self._fairness = fairness
+
+    async def define(self, tenants: Sequence[Tenant]) -> None:
+        """Create or change tenants; a change of weight rescales their virtual time."""
+        for tenant in tenants:
+            tenant.check()
+        claims, tiers = claims_of(tenants), tiers_of(tenants)
+        now = await self._db.now()
+
+        async def change(session: Session) -> None:
+            await session.fetch("lock_ring")
+            await _refuse_unknown(session, tiers)
+            await _claim(session, [tenant.id for tenant in tenants], claims)
+            await define(session, tenants, now)
+
+        await self._db.write(change)
+        await self._wake.tell()
+
+    async def charge(self, tenant: TenantId, refused: int, *, limits: ApiLimits) -> Charged:
+        """Count messages that were refused, as far as they fit."""
+        if not limits.has_any:
+            return Charged(0)
+        now = await self._db.now()
+        return await self._db.write(lambda session: charge(session, tenant, refused, limits, now))
+
+    async def ensure(self, ids: Sequence[TenantId]) -> None:
+        """Create the tenants that are missing; known ones stay as they are."""
+        now = await self._db.now()
+        await self._db.run("tenants_ensure", ids=ids, stride=stride(1.0), now=now)
+
+    async def find(self, ids: Sequence[TenantId]) -> builtins.list[Tenant | None]:
+        """The tenants with these ids, None for an unknown one."""
+        found = {row[0]: tenant_of(row) for row in await self._db.fetch("tenants_find", ids=ids)}
+        return [found.get(identity) for identity in ids]
+
+    async def claimants(self, domains: Sequence[str]) -> builtins.list[TenantId | None]:
+        """The tenant that has claimed each domain, None for one that nobody has."""
+        found = dict(await self._db.fetch("domains_find", domains=domains))
+        return [found.get(domain) for domain in domains]
+
+    async def weigh_tier(self, tier: str, weight: float) -> None:
+        """Set the weight of a tier; its tenants without a weight of their own follow at once."""
+        Tenant(TenantId(""), weight=weight).check()
+        now = await self._db.now()
+
+        async def change(session: Session) -> None:
+            await session.fetch("lock_ring")
+            await session.run("tier_define", name=tier, weight=weight)
+            followers = await session.fetch("tier_tenants", tier=tier)
+            await define(session, [tenant_of(row) for row in followers], now)
+
+        await self._db.write(change)
+        await self._wake.tell()
+
+    async def tune(self, fairness: Fairness | None) -> None:
+        """Change the fairness settings of all workers now; None goes back to the configured ones."""
+        if fairness is None:
+            await self._db.run("override_drop", name="fairness")
+        else:
+            fairness.check()
+            await self._db.run("override_set", name="fairness", setting=fairness_text(fairness))
+        await self._wake.tell()
+
+    async def fairness(self) -> tuple[Fairness, bool]:
+        """The fairness settings in force here, and whether `tune` gave them."""
+        tuned = await _tuned(self._db)
+        return tuned or self._fairness, tuned is not None
+
+    async def limit(self, kind: KindName, limit: SendLimit | None) -> None:
+        """Set or lift the limit that all claims of a kind share."""
+        if limit is not None:
+            limit.check()
+        count = None if limit is None else limit.count
+        per_ms = None if limit is None else limit.per // MILLISECOND
+
+        async def change(session: Session) -> None:
+            await session.fetch("lock_ring")
+            await session.run("limit_kind", kind=kind, count=count, per_ms=per_ms)
+
+        await self._db.write(change)
+        await self._wake.tell()
+
+    async def standings(self, kind: KindName) -> builtins.list[Standing]:
+        """How each tenant with work or history of this kind fares, least served first."""
+        fairness = await fairness_now(self._db, self._fairness)
+        now = await self._db.now()
+        rows = await self._db.fetch("standings", kind=kind, now=now, longest=LONGEST_HOLD_MS)
+        return [standing_of(kind, row, fairness) for row in rows]
+
+    async def erase(self, tenant: TenantId, *, limit: int = 1000) -> Erased | None:
+        """Take a tenant and everything of it away, in pages of messages; None if there is none."""
+        erased, _ = await self._erasing.tenant(tenant, busy=None, limit=limit)
+        return erased
+
+    async def list(self, *, cursor: Cursor | None = None, limit: int = 100) -> Page[Tenant]:
+        """The tenants, by id."""
+        rows = await self._db.fetch("tenants_list", after=cursor or "", limit=limit + 1)
+        tenants = [tenant_of(row) for row in rows[:limit]]
+        return Page(tenants, Cursor(tenants[-1].id) if len(rows) > limit else None)
+
+
+async def fairness_now(session: Session, configured: Fairness) -> Fairness:
+    """The fairness settings in force: changed at run time, else as configured."""
+    return await _tuned(session) or configured
+
+
+async def _tuned(session: Session) -> Fairness | None:
+    return fairness_of(await session.value("override_get", name="fairness"))
+
+
+async def _refuse_unknown(session: Session, tiers: Sequence[str]) -> None:
+    if tiers:
+        refuse_unknown(tiers, dict(await session.fetch("tier_weights", tiers=tiers)))
+
+
+async def _claim(
+    session: Session, tenants: Sequence[TenantId], claims: Mapping[str, TenantId]
+) -> None:
+    """Make the domains those of the tenants, and no others; what is another's is refused.
+
+    The caller holds the lock of the ring, so that of two who claim one the second finds it claimed.
+    """
+    await session.run("domains_release", tenants=tenants)
+    if claims:
+        refuse_claimed(claims, await session.fetch("domains_find", domains=[*claims]))
+        await session.run("domains_claim", claims=[*claims.items()])

@@ -1,0 +1,103 @@
+"""Slow work in small pages, a short transaction each."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from carteiro.model import MessageId
+from carteiro.policy.lifecycle import MILLISECOND
+from carteiro.policy.quota import KEY_LIFE_MS
+from carteiro.ports.upkeep import Pruned
+from carteiro.stores.columns import maybe_moment
+from carteiro.stores.sql.erasing import Messages, forget_messages
+from carteiro.stores.sql.session import Database, Session
+
+_LOCKS = 10_000  # a page
+
+
+class SqlUpkeep:
+    """Pruning and leads; a store adds what it does with its ledger and its files."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    async def prune(
+        self,
+        *,
+        bodies: timedelta | None,
+        histories: timedelta | None,
+        after: MessageId | None = None,
+        limit: int = 1000,
+    ) -> Pruned:
+        """Look at the next ``limit`` messages and drop what is older than its retention."""
+        now = await self._db.now()
+        keys = await self._db.run("prune_keys", before=now - KEY_LIFE_MS, limit=limit)
+        locks = await self._db.run("prune_locks", limit=_LOCKS)
+        await self._db.run("prune_counts", now=now)
+        await self._db.run("prune_suppressions", now=now, limit=limit)
+        has_more = keys == limit or locks == _LOCKS
+        until = _before(now, bodies), _before(now, histories)
+        if after is None:
+            await self._tend_events(until[1], now)
+        if bodies is None and histories is None:
+            return Pruned(0, 0, None, keys, has_more=has_more)
+        dropped, forgotten, end = await self._db.write(
+            lambda session: _drop_page(session, after or "", limit, until)
+        )
+        if end is None:  # what was kept by these alone
+            await self._tend_events(until[1], now)
+        return Pruned(dropped, forgotten, end, keys, has_more=has_more)
+
+    async def _tend_events(self, until: int | None, now: int) -> None:
+        """Make parts ahead and drop those that are over, each in a transaction of its own."""
+        while await self._db.value("tend_events", until=until, now=now):
+            pass
+
+    async def lead(self, name: str, *, holder: str, term: timedelta) -> bool:
+        """Take or renew the lead of a task for ``term``; False while another has it."""
+        now = await self._db.now()
+        until = now + term // MILLISECOND
+        return await self._db.run("lead", name=name, holder=holder, now=now, until=until) > 0
+
+    async def last_seen(self) -> datetime | None:
+        """When a worker or a run from cron last led a task of upkeep; None: never."""
+        return maybe_moment(await self._db.value("last_seen"))
+
+
+def _before(now: int, retention: timedelta | None) -> int | None:
+    return None if retention is None else now - retention // MILLISECOND
+
+
+async def _drop_page(
+    session: Session, after: str, limit: int, until: tuple[int | None, int | None]
+) -> tuple[int, int, MessageId | None]:
+    """Drop what is past its retention: how many bodies, how many histories, and where the next page starts."""
+    await session.fetch("by_index")
+    bodies_until, histories_until = until
+    page: Sequence[Any] = await session.fetch(
+        "prune_find",
+        after=after,
+        limit=limit,
+        bodies_before=bodies_until,
+        histories_before=histories_until,
+    )
+    histories = await _held(session, [row[1] for row in page if row[3]], histories_until)
+    bodies = await _held(session, [row[1] for row in page if row[2] and not row[3]], bodies_until)
+    if histories.numbers:
+        await forget_messages(session, histories, leaves_parts=True)
+    dropped = 0
+    if bodies.numbers:
+        dropped = await session.run("prune_contents", **bodies._asdict())
+    return dropped, len(histories.ids), page[-1][0] if len(page) == limit else None
+
+
+async def _held(session: Session, numbers: Sequence[int], until: int | None) -> Messages:
+    """Those that can be dropped: held before it is asked whether a dead letter keeps them.
+
+    Whoever redrives or puts a dead letter back holds the entry, too: it comes before or after us.
+    """
+    if not numbers:
+        return Messages([], [])
+    held = [row[0] for row in await session.fetch("prune_hold", numbers=numbers, until=until)]
+    free = await session.fetch("prune_free", numbers=held)
+    return Messages([row[0] for row in free], [row[1] for row in free])

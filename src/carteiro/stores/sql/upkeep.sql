@@ -1,0 +1,11 @@
+-- name: last_seen
+-- When somebody last took or renewed the lead of a task of upkeep.
+SELECT max(seen_at) FROM carteiro.leads;
+
+-- name: lead
+-- Takes or renews the lead of a task, unless another has it. :name; :holder; :now; :until
+INSERT INTO carteiro.leads AS l (name, holder, until, seen_at)
+VALUES (:name, :holder, :until, :now)
+ON CONFLICT (name) DO UPDATE
+SET holder = excluded.holder, until = excluded.until, seen_at = excluded.seen_at
+WHERE l.holder = excluded.holder OR l.until <= :now OR l.until > excluded.until;

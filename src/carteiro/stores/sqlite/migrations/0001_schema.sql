@@ -1,0 +1,384 @@
+-- The ledger (messages, contents, events, dead letters), the queue (ready, parked, seats, ring_clock), and the rest.
+-- Times are milliseconds since 1970 (next_token_us: microseconds). Views at the end show the ISO form and the classic names.
+
+CREATE TABLE tenants (
+    id TEXT PRIMARY KEY,
+    name TEXT NOT NULL,
+    tier TEXT,
+    weight REAL,
+    stride INTEGER NOT NULL,              -- virtual time of one job: from the weight, else the tier's, else 1
+    cap INTEGER,
+    rate_per_second REAL,
+    paused INTEGER NOT NULL,
+    next_token_us INTEGER NOT NULL DEFAULT 0,
+    created_at INTEGER NOT NULL,
+    disabled INTEGER NOT NULL DEFAULT 0,
+    default_from TEXT,
+    from_domains TEXT NOT NULL DEFAULT '[]',      -- JSON
+    allowed_networks TEXT NOT NULL DEFAULT '[]',  -- JSON
+    limits TEXT,                                  -- JSON: [a minute, an hour, a day]
+    retry_preset TEXT,
+    external_id_is_key INTEGER NOT NULL DEFAULT 0
+) STRICT, WITHOUT ROWID;
+
+-- Whose a domain is: what tenants.from_domains lists, in its normal form. A domain is one tenant's alone.
+CREATE TABLE sender_domains (
+    domain TEXT PRIMARY KEY,
+    tenant TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX sender_domains_of_tenant ON sender_domains (tenant);
+
+CREATE TABLE tiers (
+    name TEXT PRIMARY KEY,
+    weight REAL NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- Known by their hash alone. tenant NULL: an administrator's.
+CREATE TABLE access_keys (
+    id TEXT PRIMARY KEY,
+    tenant TEXT,
+    key_hash TEXT NOT NULL UNIQUE,
+    hint TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    expires_at INTEGER,
+    revoked_at INTEGER,
+    last_used_at INTEGER
+) STRICT, WITHOUT ROWID;
+CREATE INDEX access_keys_of_tenant ON access_keys (tenant, created_at);
+
+CREATE TABLE recipient_records (
+    id TEXT PRIMARY KEY,
+    tenant TEXT NOT NULL REFERENCES tenants (id),
+    email TEXT NOT NULL,
+    external_id TEXT,
+    cpf_cnpj_hash TEXT,
+    razao_social TEXT,
+    nome TEXT,
+    created_at INTEGER NOT NULL,
+    deleted_at INTEGER
+) STRICT, WITHOUT ROWID;
+
+CREATE UNIQUE INDEX recipient_by_external_id ON recipient_records (tenant, external_id)
+    WHERE external_id IS NOT NULL AND deleted_at IS NULL;
+CREATE INDEX recipient_by_document ON recipient_records (tenant, cpf_cnpj_hash)
+    WHERE cpf_cnpj_hash IS NOT NULL AND deleted_at IS NULL;
+CREATE INDEX recipients_named ON recipient_records (external_id, tenant, created_at, id)
+    WHERE external_id IS NOT NULL;
+CREATE INDEX recipients_by_age ON recipient_records (tenant, created_at, id);
+CREATE INDEX recipients_by_email ON recipient_records (tenant, email, created_at, id);
+
+-- Rows find each other by number, people by id.
+CREATE TABLE messages (
+    no INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    tenant TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    declares INTEGER NOT NULL,
+    delivery TEXT NOT NULL,
+    priority INTEGER NOT NULL,
+    ttl_ms INTEGER NOT NULL,
+    request_id TEXT NOT NULL,
+    external_id TEXT,
+    recipient_id TEXT,
+    to_address TEXT,
+    subject TEXT,
+    created_at INTEGER NOT NULL,
+    state TEXT NOT NULL,
+    due_at INTEGER NOT NULL,
+    expires_at INTEGER NOT NULL,
+    attempts INTEGER NOT NULL DEFAULT 0,  -- provider calls
+    charged INTEGER NOT NULL DEFAULT 0,   -- failures of this round that count against the policy
+    in_doubt INTEGER NOT NULL DEFAULT 0,  -- unknown outcomes of this round
+    round INTEGER NOT NULL DEFAULT 1,
+    revision INTEGER NOT NULL DEFAULT 1,
+    holder TEXT,                          -- the claim that declared or settled last
+    held_until INTEGER,                   -- set while an attempt is declared and not settled
+    cancel_requested_at INTEGER,
+    evidence TEXT,                        -- [claim, provider, provider id] of a late success
+    provider TEXT,
+    provider_message_id TEXT,
+    failure TEXT,                         -- the last one, as JSON
+    duration_ms INTEGER,
+    finished_at INTEGER,                  -- not set: it is unfinished, and has a job
+    template_type TEXT,
+    tags TEXT                             -- JSON, in the sender's order; NULL: none
+) STRICT;
+CREATE INDEX messages_by_expiry ON messages (expires_at, id) WHERE finished_at IS NULL;
+
+-- Finding messages, newest first, by what people ask for. Each index costs every message that is in it a write, so each
+-- holds as little as it can: what is NULL is left out, and no index names a column that a declare changes.
+CREATE INDEX messages_by_age ON messages (created_at);
+CREATE INDEX emails_of_tenant ON messages (tenant, created_at) WHERE kind = 'email:send';
+CREATE INDEX tasks_of_tenant ON messages (tenant, created_at) WHERE kind <> 'email:send';
+-- The tenant is part of each key: a tenant's list walks its own rows alone.
+CREATE INDEX messages_to ON messages (to_address, tenant, created_at) WHERE to_address IS NOT NULL;
+CREATE INDEX messages_by_external_id ON messages (external_id, tenant, created_at) WHERE external_id IS NOT NULL;
+CREATE INDEX messages_of_recipient ON messages (recipient_id, created_at) WHERE recipient_id IS NOT NULL;
+
+-- By state. Sent: e-mails that have the provider's id. Unlucky: what ended otherwise or failed at least once.
+-- The rest is unfinished and has a job: it is found through the queue.
+CREATE INDEX messages_sent ON messages (tenant, created_at)
+    WHERE provider_message_id IS NOT NULL AND kind = 'email:send';
+CREATE INDEX messages_unlucky ON messages (tenant, created_at)
+    WHERE provider_message_id IS NULL AND (finished_at IS NOT NULL OR failure IS NOT NULL);
+-- Not what is erased: its id is an empty text.
+CREATE INDEX messages_by_provider_id ON messages (provider_message_id, tenant, created_at)
+    WHERE provider_message_id <> '';
+
+-- The same tags, to find messages by: newest first is this key read backwards.
+CREATE TABLE message_tags (
+    tenant TEXT NOT NULL,
+    tag TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    message_no INTEGER NOT NULL,
+    PRIMARY KEY (tenant, tag, created_at, message_no)
+) STRICT, WITHOUT ROWID;
+
+-- Immutable, and never in a row that is updated: a settle must not rewrite a megabyte.
+CREATE TABLE contents (
+    message_no INTEGER PRIMARY KEY,
+    content TEXT NOT NULL
+) STRICT;
+
+CREATE TABLE events (
+    id INTEGER PRIMARY KEY,
+    message_id TEXT NOT NULL,
+    type TEXT NOT NULL,
+    metadata TEXT NOT NULL,
+    created_at INTEGER NOT NULL
+) STRICT;
+CREATE INDEX events_of_message ON events (message_id);
+
+CREATE TABLE dead_letters (
+    message_id TEXT PRIMARY KEY,
+    tenant TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    reason TEXT NOT NULL,
+    failure TEXT NOT NULL,
+    failed_attempts INTEGER NOT NULL,
+    failed_at INTEGER NOT NULL,
+    enqueued_at INTEGER NOT NULL,
+    moved_at INTEGER NOT NULL,
+    ttl_ms INTEGER NOT NULL,
+    redriven_at INTEGER,
+    code TEXT GENERATED ALWAYS AS (failure ->> 'code') VIRTUAL,
+    category TEXT GENERATED ALWAYS AS (failure ->> 'category') VIRTUAL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX dead_letters_by_age ON dead_letters (moved_at);
+CREATE INDEX dead_letters_of_tenant ON dead_letters (tenant, moved_at, message_id);
+CREATE INDEX dead_letters_with_code ON dead_letters (code, moved_at, message_id);
+CREATE INDEX dead_letters_for_reason ON dead_letters (reason, moved_at, message_id);
+CREATE INDEX dead_letters_by_end ON dead_letters (moved_at + ttl_ms, message_id) WHERE redriven_at IS NULL;
+
+-- What a version says never changes. A type is out of use when its newest version is deleted. A table with row ids, and
+-- the long columns last: lists and look-ups must not read through texts that they do not ask for.
+CREATE TABLE templates (
+    tenant TEXT NOT NULL,
+    type TEXT NOT NULL,
+    version INTEGER NOT NULL,
+    retry_preset TEXT,
+    created_at INTEGER NOT NULL,
+    deleted_at INTEGER,
+    bytes INTEGER NOT NULL DEFAULT 0,     -- of the three below; no generated column: no index would cover it
+    subject TEXT NOT NULL,
+    html TEXT,
+    text TEXT,
+    PRIMARY KEY (tenant, type, version)
+) STRICT;
+CREATE INDEX templates_by_size ON templates (tenant, type, version, deleted_at, bytes);
+
+-- Whom tenants must not write to. An address is known by its hash, each reason is a row of its own.
+
+CREATE TABLE suppressions (
+    tenant TEXT NOT NULL,
+    key TEXT NOT NULL,                    -- SHA-256 of tenant and address
+    reason TEXT NOT NULL,
+    address TEXT,                         -- NULL: erased
+    created_at INTEGER NOT NULL,
+    expires_at INTEGER,                   -- NULL: never; then the row is over
+    is_active INTEGER NOT NULL,           -- 0: soft bounces that are merely counted
+    bounces TEXT NOT NULL,                -- JSON: the moments of the last soft bounces
+    PRIMARY KEY (tenant, key, reason)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX suppressions_by_age ON suppressions (tenant, created_at, key || reason);
+CREATE INDEX suppressions_by_end ON suppressions (expires_at) WHERE expires_at IS NOT NULL;
+
+-- How many rows of suppressions a tenant has: to count 100,000 would hold up all others who write.
+CREATE TABLE suppression_counts (
+    tenant TEXT PRIMARY KEY,
+    count INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE TRIGGER suppressions_more AFTER INSERT ON suppressions BEGIN
+    INSERT INTO suppression_counts (tenant, count) VALUES (NEW.tenant, 1)
+    ON CONFLICT (tenant) DO UPDATE SET count = count + 1;
+END;
+CREATE TRIGGER suppressions_fewer AFTER DELETE ON suppressions BEGIN
+    UPDATE suppression_counts SET count = count - 1 WHERE tenant = OLD.tenant;
+    DELETE FROM suppression_counts WHERE tenant = OLD.tenant AND count <= 0;
+END;
+
+-- What answers a request that comes again: whole, for its message may be pruned before it.
+CREATE TABLE idempotency_keys (
+    tenant TEXT NOT NULL,
+    key TEXT NOT NULL,
+    digest TEXT NOT NULL,
+    message_id TEXT NOT NULL,
+    recipient_id TEXT,
+    request_id TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    PRIMARY KEY (tenant, key)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX idempotency_keys_by_age ON idempotency_keys (created_at);
+CREATE INDEX idempotency_keys_of_message ON idempotency_keys (message_id);
+
+-- What a tenant handed in over HTTP, in the latest window of each length: a new window takes the old one's row.
+CREATE TABLE api_counts (
+    tenant TEXT NOT NULL,
+    window_ms INTEGER NOT NULL,
+    starts_at INTEGER NOT NULL,
+    count INTEGER NOT NULL,
+    PRIMARY KEY (tenant, window_ms)
+) STRICT, WITHOUT ROWID;
+
+-- The queue: one thin row per unfinished message, in one of two tables. Ready jobs lie in the order in which they are
+-- claimed, so that the jobs of a turn share a page however many tenants there are; a message's own row says where its
+-- job lies. A leased job is a parked job: parked_until is the due time, the lease's end or the hold's end.
+CREATE TABLE ready (
+    tenant TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    priority INTEGER NOT NULL,
+    due_at INTEGER NOT NULL,
+    id TEXT NOT NULL,
+    message_no INTEGER NOT NULL,
+    claims INTEGER NOT NULL DEFAULT 0,
+    PRIMARY KEY (tenant, kind, priority, due_at, id)
+) STRICT, WITHOUT ROWID;
+-- An open attempt has a claim on it, or once had: such jobs are few, and usually none.
+CREATE INDEX ready_again ON ready (tenant, message_no) WHERE claims > 0;
+
+CREATE TABLE parked (
+    id TEXT PRIMARY KEY,
+    message_no INTEGER NOT NULL,
+    kind TEXT NOT NULL,
+    tenant TEXT NOT NULL,
+    priority INTEGER NOT NULL,
+    due_at INTEGER NOT NULL,
+    parked_until INTEGER NOT NULL,
+    is_claimed INTEGER NOT NULL DEFAULT 0,
+    claim_id TEXT,
+    claims INTEGER NOT NULL DEFAULT 0
+) STRICT, WITHOUT ROWID;
+CREATE INDEX parked_of_seat ON parked (tenant, is_claimed, kind, parked_until, id);
+CREATE INDEX parked_again ON parked (tenant, message_no) WHERE claims > 0 AND is_claimed = 0;
+
+-- The ring of tenants with ready work, per kind. wake_at NULL: in the ring; else when to look again.
+CREATE TABLE seats (
+    kind TEXT NOT NULL,
+    tenant TEXT NOT NULL,
+    vt INTEGER NOT NULL DEFAULT 0,
+    last_turn INTEGER NOT NULL DEFAULT 0,
+    since_turn INTEGER NOT NULL DEFAULT 0, -- the last turn before it came into the ring
+    wake_at INTEGER,
+    jobs INTEGER NOT NULL DEFAULT 0,      -- its job rows, counted as they come and go
+    processed INTEGER NOT NULL DEFAULT 0,
+    last_processed_at INTEGER,
+    consecutive INTEGER NOT NULL DEFAULT 0,
+    PRIMARY KEY (kind, tenant)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX seats_in_ring ON seats (kind, vt, last_turn, tenant) WHERE wake_at IS NULL;
+CREATE INDEX seats_alarms ON seats (kind, wake_at) WHERE wake_at IS NOT NULL;
+CREATE INDEX seats_of_tenant ON seats (tenant);
+
+CREATE TABLE ring_clock (
+    kind TEXT PRIMARY KEY,
+    v INTEGER NOT NULL DEFAULT 0,         -- the start of the last served turn
+    turn INTEGER NOT NULL DEFAULT 0,
+    seen_at INTEGER NOT NULL DEFAULT 0,
+    limit_count INTEGER,
+    limit_per_ms INTEGER,
+    draws TEXT NOT NULL DEFAULT '[]'      -- from the send limit: [[time, jobs, claim], …]
+) STRICT, WITHOUT ROWID;
+
+-- Settings changed at run time, as JSON; absent means: as configured.
+CREATE TABLE overrides (
+    name TEXT PRIMARY KEY,
+    setting TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE leads (
+    name TEXT PRIMARY KEY,
+    holder TEXT NOT NULL,
+    until INTEGER NOT NULL,
+    seen_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- How fast each provider is called by all processes together: see policy/rates.py. Rates are calls a second; stays is JSON,
+-- until when each process counts. It is not carried along in a move: calling finds out again.
+CREATE TABLE rates (
+    provider TEXT PRIMARY KEY,
+    ceiling REAL,
+    cut_to REAL,
+    peak REAL NOT NULL,
+    cut_at_us INTEGER NOT NULL,
+    next_us INTEGER NOT NULL,
+    stays TEXT NOT NULL,
+    trouble TEXT -- JSON: why it was left alone last, when, and until when
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE inbox (
+    id INTEGER PRIMARY KEY,
+    message_id TEXT NOT NULL,
+    tenant TEXT NOT NULL,
+    to_address TEXT NOT NULL,
+    subject TEXT NOT NULL,
+    content TEXT NOT NULL,
+    provider_message_id TEXT NOT NULL,
+    created_at INTEGER NOT NULL
+) STRICT;
+CREATE INDEX inbox_of_message ON inbox (message_id);
+CREATE INDEX inbox_of_tenant ON inbox (tenant);
+
+CREATE VIEW email_outbox AS
+SELECT m.id, m.tenant AS companyId, m.state AS status, m.attempts, m.failure ->> 'reason' AS lastError,
+    c.content ->> 'html' AS html, m.to_address AS "to", m.subject, m.priority, m.request_id AS requestId,
+    strftime('%Y-%m-%dT%H:%M:%fZ', m.created_at / 1000.0, 'unixepoch') AS enqueuedAt,
+    strftime('%Y-%m-%dT%H:%M:%fZ', m.finished_at / 1000.0, 'unixepoch') AS processedAt
+FROM messages AS m LEFT JOIN contents AS c ON c.message_no = m.no
+WHERE m.kind = 'email:send';
+
+CREATE VIEW email_logs AS
+SELECT id AS outboxId, tenant AS companyId, recipient_id AS recipientId, to_address AS "to", subject,
+    state AS status, provider_message_id AS sesMessageId,
+    failure ->> 'code' AS errorCode, failure ->> 'reason' AS errorReason,
+    attempts, duration_ms AS durationMs, request_id AS requestId,
+    strftime('%Y-%m-%dT%H:%M:%fZ', created_at / 1000.0, 'unixepoch') AS createdAt,
+    CASE state WHEN 'SENT' THEN strftime('%Y-%m-%dT%H:%M:%fZ', finished_at / 1000.0, 'unixepoch') END AS sentAt,
+    CASE WHEN state IN ('FAILED', 'EXPIRED')
+        THEN strftime('%Y-%m-%dT%H:%M:%fZ', finished_at / 1000.0, 'unixepoch') END AS failedAt
+FROM messages
+WHERE kind = 'email:send';
+
+CREATE VIEW email_events AS
+SELECT id, message_id AS emailLogId, type, metadata,
+    strftime('%Y-%m-%dT%H:%M:%fZ', created_at / 1000.0, 'unixepoch') AS createdAt
+FROM events;
+
+CREATE VIEW recipients AS
+SELECT id, tenant AS companyId, external_id AS externalId, cpf_cnpj_hash AS cpfCnpjHash,
+    razao_social AS razaoSocial, nome, email,
+    strftime('%Y-%m-%dT%H:%M:%fZ', created_at / 1000.0, 'unixepoch') AS createdAt,
+    strftime('%Y-%m-%dT%H:%M:%fZ', deleted_at / 1000.0, 'unixepoch') AS deletedAt
+FROM recipient_records;
+
+CREATE VIEW dlq AS
+SELECT d.message_id AS jobId, d.message_id AS outboxId, d.tenant AS companyId, c.content AS originalData,
+    d.failed_attempts AS failedAttempts, d.failure ->> 'reason' AS lastFailureReason,
+    d.failure ->> 'code' AS lastFailureCode,
+    strftime('%Y-%m-%dT%H:%M:%fZ', d.failed_at / 1000.0, 'unixepoch') AS lastFailureTimestamp,
+    strftime('%Y-%m-%dT%H:%M:%fZ', d.enqueued_at / 1000.0, 'unixepoch') AS enqueuedAt,
+    strftime('%Y-%m-%dT%H:%M:%fZ', d.moved_at / 1000.0, 'unixepoch') AS movedToDLQAt,
+    d.ttl_ms AS ttl, d.reason, d.failure ->> 'category' AS category,
+    d.failure ->> 'original_code' AS originalCode
+FROM dead_letters AS d
+LEFT JOIN messages AS m ON m.id = d.message_id
+LEFT JOIN contents AS c ON c.message_no = m.no;

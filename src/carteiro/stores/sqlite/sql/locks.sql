@@ -1,0 +1,20 @@
+-- name: accept_lock
+-- Nothing: no other transaction writes. :numbers
+SELECT 1;
+
+-- name: lock_ring
+-- Nothing: no other transaction writes.
+SELECT 1;
+
+-- name: tenant_lock
+-- A row if there is such a tenant; no other transaction writes. :tenant
+SELECT 1 FROM tenants
+WHERE id = :tenant;
+
+-- name: redrive_lock
+-- Nothing: no other transaction writes. :ids
+SELECT 1;
+
+-- name: by_index
+-- Nothing: indexes lead whatever the statistics say, for there are none.
+SELECT 1;

@@ -1,0 +1,1 @@
+"""The archive of dead tickets in MongoDB, and their redrive."""

@@ -1,0 +1,1 @@
+"""Workers: read tickets from their topic, run their handlers, retry, and commit."""

@@ -1,0 +1,301 @@
+"""Failures of each ticket, counted in Redis, where the next worker finds them: ``ticket:retry_count:{ticket_id}``.
+
+Redis is never waited for: while it is down every question is answered at once by what is known here, what
+should have been written is owed, and one task tries to pay it until it succeeds. So an outage costs a
+patience once, not once a ticket. Each key has a time to live from the moment that it is written.
+"""
+
+import asyncio
+import random
+import re
+from asyncio import CancelledError, Future, Task
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from dataclasses import asdict, replace
+from datetime import timedelta
+from importlib.resources import files
+from itertools import islice
+from typing import Any, Literal, TypeVar
+
+import hiredis
+import orjson
+from redis.asyncio import Redis
+from redis.asyncio.client import Pipeline
+from redis.exceptions import RedisError
+
+from carteiro.model import value
+from carteiro.stores.redis.server import client_of, close, said_by, shown
+from carteiro.tickets import events
+from carteiro.tickets.consume.ports import LastError, TicketStanding
+from carteiro.tickets.errors import CountsAway
+from carteiro.tickets.ticket import TicketId
+
+TIME_TO_LIVE_S = 604_800  # 7 days, as long as the topic keeps a ticket
+PATIENCE = timedelta(milliseconds=200)
+MOST_OWED = 100_000  # tickets; beyond it the oldest debts are forgotten
+
+_COUNT, _ENDED, _ERROR = "ticket:retry_count:", "ticket:dlq_done:", "ticket:held_error:"
+_SCRIPT = (files("carteiro.tickets.consume") / "count_failure.lua").read_text(encoding="utf-8")
+_CONNECTIONS = 10
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 2.0
+_PAYING_PATIENCE_S = 2.0  # nobody waits for it
+_PAID_AT_ONCE = 500
+_ROUNDS, _LATE_S = 3, 0.02  # how often our own lateness is forgiven, and what counts as such
+_A_COUNT = re.compile("[0-9]{1,9}")
+
+_T = TypeVar("_T")
+
+
+@value
+class _Debt:
+    """A write that Redis missed: ``fresh`` if its old value is void, ``ended_at`` '' if the ticket has not ended."""
+
+    failures: int
+    fresh: bool
+    ended_at: str = ""
+    error: LastError | None = None
+
+
+NOTHING = TicketStanding(0, "")
+_NO_DEBT = _Debt(0, fresh=False)
+
+
+class RetryCounter:
+    """Every method answers within the patience, whatever Redis does, and never raises because it is down.
+
+    An empty ``url``: it is always down, and that is meant. ``on_change`` is called when it goes or comes back.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        patience: timedelta = PATIENCE,
+        on_change: Callable[[bool], None] = lambda _: None,
+    ) -> None:
+        self._client = client_of(url, connections=_CONNECTIONS) if url else None
+        self._count = self._client.register_script(_SCRIPT) if self._client else None
+        self._shown = shown(url)
+        self._patience_s = patience.total_seconds()
+        self._on_change = on_change
+        self._owed: dict[TicketId, _Debt] = {}
+        self._is_up = self._client is not None
+        self._paying: Task[None] | None = None
+
+    @property
+    def is_up(self) -> bool:
+        """Redis answered when it was last asked, or was not asked yet."""
+        return self._is_up
+
+    async def look(self, ids: Sequence[TicketId]) -> list[TicketStanding]:
+        """Return the standing of each, in one question to Redis for all of them."""
+        keys = [_COUNT + id for id in ids] + [_ENDED + id for id in ids]
+        held = await self._asked(lambda redis: _texts(redis, keys)) if keys else []
+        if held is None:
+            return [self._known_here(id) for id in ids]
+        found = zip(held[: len(ids)], held[len(ids) :], strict=True)
+        return [
+            TicketStanding(_whole(count), buried or "") if count or buried else NOTHING
+            for count, buried in found
+        ]
+
+    async def failed(self, id: TicketId, *, at_least: int) -> int:
+        """Count one more failure, but never fewer than ``at_least``; return the new count."""
+        count = await self._asked(lambda _: self._counted(id, more=1, at_least=at_least))
+        if count is None:
+            debt = self._owed.get(id, _NO_DEBT)
+            self._owe(id, replace(debt, failures=max(debt.failures, at_least)))
+            return at_least
+        return int(count)
+
+    async def ended(self, id: TicketId, place: str) -> None:
+        """Forget its failures and remember that this record needs nothing any more, both or neither."""
+        debt = _Debt(0, fresh=True, ended_at=place)
+        if await self._asked(lambda redis: _written(redis, [(id, debt)])) is None:
+            self._owe(id, debt)
+
+    async def keep_error(self, id: TicketId, error: LastError) -> None:
+        """Remember what it died of."""
+        debt = _Debt(0, fresh=False, error=error)
+        if await self._asked(lambda redis: _written(redis, [(id, debt)])) is None:
+            self._owe(id, replace(self._owed.get(id, _NO_DEBT), error=error))
+
+    async def kept_errors(self, ids: Sequence[TicketId]) -> list[LastError | None]:
+        """Return the last error of each, in one question to Redis for all of them."""
+        keys = [_ERROR + id for id in ids]
+        held = await self._asked(lambda redis: _texts(redis, keys))
+        if held is None:
+            return [self._owed.get(id, _NO_DEBT).error for id in ids]
+        return [_read_error(each) for each in held]
+
+    async def forget(self, ids: Sequence[TicketId]) -> None:
+        """Forget all that is known of these, for sure: unlike all others it waits, and raises `CountsAway`."""
+        if self._client is None or not ids:
+            return
+        keys = [kind + id for id in ids for kind in (_COUNT, _ENDED, _ERROR)]
+        try:
+            await self._in_time(self._client.delete(*keys), _PAYING_PATIENCE_S)
+        except (RedisError, OSError) as error:
+            text = (
+                f"Redis at {self._shown} does not answer, and the failures of tickets are counted there: with "
+                "an old count a ticket would go straight back. Start it, or correct tickets.redis"
+            )
+            raise CountsAway(text) from error
+
+    async def close(self) -> None:
+        """Try once more to write what is owed, and part."""
+        if self._paying is not None:
+            self._paying.cancel()
+            with suppress(CancelledError):
+                await self._paying
+        if self._client is None:
+            return
+        if self._owed:
+            with suppress(RedisError, OSError):
+                await self._in_time(self._pay(self._client), self._patience_s)
+        await close(self._client)
+
+    # --- asking ---
+
+    async def _asked(self, ask: Callable[[Redis], Awaitable[_T]]) -> _T | None:
+        """The answer, or None if there is none in time."""
+        if self._client is None or not self._is_up:
+            return None
+        try:
+            return await self._in_time(ask(self._client), self._patience_s)
+        except (RedisError, OSError) as error:
+            self._went_away(error)
+            return None
+
+    async def _in_time(self, answer: Awaitable[_T], seconds: float) -> _T:
+        asking = asyncio.ensure_future(answer)
+        asking.add_done_callback(_heard)
+        loop = asyncio.get_running_loop()
+        try:
+            for _ in range(_ROUNDS):
+                began = loop.time()
+                await asyncio.wait({asking}, timeout=seconds)
+                if asking.done():
+                    return asking.result()
+                if loop.time() < began + seconds + _LATE_S:
+                    break  # Redis was slow, not a loop that was busy elsewhere
+        finally:
+            asking.cancel()
+        raise TimeoutError("no answer in time")
+
+    def _counted(self, id: TicketId, *, more: int, at_least: int) -> Awaitable[int]:
+        assert self._count is not None  # noqa: S101 - asked only where there is a client
+        return self._count(keys=[_COUNT + id], args=[more, at_least, TIME_TO_LIVE_S])
+
+    # --- debts ---
+
+    def _known_here(self, id: TicketId) -> TicketStanding:
+        debt = self._owed.get(id)
+        return NOTHING if debt is None else TicketStanding(debt.failures, debt.ended_at)
+
+    def _owe(self, id: TicketId, debt: _Debt) -> None:
+        if self._client is None:
+            return
+        self._owed.pop(id, None)
+        self._owed[id] = debt
+        if len(self._owed) > MOST_OWED:
+            del self._owed[next(iter(self._owed))]
+        self._start_paying()
+
+    def _went_away(self, error: Exception) -> None:
+        if self._is_up:
+            self._is_up = False
+            events.redis_away(self._shown, said_by(error))
+            self._on_change(False)  # noqa: FBT003 - whether it is up
+        self._start_paying()
+
+    def _start_paying(self) -> None:
+        if self._paying is None or self._paying.done():
+            self._paying = asyncio.create_task(self._pay_until_back())
+
+    async def _pay_until_back(self) -> None:
+        assert self._client is not None  # noqa: S101 - debts are only made where there is a client
+        pause = _FIRST_PAUSE_S
+        while True:
+            await asyncio.sleep(pause * random.uniform(0.75, 1.25))  # noqa: S311 - workers come back one by one
+            try:
+                await self._pay(self._client)
+            except (RedisError, OSError):
+                pause = min(2 * pause, _LONGEST_PAUSE_S)
+                await self._part_from_all(self._client)
+            else:
+                self._is_up = True
+                events.redis_back(self._shown)
+                self._on_change(True)  # noqa: FBT003 - whether it is up
+                return
+
+    async def _part_from_all(self, redis: Redis) -> None:
+        """Connections that lie idle may lead to where the server was, or to one that only reads."""
+        with suppress(RedisError, OSError):
+            gone = redis.connection_pool.disconnect(inuse_connections=False)
+            await self._in_time(gone, _PAYING_PATIENCE_S)
+
+    async def _pay(self, redis: Redis) -> None:
+        """Write all that is owed; what is owed anew meanwhile is another debt."""
+        await self._in_time(redis.ping(), _PAYING_PATIENCE_S)
+        while self._owed:
+            some = list(islice(self._owed.items(), _PAID_AT_ONCE))
+            await self._in_time(_written(redis, some), _PAYING_PATIENCE_S)
+            for id, debt in some:
+                if self._owed.get(id) is debt:
+                    del self._owed[id]
+
+
+async def _texts(redis: Redis, keys: Sequence[str]) -> list[str | None]:
+    """MGET; packed by what reads the answers, for the client's own way costs three times as much as all the rest."""
+    asked: Any = ("MGET", *keys)
+    pool = redis.connection_pool
+    connection = await pool.get_connection()  # type: ignore[no-untyped-call] # the library has no type here
+    try:
+        await connection.send_packed_command(hiredis.pack_command(asked))
+        held: list[str | None] = await connection.read_response()
+    finally:
+        await pool.release(connection)
+    return held
+
+
+async def _written(redis: Redis, debts: Sequence[tuple[TicketId, _Debt]]) -> Literal[True]:
+    """Write them in one transaction; to do so twice changes nothing."""
+    async with redis.pipeline(transaction=True) as pipeline:
+        for id, debt in debts:
+            _write(pipeline, id, debt)
+        await pipeline.execute()
+    return True
+
+
+def _write(pipeline: Pipeline, id: TicketId, debt: _Debt) -> None:
+    count = _COUNT + id
+    if debt.failures and debt.fresh:
+        pipeline.set(count, debt.failures, ex=TIME_TO_LIVE_S)
+    elif debt.failures:
+        pipeline.eval(_SCRIPT, 1, count, 0, debt.failures, TIME_TO_LIVE_S)
+    elif debt.fresh:
+        pipeline.delete(count, _ERROR + id)
+    if debt.error is not None:
+        pipeline.set(_ERROR + id, orjson.dumps(asdict(debt.error)), ex=TIME_TO_LIVE_S)
+    if debt.ended_at:
+        pipeline.set(_ENDED + id, debt.ended_at, ex=TIME_TO_LIVE_S)
+
+
+def _heard(asking: Future[Any]) -> None:
+    """Fetch the exception: the caller is gone, and nobody else looks at the result."""
+    if not asking.cancelled():
+        asking.exception()
+
+
+def _read_error(said: str | None) -> LastError | None:
+    """Parse a kept error; None for what others put there."""
+    try:
+        return LastError(**orjson.loads(said or ""))
+    except (orjson.JSONDecodeError, TypeError):
+        return None
+
+
+def _whole(count: str | None) -> int:
+    """A count as the script takes it: what others put there is none."""
+    return int(count) if count and _A_COUNT.fullmatch(count) else 0

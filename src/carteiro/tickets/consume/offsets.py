@@ -1,0 +1,101 @@
+"""The progress of a partition: what is in flight, and what a commit may say.
+
+Pure. Records come in the order of the log and end in any order. A commit names the lowest one that has
+not ended, never the last one that has; its notes say which later ones have ended all the same, and how
+often those that have not have failed.
+"""
+
+from collections import deque
+
+from carteiro.tickets.consume.notes import Noted, is_nearly_full, note_down
+
+_ALWAYS_FITS = 8_000  # records, whatever became of them
+
+
+class Offsets:
+    """The records of one partition that one worker has seen since the partition became its own.
+
+    ``noted`` is what the last commit said. Until a record has come, nothing can be committed.
+    """
+
+    def __init__(self, noted: Noted | None = None) -> None:
+        self._noted = noted
+        self._open: dict[int, int] = {}  # offset -> failures; in the order of the log
+        # The same, with some that have ended: its first one is quickly found.
+        self._taken: deque[int] = deque()
+        self.start: int | None = None  # the first that came
+        self.end: int | None = None  # after the last that came
+        self._is_noted_full = False
+
+    def take(self, offset: int) -> int | None:
+        """A record has come: how often it has failed before, or None if it needs nothing any more."""
+        if self.end is None:
+            self.start = offset
+        elif offset < self.end:
+            return None  # seen already
+        self.end = offset + 1
+        failures = 0
+        if self._noted is not None and self._noted.covers(offset):
+            if self._noted.is_done(offset):
+                return None
+            failures = self._noted.failures.get(offset, 0)
+        self._open[offset] = failures
+        self._taken.append(offset)
+        return failures
+
+    def failed(self, offset: int, failures: int) -> None:
+        """So often it has failed by now."""
+        self._open[offset] = failures
+
+    def finish(self, offset: int) -> None:
+        """It needs nothing any more: it is done, or it is a dead letter that others know of."""
+        del self._open[offset]
+
+    @property
+    def unfinished(self) -> int:
+        """The number of records that have come and not ended."""
+        return len(self._open)
+
+    @property
+    def is_idle(self) -> bool:
+        """All that came has ended."""
+        return not self._open
+
+    @property
+    def committable(self) -> int | None:
+        """The lowest offset that is not done; None before any record."""
+        while self._taken and self._taken[0] not in self._open:
+            self._taken.popleft()
+        return self._taken[0] if self._taken else self.end
+
+    @property
+    def span(self) -> int:
+        """From the lowest that is not done to the last that came: what a commit may have to describe."""
+        lowest = self.committable
+        return 0 if lowest is None or self.end is None else self.end - lowest
+
+    @property
+    def is_mostly_done(self) -> bool:
+        """A few hold up all the others: then it is they who are ill, not what they need."""
+        return len(self._open) * 50 <= self.span
+
+    @property
+    def is_noted_full(self) -> bool:
+        """The notes of the last commit came near the most that a broker keeps."""
+        return self._is_noted_full
+
+    def commit(self) -> tuple[int, str] | None:
+        """Return the commit of now: the offset, and the notes that go with it."""
+        lowest = self.committable
+        if lowest is None or self.end is None:
+            return None
+        noted = self._all_noted(lowest, self.end)
+        self._is_noted_full = self.span > _ALWAYS_FITS and is_nearly_full(noted)
+        return lowest, note_down(noted) if noted.end > lowest else ""
+
+    def _all_noted(self, lowest: int, end: int) -> Noted:
+        """Return all that is known, and what the last commit said of records that have not come yet."""
+        if self._noted is None or self._noted.end <= end:
+            return Noted(lowest, end, self._open)
+        to_come = {at: times for at, times in self._noted.failures.items() if at >= end}
+        return Noted(lowest, self._noted.end, self._open | to_come)

@@ -1,0 +1,92 @@
+"""A circuit breaker for each type of tickets: if most cannot reach what they need, no more are started.
+
+Pure: seconds of a monotonic clock and ``chance`` in [0, 1) come from the caller.
+"""
+
+from collections import deque
+from typing import TypeAlias
+
+from carteiro.config import TicketSettings
+from carteiro.model import value
+from carteiro.policy.breaker import Breaker, Round
+from carteiro.tickets.ticket import TicketId
+
+REMEMBERED = 50  # the last outcomes that are looked at
+
+_Outcome: TypeAlias = tuple[float, TicketId | None]  # None: a success
+
+
+@value
+class PauseTerms:
+    """The conditions of a pause: these errors, of this many tickets, in this share of all, within this time."""
+
+    errors: frozenset[str]
+    tickets: int
+    share: float
+    within_s: float
+    at_most_s: float  # the longest pause
+
+
+def terms_of(settings: TicketSettings) -> PauseTerms | None:
+    """Read the settings; None: nothing pauses."""
+    if not settings.pause:
+        return None
+    return PauseTerms(
+        errors=frozenset(settings.pause_errors.split()),
+        tickets=settings.pause_tickets,
+        share=settings.pause_share,
+        within_s=settings.pause_within.total_seconds(),
+        at_most_s=settings.pause_at_most.total_seconds(),
+    )
+
+
+class TypeHealth:
+    """The circuit breaker of one type of tickets in one worker.
+
+    It pauses when enough of its tickets could not reach something. Then none is started for a while, and after
+    that one at a time, until one succeeds or the pause has lasted too long: after that it does not pause
+    again before a ticket has succeeded. While ``is_perfect`` nothing has to be said of successes.
+    """
+
+    def __init__(self, terms: PauseTerms | None) -> None:
+        self._terms = terms
+        self.breaker = Breaker()
+        self._last: deque[_Outcome] = deque(maxlen=REMEMBERED)
+        self._has_given_up = False
+        # No failure is remembered. A plain attribute, since it is asked for each ticket.
+        self.is_perfect = True
+
+    def succeeded(self, began: Round, now: float) -> bool:
+        """The ticket is done; return whether that ended a pause."""
+        self._last.append((now, None))
+        ends = self.breaker.succeeded(began)
+        if ends:
+            self._last.clear()
+        self._has_given_up = False
+        self.is_perfect = not self.breaker.is_open and all(id is None for _, id in self._last)
+        return ends
+
+    def failed(self, began: Round, now: float, chance: float, *, id: TicketId) -> bool:
+        """The ticket could not reach something; return whether that began a pause."""
+        if self._terms is None:
+            return False
+        self.is_perfect = False
+        if self.breaker.is_open:
+            self.breaker.failed(began, now, chance)
+            return False
+        self._last.append((now, id))
+        if self._has_given_up or not self._is_outage(self._terms, now):
+            return False
+        self.breaker.open(now, chance)
+        return True
+
+    def give_up(self) -> None:
+        """The pause has lasted too long: go on, whatever comes of it."""
+        self.breaker = Breaker()
+        self._last.clear()
+        self._has_given_up = True
+
+    def _is_outage(self, terms: PauseTerms, now: float) -> bool:
+        recent = [id for moment, id in self._last if now - moment < terms.within_s]
+        failed = [id for id in recent if id is not None]
+        return len(set(failed)) >= terms.tickets and len(failed) >= terms.share * len(recent)

@@ -1,0 +1,434 @@
+"""One worker of the lane: it takes tickets in, has their handlers run, and sees each one to its end.
+
+A ticket ends when its handler has returned, or when the broker has its dead letter; then, and not before,
+the log may forget it. If we are killed at any line, the next owner of the partition reads it again.
+"""
+
+import asyncio
+import random
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import timedelta
+
+from carteiro.config import TicketSettings
+from carteiro.errors import CarteiroError
+from carteiro.model import Dead, Delivery, Outcome, Retry
+from carteiro.path.judge import judge
+from carteiro.policy.retry import PRESETS, RetryPolicy
+from carteiro.tickets import events
+from carteiro.tickets.consume.commits import MOST_UNNOTED, Committer, commits_of
+from carteiro.tickets.consume.dead_lettering import DeadLettering
+from carteiro.tickets.consume.failures import (
+    death_at_once,
+    death_known,
+    death_of,
+    names_of,
+    outcome_of,
+)
+from carteiro.tickets.consume.handlers import Tickets
+from carteiro.tickets.consume.lanes import Lanes, Line, Partition, Work
+from carteiro.tickets.consume.offsets import Offsets
+from carteiro.tickets.consume.pauses import terms_of
+from carteiro.tickets.consume.pool import HandlerPool
+from carteiro.tickets.consume.ports import Commit, DeadLetterTopic, FailureCounter, Given, TicketLog
+from carteiro.tickets.consume.watch import Watch
+from carteiro.tickets.deaths import Trouble
+from carteiro.tickets.ticket import Part, Record, Ticket, read
+
+_FOR_EVER = timedelta.max
+_OVERSHOOT = 3_000  # records that may be on their way when a partition is paused
+_READ_AHEAD = MOST_UNNOTED + _OVERSHOOT  # of what its last commit says
+# For handlers that were cancelled, to clean up before another runs them.
+_FAREWELL = timedelta(seconds=1)
+_CLEANING_UP = timedelta(seconds=5)  # for the same, when the process is to end
+_FAREWELLS = 3
+
+
+class HandlersGoOn(CarteiroError):
+    """There are handlers that cannot be stopped; only the end of the process does."""
+
+
+class Runner:
+    """Runs handlers for the tickets of a log, ``settings.concurrency`` at a time."""
+
+    def __init__(  # noqa: PLR0913 - the parts that a worker is made of
+        self,
+        settings: TicketSettings,
+        tickets: Tickets,
+        *,
+        log: TicketLog,
+        counter: FailureCounter,
+        topic: DeadLetterTopic,
+        watch: Watch,
+    ) -> None:
+        self._log = log
+        self._counter = counter
+        self._watch = watch
+        self._grace = settings.drain
+        self._window = settings.window
+        self._is_urgent = asyncio.Event()
+        self._chance = random.Random().random  # noqa: S311 - jitter, not a secret
+        self._partitions: dict[Part, Partition] = {}
+        self._terms = terms_of(settings)
+        policy, limit = _policy(settings), settings.time_limit
+        lines = [Line(each, time_limit=limit, policy=policy, terms=self._terms) for each in tickets]
+        self._commits = Committer(settings, log, self._partitions, hurry=self._wait_over)
+        self._dead_lettering = DeadLettering(
+            settings, counter, topic, watch, ended=self._buried, changed=self._commits.changed
+        )
+        self._lanes = Lanes(lines, self._dead_lettering.start)
+        self._pool = HandlerPool(
+            self._lanes,
+            settings.concurrency,
+            settle=self._settle,
+            ended=self._ended,
+            look_around=self._commits.look_around,
+        )
+
+    # --- its life ---------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Work until `stop`; what is in flight then may end, and what has ended is committed."""
+        helpers = [*self._pool.start(), asyncio.create_task(self._commits.run())]
+        log = asyncio.create_task(self._log.run(self))
+        try:
+            await asyncio.wait([log, *helpers], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            self._log.stop()
+            await asyncio.wait([log])
+            for line in self.lines:
+                self._resume(line)
+            gone = [each for each in helpers if each.done()]
+            deaf = await self._dismissed(helpers)
+        for each in {log, *helpers} - deaf:
+            if not each.cancelled():
+                each.result()
+            elif each in gone:
+                raise CarteiroError(
+                    "A part of the worker was cancelled, and nobody here asked for it"
+                )
+        if deaf:
+            raise HandlersGoOn(
+                f"{len(deaf)} handlers go on though they were cancelled {_FAREWELLS} times: "
+                "they must let asyncio.CancelledError pass"
+            )
+
+    async def _dismissed(
+        self, helpers: Sequence["asyncio.Task[None]"]
+    ) -> set["asyncio.Task[None]"]:
+        """Have them end, those with a handler in flight a while later; those that go on all the same."""
+        left = set(helpers)
+        for each in self._pool.dismissed(helpers):
+            each.cancel()
+        patience = timedelta(0) if self._is_urgent.is_set() else _CLEANING_UP
+        _, left = await asyncio.wait(left, timeout=patience.total_seconds())
+        for _ in range(_FAREWELLS):
+            if not left:
+                break
+            for each in left:
+                each.cancel()
+            _, left = await asyncio.wait(left, timeout=_FAREWELL.total_seconds())
+        return left
+
+    def stop(self) -> None:
+        """Take nothing more."""
+        self._log.stop()
+
+    def stop_now(self) -> None:
+        """Do not wait for what is in flight, either: it is read again."""
+        self._is_urgent.set()
+        for partition in self._partitions.values():
+            self._abandon(partition)
+        self._log.stop()
+
+    @property
+    def held_keys(self) -> int:
+        """The number of keys that wait: for another try, for their dead letter to be taken, or for people."""
+        paused = sum(len(line.ready) for line in self.lines if line.health.breaker.is_open)
+        return paused + sum(each.held_keys for each in self._partitions.values())
+
+    @property
+    def held(self) -> list[Trouble]:
+        """Dead tickets that have nowhere to go, each with all of its key."""
+        return [each for partition in self._partitions.values() for each in partition.held]
+
+    @property
+    def lag(self) -> int:
+        """The number of records of its partitions that are not done, as far as is known."""
+        ends = self._log.ends([*self._partitions])
+        return sum(max(0, end - _begin(self._partitions[part], end)) for part, end in ends.items())
+
+    @property
+    def lines(self) -> Sequence[Line]:
+        """The types, with what each has done."""
+        return [*self._lanes.lines.values()]
+
+    # --- what the log tells -----------------------------------------------------------------------
+
+    async def assigned(self, given: Sequence[Given]) -> None:
+        """Begin where the last owner ended."""
+        for each in given:
+            partition = Partition(each.part, Offsets(each.noted), each.committed)
+            known = self._known_until(each)
+            partition.unsure_until = None if known is None else known + _READ_AHEAD
+            self._partitions[each.part] = partition
+        self._watch.assigned([each.part for each in given])
+
+    def _known_until(self, given: Given) -> int | None:
+        """Return how far its last owner had come when it committed; notes that did not fit say less than that."""
+        if given.noted is None:
+            return given.committed
+        return max(given.noted.end, given.noted.start + self._window + _OVERSHOOT)
+
+    async def revoked(self, parts: Sequence[Part]) -> Sequence[Commit]:
+        """Start nothing more of these, wait a while for what is in flight, and say how far they are."""
+        leaving = [self._partitions[part] for part in parts if part in self._partitions]
+        for each in leaving:
+            each.is_open = False
+        await self._drained(leaving, self._grace)
+        commits = [*commits_of(leaving).values()]
+        for each in leaving:
+            self._forget(each)
+        await self._drained(leaving, _FAREWELL)
+        self._watch.unassigned(parts, lost=False)
+        return commits
+
+    async def lost(self, parts: Sequence[Part]) -> None:
+        """Another has them: nothing that is in flight may leave a trace."""
+        for part in parts:
+            if part in self._partitions:
+                self._forget(self._partitions[part])
+        self._watch.unassigned(parts, lost=True)
+
+    async def arrived(self, records: Sequence[Record]) -> None:
+        """Take them in; those that another may have had before cost one question for all of them."""
+        works = [work for each in records if (work := self._work(each)) is not None]
+        ended = await self._ended_before(works)
+        await self._foresee_deaths([work for work in works if work not in ended])
+        for work in works:
+            if work in ended:
+                self._leave(work)
+            elif work.partition.is_live:
+                self._lanes.put(work)
+        self._pool.wake()
+        for partition in {work.partition for work in works}:
+            self._commits.bound(partition)
+
+    # --- taking in --------------------------------------------------------------------------------
+
+    def _work(self, record: Record) -> Work | None:
+        partition = self._partitions.get((record.topic, record.partition))
+        if partition is None:
+            return None
+        end = partition.offsets.end
+        if end is not None and record.offset < end:
+            partition = self._begin_again(partition)
+        failures = partition.offsets.take(record.offset)
+        if failures is None:
+            self._commits.changed()
+            return None
+        ticket = read(record)
+        line = self._lanes.lines.get(ticket.type) if isinstance(ticket, Ticket) else None
+        work = Work(ticket, partition, line, failures)
+        partition.bytes += work.size
+        return work
+
+    def _begin_again(self, partition: Partition) -> Partition:
+        """Offsets went back: the topic was made anew, or lost its end. What was known is of records that are gone."""
+        events.partition_began_again([partition.part])
+        self._abandon(partition)
+        new = self._partitions[partition.part] = Partition(partition.part, Offsets())
+        return new
+
+    async def _ended_before(self, works: Sequence[Work]) -> set[Work]:
+        """Those that had ended before that could be committed; of the others it is noted how often they failed."""
+        unsure = [work for work in works if _is_unsure(work)]
+        if not unsure:
+            return set()
+        standings = await self._counter.look([each.ticket.id for each in unsure])
+        ended = set()
+        for work, standing in zip(unsure, standings, strict=True):
+            if standing.ended_at and standing.ended_at == work.ticket.record.place:
+                ended.add(work)
+            work.failures = max(work.failures, standing.failures)
+        return {work for work in ended if work.partition.is_live}
+
+    async def _foresee_deaths(self, works: Sequence[Work]) -> None:
+        """Those that must not be run: no ticket, no handler, or used up. Of the last it is asked what they died of."""
+        for work in works:
+            if work.line is None or work.failures:
+                work.death = death_at_once(work, now_ms=_now_ms())
+        used_up = [work for work in works if work.death is not None and work.line is not None]
+        if used_up:
+            known = await self._counter.kept_errors([work.ticket.id for work in used_up])
+            for work, last in zip(used_up, known, strict=True):
+                work.death = work.death if last is None else death_known(work, last)
+
+    # --- what became of a ticket ------------------------------------------------------------------
+
+    async def _settle(self, work: Work, line: Line, error: BaseException | None) -> None:
+        if not work.partition.is_live:
+            line.health.breaker.unused(time.monotonic())
+        elif error is None:
+            await self._succeeded(work, line)
+        else:
+            await self._failed(work, line, error)
+
+    async def _succeeded(self, work: Work, line: Line) -> None:
+        if line.health.succeeded(work.began, time.monotonic()):
+            self._resume(line)
+            self._watch.pause_ended(line.type)
+        if work.failures:
+            # Killed before the commit, the next owner must not begin again with the first attempt.
+            await self._counter.ended(work.ticket.id, work.ticket.record.place)
+        self._watch.metrics.done(work.ticket.type, failures=work.failures)
+        if not self._dead_lettering.tell_done(work):
+            self._ended(work)
+
+    async def _failed(self, work: Work, line: Line, error: BaseException) -> None:
+        self._notice(work, line, error)
+        failures = await self._counter.failed(work.ticket.id, at_least=work.failures + 1)
+        if not work.partition.is_live:
+            return
+        work.failures = failures
+        work.partition.offsets.failed(work.ticket.record.offset, failures)
+        self._commits.changed()
+        self._judge(work, line, outcome_of(error), error)
+
+    def _notice(self, work: Work, line: Line, error: BaseException) -> None:
+        """Pause its type if too many cannot reach something. The failure is the ticket's own all the same.
+
+        One that failed before says nothing of others: many such come together, when their waits are over.
+        """
+        now = time.monotonic()
+        terms, counts = self._terms, line.health.breaker.is_open or not work.failures
+        if terms is None or not counts or terms.errors.isdisjoint(names_of(error)):
+            line.health.breaker.unused(now)
+        elif line.health.failed(work.began, now, self._chance(), id=work.ticket.id):
+            line.end_of_pause = asyncio.get_running_loop().call_later(
+                terms.at_most_s, self._give_up, line
+            )
+            self._watch.pause_began(line.type, error)
+
+    def _give_up(self, line: Line) -> None:
+        """A pause has lasted too long: what fails from now on dies of it, and can be republished."""
+        line.end_of_pause = None
+        line.health.give_up()
+        self._watch.pause_given_up(line.type)
+        self._pool.wake()
+
+    def _resume(self, line: Line) -> None:
+        if line.end_of_pause is not None:
+            line.end_of_pause.cancel()
+            line.end_of_pause = None
+
+    def _judge(self, work: Work, line: Line, outcome: Outcome, error: BaseException) -> None:
+        verdict = judge(
+            outcome,
+            provider="ticket",
+            charged_before=work.failures - 1,
+            in_doubt_before=0,
+            delivery=Delivery.AT_LEAST_ONCE,
+            policy=line.policy,
+            expires_in=_FOR_EVER,
+            chance=self._chance(),
+        )
+        match verdict:
+            case Retry(after):
+                self._watch.failed(work, error, after)
+                self._wait(work, after)
+            case Dead():
+                self._watch.failed(work, error, None)
+                self._dead_lettering.start(work, death_of(work, error, now_ms=_now_ms()))
+            case _:
+                raise AssertionError(f"a failure cannot end as {verdict}")
+
+    def _wait(self, work: Work, after: timedelta) -> None:
+        _put_away(work)
+        work.partition.waiting.add(work)
+        loop = asyncio.get_running_loop()
+        work.timer = loop.call_later(after.total_seconds(), self._wait_over, work)
+
+    def _wait_over(self, work: Work) -> None:
+        if work.timer is not None:
+            work.timer.cancel()
+        work.timer = None
+        work.partition.waiting.discard(work)
+        self._lanes.ready(work)
+        self._pool.wake()
+
+    def _buried(self, work: Work) -> None:
+        self._ended(work)
+        self._commits.look_around()
+        self._pool.wake()
+
+    def _ended(self, work: Work) -> None:
+        self._leave(work)
+        self._lanes.ended(work)
+
+    def _leave(self, work: Work) -> None:
+        partition = work.partition
+        partition.offsets.finish(work.ticket.record.offset)
+        partition.bytes -= work.size
+        self._commits.changed()
+
+    # --- giving partitions away -------------------------------------------------------------------
+
+    async def _drained(self, partitions: Sequence[Partition], patience: timedelta) -> None:
+        """Wait until nothing of them is in flight, the patience is over, or it is urgent."""
+        waits = [
+            asyncio.ensure_future(each)
+            for each in (self._is_put_down(partitions, patience), self._is_urgent.wait())
+        ]
+        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        for each in waits:
+            each.cancel()
+
+    async def _is_put_down(self, partitions: Sequence[Partition], patience: timedelta) -> None:
+        until = time.monotonic() + patience.total_seconds()
+        await self._pool.drained(partitions, patience)
+        await self._dead_lettering.drained(
+            partitions, timedelta(seconds=max(0.0, until - time.monotonic()))
+        )
+
+    def _forget(self, partition: Partition) -> None:
+        self._abandon(partition)
+        self._partitions.pop(partition.part, None)
+
+    def _abandon(self, partition: Partition) -> None:
+        partition.is_live = partition.is_open = False
+        for work in partition.waiting:
+            if work.timer is not None:
+                work.timer.cancel()
+        self._pool.interrupt(partition)
+        self._dead_lettering.interrupt(partition)
+
+
+def _put_away(work: Work) -> None:
+    if isinstance(work.ticket, Ticket):
+        work.ticket.put_away()
+
+
+def _is_unsure(work: Work) -> bool:
+    """Return True if another worker may have read it before us, after its last commit."""
+    partition = work.partition
+    if partition.unsure_until is None:
+        partition.unsure_until = (partition.offsets.start or 0) + _READ_AHEAD
+    return work.ticket.record.offset < partition.unsure_until
+
+
+def _begin(partition: Partition, end: int) -> int:
+    """The first record of it that is not done, as far as is known."""
+    lowest = partition.offsets.committable
+    if lowest is not None:
+        return lowest
+    return end if partition.start is None else partition.start
+
+
+def _policy(settings: TicketSettings) -> RetryPolicy:
+    return replace(PRESETS["tickets"], max_attempts=settings.max_retries_before_dlq)
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

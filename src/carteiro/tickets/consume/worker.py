@@ -1,0 +1,114 @@
+"""A worker of the ticket lane with all its parts: made from settings, run, and taken apart again."""
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+
+from carteiro.config import TicketSettings
+from carteiro.tickets import events
+from carteiro.tickets.alerts import Alert, Alerts, held_alerts, paused_alert
+from carteiro.tickets.consume.counter import RetryCounter
+from carteiro.tickets.consume.handlers import Tickets, with_urls
+from carteiro.tickets.consume.http_handler import HttpHandler, http_client
+from carteiro.tickets.consume.kafka_log import KafkaLog
+from carteiro.tickets.consume.metrics import TicketMetrics
+from carteiro.tickets.consume.runner import Runner
+from carteiro.tickets.consume.watch import Watch
+from carteiro.tickets.dead_letters.publisher import Publisher
+from carteiro.tickets.dead_letters.topic import have_dlq_topic
+from carteiro.tickets.kafka_client import client_options
+
+
+class TicketWorker:
+    """Runs the handlers, and posts to ``urls`` the tickets of types that have one."""
+
+    def __init__(
+        self, settings: TicketSettings, tickets: Tickets, *, urls: Mapping[str, str]
+    ) -> None:
+        self._settings = settings
+        self._http = http_client(settings.concurrency)
+        handlers = with_urls(tickets, lambda url: HttpHandler(url, self._http), urls)
+        self._metrics = TicketMetrics([each.type for each in handlers])
+        self._alerts = Alerts(
+            settings.alertmanager,
+            self._look,
+            knows_all=False,  # other workers may hold such tickets, too
+            on_answer=self._metrics.alertmanager_is,
+        )
+        self._watch = Watch(self._metrics, self._alerts.news)
+        self._counter = RetryCounter(settings.redis, on_change=self._metrics.redis_is)
+        if settings.redis:
+            self._metrics.redis_is(self._counter.is_up)
+        self._publisher = Publisher(settings)
+        log = KafkaLog(
+            client_options(settings),
+            topic=settings.topic,
+            group=settings.group,
+            waits=self._watch.waits,
+        )
+        self._runner = Runner(
+            settings,
+            handlers,
+            log=log,
+            counter=self._counter,
+            topic=self._publisher,
+            watch=self._watch,
+        )
+
+    async def run(self) -> None:
+        """Work until it is stopped."""
+        async with AsyncExitStack() as parts:
+            parts.push_async_callback(self._http.aclose)
+            parts.push_async_callback(self._counter.close)
+            parts.push_async_callback(self._publisher.close)
+            alerting = [self._alerts.run()] if self._settings.alertmanager else []
+            for beside in (self._have_dlq_topic(), *alerting):
+                parts.push_async_callback(_ended, asyncio.create_task(beside))
+            events.tickets_started(
+                topic=self._settings.topic,
+                group=self._settings.group,
+                types=[line.type for line in self._runner.lines],
+                dlq_topic=self._settings.dlq_topic if self._settings.dlq_enabled else "",
+            )
+            await self._runner.run()
+
+    def stop(self) -> None:
+        """Take nothing more; what is in flight may end."""
+        self._runner.stop()
+
+    def stop_now(self) -> None:
+        """Wait for nothing."""
+        self._runner.stop_now()
+
+    @property
+    def waits_for(self) -> str:
+        """The server that it waits for, with its error; "": none."""
+        return self._watch.waits_for
+
+    @property
+    def paused(self) -> list[str]:
+        """Types that are paused, since what their tickets need cannot be reached."""
+        return [*self._watch.paused]
+
+    def page(self) -> bytes:
+        """Its figures, for Prometheus."""
+        for line in self._runner.lines:
+            self._metrics.done_at_once(line.type, line.done_at_once)
+        self._metrics.lags(self._runner.lag)
+        self._metrics.holds(self._runner.held_keys)
+        return self._metrics.page()
+
+    async def _look(self) -> list[Alert]:
+        """Return the alerts of now."""
+        return [*held_alerts(self._runner.held), *map(paused_alert, self._watch.paused.values())]
+
+    async def _have_dlq_topic(self) -> None:
+        """Tickets need not wait for it: one that dies before the topic is there is kept until it is."""
+        if self._settings.dlq_enabled:
+            await have_dlq_topic(self._settings)
+
+
+async def _ended(task: "asyncio.Task[None]") -> None:
+    """Cancel it, and see it end before what it uses is closed."""
+    task.cancel()
+    await asyncio.wait([task])

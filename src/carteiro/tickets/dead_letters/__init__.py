@@ -1,0 +1,1 @@
+"""The dead letter topic: the format of its records, and the producer that writes them."""

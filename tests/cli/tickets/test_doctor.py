@@ -1,0 +1,163 @@
+"""``carteiro doctor`` where there is a ticket lane: its servers and topics are looked at, and nothing is made."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from typer.testing import CliRunner
+
+from carteiro.cli import app
+from carteiro.tickets.dead_letters.topic import TOPIC_SETTINGS
+from support.alertmanager_server import AlertmanagerServer
+from support.kafka_server import Broker
+from support.mongo_server import MongoServer
+from support.redis_server import RedisServer
+from support.services import HOST, free_port
+
+DAY_MS = 86_400_000
+Asked = Callable[..., dict[str, dict[str, Any]]]
+
+
+@pytest.fixture
+def lane(
+    kafka: Broker,
+    mongo: MongoServer,
+    database: str,
+    redis_server: RedisServer,
+    alertmanager: AlertmanagerServer,
+) -> dict[str, str]:
+    """Settings of a lane whose servers are there; no topic is."""
+    name = f"tickets-{uuid4().hex}"
+    return {
+        "bootstrap_servers": kafka.bootstrap_servers,
+        "topic": name,
+        "dlq_topic": f"{name}.dlq",
+        "redis": redis_server.url,
+        "mongo": mongo.url,
+        "mongo_database": database,
+        "alertmanager": alertmanager.url,
+    }
+
+
+@pytest.fixture
+def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Asked:
+    """Runs it in a folder with nothing but a file of settings; the findings, by what was looked at."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("CARTEIRO_STORE", raising=False)
+
+    def ask(tickets: dict[str, str], more: str = "") -> dict[str, dict[str, Any]]:
+        lines = [f'{name} = "{each}"' for name, each in tickets.items()]
+        text = "\n".join([more, "[tickets]", *lines])
+        (tmp_path / "carteiro.toml").write_text(text, "utf-8")
+        ran = CliRunner().invoke(app, ["doctor", "--json"], catch_exceptions=False)
+        found = [json.loads(line) for line in ran.stdout.splitlines()]
+        assert ran.exit_code == any(each["level"] == "fail" for each in found)
+        return {each["check"]: each for each in found}
+
+    return ask
+
+
+def _levels(found: dict[str, dict[str, Any]]) -> dict[str, str]:
+    return {name.removeprefix("tickets: "): each["level"] for name, each in found.items()}
+
+
+def test_a_folder_with_a_lane_alone_has_no_store_to_look_at(
+    asked: Asked, lane: dict[str, str], kafka: Broker, tmp_path: Path
+) -> None:
+    """Only the lane is; a topic of dead letters that is not there yet is made by others."""
+    kafka.create_topic(lane["topic"], partitions=1, settings={"retention.ms": str(7 * DAY_MS)})
+
+    found = asked(lane)
+
+    assert _levels(found) == dict.fromkeys(
+        ("Kafka", "topic", "dead letters", "Redis", "MongoDB", "Alertmanager"), "ok"
+    )
+    assert "7 days" in found["tickets: topic"]["told"]
+    assert [each.name for each in tmp_path.iterdir()] == ["carteiro.toml"]
+    assert lane["dlq_topic"] not in kafka.admin().list_topics(timeout=10).topics
+
+
+def test_with_settings_for_more_the_store_is_looked_at_too(
+    asked: Asked, lane: dict[str, str]
+) -> None:
+    """A missing store is told, since e-mail needs one."""
+    found = asked(lane, 'provider = "sandbox"')
+
+    assert found["store"]["level"] == "fail"
+    assert found["tickets: Kafka"]["level"] == "ok"
+
+
+def test_with_the_file_of_a_store_the_store_is_looked_at_too(
+    asked: Asked, lane: dict[str, str], tmp_path: Path
+) -> None:
+    """Whatever the settings say."""
+    (tmp_path / "carteiro.db").touch()
+
+    assert "store" in asked(lane)
+
+
+def test_without_settings_for_tickets_there_is_no_lane(asked: Asked) -> None:
+    """And nobody looks for a Kafka that is not meant to be there."""
+    found = asked({})
+
+    assert found["store"]["level"] == "fail"
+    assert not [name for name in found if name.startswith("tickets")]
+
+
+@pytest.mark.parametrize(
+    ("retention_ms", "level"),
+    [(7 * DAY_MS, "ok"), (7 * DAY_MS - 1, "warn"), (DAY_MS, "warn"), (-1, "ok")],
+)
+def test_a_topic_should_keep_tickets_for_as_long_as_failures_are_counted(
+    asked: Asked, lane: dict[str, str], kafka: Broker, retention_ms: int, level: str
+) -> None:
+    """Shorter is a warning that says what to set."""
+    kafka.create_topic(lane["topic"], partitions=1, settings={"retention.ms": str(retention_ms)})
+
+    found = asked(lane)["tickets: topic"]
+
+    assert found["level"] == level
+    assert ("604800000" in found["advice"]) is (level == "warn")
+
+
+def test_a_topic_that_is_missing_or_not_as_it_should_be_is_told(
+    asked: Asked, lane: dict[str, str], kafka: Broker
+) -> None:
+    """With the command that makes it, or in what it differs."""
+    short = dict(TOPIC_SETTINGS) | {"retention.ms": str(DAY_MS)}
+    kafka.create_topic(lane["dlq_topic"], partitions=3, settings=short)
+
+    found = asked(lane)
+
+    assert _levels(found)["topic"] == _levels(found)["dead letters"] == "warn"
+    assert f"--create --topic {lane['topic']}" in found["tickets: topic"]["advice"]
+    assert f"retention.ms is {DAY_MS}" in found["tickets: dead letters"]["told"]
+
+
+@pytest.mark.usefixtures("collected")
+def test_servers_that_are_away_are_told_each_by_itself(asked: Asked) -> None:
+    """As warnings: the lane waits for them and goes on by itself. Passwords are not shown."""
+    nowhere = f"{HOST}:{free_port()}"
+    found = asked(
+        {
+            "bootstrap_servers": nowhere,
+            "redis": f"redis://me:hunter2@{nowhere}/0",
+            "mongo": f"mongodb://me:hunter2@{nowhere}/?serverSelectionTimeoutMS=500",
+            "alertmanager": f"http://{nowhere}",
+        }
+    )
+
+    assert _levels(found) == dict.fromkeys(("Kafka", "Redis", "MongoDB", "Alertmanager"), "warn")
+    assert all(nowhere in each["told"] for each in found.values())
+    assert "hunter2" not in str(found)
+
+
+def test_properties_that_cannot_be_used_are_a_failure(asked: Asked, lane: dict[str, str]) -> None:
+    """The lane would not start."""
+    found = asked(lane | {"kafka_file": "nowhere.properties"})
+
+    assert found["tickets: Kafka"]["level"] == "fail"
+    assert found["tickets: MongoDB"]["level"] == "ok"

@@ -1,0 +1,17 @@
+"""The provider that forgets everything."""
+
+from datetime import timedelta
+
+from carteiro.model import Taken
+from carteiro.ports import Handover
+from carteiro.providers.noop.provider import NoopProvider
+from support.working import a_parcel
+
+
+async def test_it_takes_everything_over() -> None:
+    """It does not even look at it."""
+    parcel = a_parcel(content=None)
+
+    outcome = await NoopProvider().deliver(parcel, Handover(timedelta(seconds=1)))
+
+    assert outcome == Taken(f"noop-{parcel.message}")

@@ -1,0 +1,97 @@
+"""A provider is one folder: no other file imports it, or asks for it by its name."""
+
+import ast
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+import carteiro
+from carteiro.config import specs
+
+PACKAGE = Path(carteiro.__file__).parent
+OWN = sorted(each.parent.name for each in PACKAGE.glob("providers/*/spec.py"))
+
+# Names that are no question of who the provider is.
+ALLOWED = {
+    ("config/providers.py", name): "the list of those that come with Carteiro" for name in OWN
+} | {
+    ("policy/classify.py", "smtp"): "rules of the grammar of SMTP, whoever speaks it",
+    ("policy/consequences.py", "smtp"): "rules of the grammar of SMTP, whoever speaks it",
+    ("providers/sandbox/provider.py", "ses"): "it plays what SES says",
+    ("providers/sandbox/spec.py", "ses"): "it plays what SES says",
+    ("policy/rules/gateways.py", "resend"): "a relay among others, known by its words",
+}
+
+
+@cache
+def _trees() -> dict[str, ast.Module]:
+    files = sorted(PACKAGE.rglob("*.py"))
+    return {
+        each.relative_to(PACKAGE).as_posix(): ast.parse(each.read_text("utf-8")) for each in files
+    }
+
+
+def _files(provider: str) -> list[tuple[str, ast.Module]]:
+    """Every file outside the folder of a provider."""
+    return [each for each in _trees().items() if not each[0].startswith(f"providers/{provider}/")]
+
+
+def _imported(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (each.name for each in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield from (f"{node.module}.{each.name}" for each in node.names)
+
+
+def _asks_for(tree: ast.Module, provider: str) -> bool:
+    """Whether it has the name as a text, as the start of a rule or a code, or as an attribute."""
+    starts = (f"{provider}.", f"{provider}:", f"{provider.upper()}_")
+    return any(
+        (isinstance(node, ast.Attribute) and node.attr == provider)
+        or (
+            isinstance(node, ast.Constant)
+            and isinstance(node.value, str)
+            and (
+                node.value == provider or (node.value.startswith(starts) and " " not in node.value)
+            )
+        )
+        for node in ast.walk(tree)
+    )
+
+
+def test_every_folder_is_found() -> None:
+    """The list of those that come with Carteiro has each of them."""
+    assert set(OWN) <= set(specs())
+
+
+@pytest.mark.parametrize("provider", OWN)
+def test_nobody_else_imports_a_provider(provider: str) -> None:
+    """Also not from within a function."""
+    folder = f"carteiro.providers.{provider}"
+    found = [
+        where
+        for where, tree in _files(provider)
+        if any(f"{name}.".startswith(f"{folder}.") for name in _imported(tree))
+    ]
+
+    assert found == []
+
+
+@pytest.mark.parametrize("provider", OWN)
+def test_nobody_else_asks_for_a_provider_by_name(provider: str) -> None:
+    """What differs from one to the next is in its spec."""
+    found = [where for where, tree in _files(provider) if _asks_for(tree, provider)]
+
+    assert [where for where in found if (where, provider) not in ALLOWED] == []
+
+
+def test_no_allowance_is_left_over() -> None:
+    """An exception that nobody needs any more goes."""
+    needed = {
+        (where, name) for name in OWN for where, tree in _files(name) if _asks_for(tree, name)
+    }
+
+    assert set(ALLOWED) <= needed

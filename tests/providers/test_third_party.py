@@ -1,0 +1,169 @@
+"""A provider of another package: found by its entry point, set, sent through, judged, and held to the contract.
+
+The package is the one of docs/how-to/add-a-provider.md, installed into a folder of its own.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from support.commands import environment_of_a_command
+from support.pages import REPOSITORY, blocks_of
+
+PAGE = "docs/how-to/add-a-provider.md"
+PACKAGE, PROJECT, SETTINGS = [each.code for each in blocks_of(PAGE) if each.language != "bash"]
+GROUP = "carteiro.providers"
+A_RULE = """[[verdicts]]
+name = "a"
+provider = "folder"
+code = "FOLDER_MISSING"
+category = "TRANSIENT_ERROR"
+retryable = true
+scope = "provider"
+"""
+
+
+class Installed:
+    """Carteiro beside the package, in child processes that work in a folder of their own."""
+
+    def __init__(self, folder: Path, package: str = PACKAGE, point: str = "") -> None:
+        [(name, place)] = tomllib.loads(PROJECT)["project"]["entry-points"][GROUP].items()
+        self.folder = folder
+        site = folder / "site"
+        about = site / "folder_provider-1.0.dist-info"
+        about.mkdir(parents=True)
+        (site / "folder_provider").mkdir()
+        (site / "folder_provider" / "__init__.py").write_text(package)
+        (about / "METADATA").write_text(
+            "Metadata-Version: 2.1\nName: folder-provider\nVersion: 1.0\n"
+        )
+        (about / "entry_points.txt").write_text(f"[{GROUP}]\n{point or name} = {place}\n")
+        (folder / "carteiro.toml").write_text(SETTINGS)
+        self.environment = environment_of_a_command()
+        self.environment["PYTHONPATH"] += f"{os.pathsep}{site}"
+
+    def run(
+        self, *arguments: str, cwd: Path | None = None, **more: str
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a module of Python."""
+        return subprocess.run(
+            [sys.executable, "-m", *arguments],
+            cwd=cwd or self.folder,
+            env=self.environment | more,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=110,
+        )
+
+    def listed(self, *arguments: str) -> list[dict[str, object]]:
+        """What a command of Carteiro prints as JSON."""
+        ran = self.run("carteiro.cli", *arguments, "--json")
+        assert ran.returncode == 0, ran.stderr
+        return [json.loads(line) for line in ran.stdout.splitlines()]
+
+
+@pytest.fixture
+def installed(tmp_path: Path) -> Installed:
+    """The package of the page."""
+    return Installed(tmp_path)
+
+
+def test_mail_is_sent_through_it(installed: Installed) -> None:
+    """As settings choose it, with its own section; while it cannot take mail, its own rule says so."""
+    installed.listed("tenant", "add", "acme")
+    mail = ("--tenant", "acme", "--to", "ana@example.com", "--subject", "Hello", "--text", "Hello")
+    [waiting] = installed.listed("send", *mail)
+    installed.run("carteiro.cli", "process")
+    [shown] = installed.listed("show", str(waiting["outboxId"]))
+    (installed.folder / "out").mkdir()
+    installed.listed("send", *mail)
+    installed.run("carteiro.cli", "process")
+
+    texts = {file.read_text() for file in (installed.folder / "out").iterdir()}
+    assert texts == {"To: ana@example.com\nSubject: Hello\n\nHello\n"}
+    assert "FOLDER_MISSING" in json.dumps(shown)
+
+
+def test_settings_doctor_and_rules_know_it(installed: Installed) -> None:
+    """Nothing but its spec says what it is called, what is wrong with it, and what its answers mean."""
+    shown = {each["key"]: each for each in installed.listed("config", "show")}
+    found = installed.run("carteiro.cli", "doctor", "--json").stdout
+    [judged] = installed.listed("classify", "--provider", "folder", "missing: no folder")
+
+    assert shown["folder.path"] == {"key": "folder.path", "value": "out", "origin": "carteiro.toml"}
+    assert "out is not there" in found
+    assert (judged["code"], judged["rule"], judged["retryable"]) == (
+        "FOLDER_MISSING",
+        "folder.missing",
+        True,
+    )
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ('provider = "folder, smtp"', "should not have sandbox or noop or folder in a chain"),
+        (
+            '[folder]\npth = "out"',
+            "folder.pth (from carteiro.toml): no such setting; did you mean folder.path?",
+        ),
+        (
+            '[folder]\npath = ""',
+            "folder.path = '' (from carteiro.toml): should be a text that is not empty",
+        ),
+        (A_RULE.replace("FOLDER_MISSING", "FOLDER_MISING"), "did you mean FOLDER_MISSING?"),
+        (f'{A_RULE}stage = "rcpt"\n', "answers of folder have none"),
+    ],
+)
+def test_wrong_settings_are_told_as_for_any_other(
+    installed: Installed, settings: str, says: str
+) -> None:
+    """Its section is checked by its own shape, its codes are those of its rules."""
+    (installed.folder / "carteiro.toml").write_text(settings)
+
+    ran = installed.run("carteiro.cli", "config", "show")
+
+    assert ran.returncode != 0
+    assert says in ran.stderr
+
+
+@pytest.mark.parametrize(
+    ("package", "point", "says"),
+    [
+        ("import a_library_that_nobody_has", "folder", "cannot be loaded: No module named"),
+        ("SPEC = 1", "folder", "should be a ProviderSpec of that name"),
+        (PACKAGE, "another", "should be a ProviderSpec of that name"),
+        (PACKAGE.replace('name="folder"', 'name="smtp"'), "smtp", "another package has this name"),
+        (
+            PACKAGE.replace('{"folder": FolderSettings}', '{"log": FolderSettings}'),
+            "folder",
+            "a section of Carteiro",
+        ),
+    ],
+)
+def test_a_package_that_cannot_be_used_is_named(
+    tmp_path: Path, package: str, point: str, says: str
+) -> None:
+    """Whoever installed it learns which one it is."""
+    ran = Installed(tmp_path, package, point).run("carteiro.cli", "config", "show")
+
+    assert ran.returncode != 0
+    assert "provider " in ran.stderr
+    assert says in ran.stderr
+
+
+def test_the_contract_can_be_tried_on_it(installed: Installed, tmp_path: Path) -> None:
+    """From a clone, on whatever is installed: all promises, those of repeated calls among them."""
+    arguments = ("pytest", "-q", "-p", "no:cacheprovider", "tests/contract/provider")
+    where = {"PROVIDER_UNDER_TEST": "folder", "CARTEIRO_FOLDER_PATH": str(tmp_path)}
+
+    ran = installed.run(*arguments, cwd=REPOSITORY, **where)
+
+    assert ran.returncode == 0, ran.stdout
+    assert "skipped" not in ran.stdout
