@@ -28,7 +28,7 @@ class Hears(Protocol):
         ...
 
     async def hear(self, headers: Mapping[str, str], body: bytes) -> Feedback | str | None:
-        """Return the feedback about a mail; None: the mail is not ours. A text is the answer to a call that is not about a mail."""
+        """Return the feedback about a mail; None if it is not ours, a text if the call is not about a mail."""
         ...
 
 
