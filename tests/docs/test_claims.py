@@ -129,8 +129,11 @@ def lasting(policy: RetryPolicy) -> timedelta:
         (TICKETS, f"`é` is `{_as_ascii('é')}`"),
         (TICKETS, f"into its topic, {TOPIC_LIMIT // MIB} MiB"),
         (TICKETS, f"with {SETTINGS.tickets.max_retries_before_dlq}, the third failure"),
-        (TICKETS, f"waits {PRESETS['tickets'].base.seconds} s after the first failure"),
-        (TICKETS, f"at most {PRESETS['tickets'].cap.seconds} s, all spread by a quarter"),
+        (TICKETS, f"wait is {PRESETS['tickets'].base.seconds} s after the first failure"),
+        (
+            TICKETS,
+            f"at most {PRESETS['tickets'].cap.seconds} s, and varies by {PRESETS['tickets'].jitter:.0%}",
+        ),
         (TICKETS, f"half of the last {pauses.REMEMBERED} of a type"),
         (TICKETS, f"at least {SETTINGS.tickets.pause_tickets} different tickets within a minute"),
         (TICKETS, f"after {SETTINGS.tickets.pause_at_most.seconds // 60} minutes at the latest"),

@@ -46,7 +46,7 @@ OfStage: TypeAlias = Annotated[
     Stage | None, typer.Option("--stage", help="SMTP stage of the answer.")
 ]
 OfProvider: TypeAlias = Annotated[
-    str, typer.Option("--provider", help="Provider that answered (default: judged by its looks).")
+    str, typer.Option("--provider", help="Provider that answered (default: detected).")
 ]
 Mx: TypeAlias = Annotated[str, typer.Option("--mx", help="Host that answered.")]
 DryRun: TypeAlias = Annotated[
@@ -67,9 +67,9 @@ _WHY = {
     "subject": "only class and subject of the enhanced code are known",
     "code": "the reply code and its stage decide: nothing else is known",
     "class": "only the class of the code is known",
-    "status": "there is no name that is known, and the status decides",
-    "tls_error": "nothing is sent to whom we cannot trust, until it or the settings change",
-    "network": "there was no answer, as nobody was reached",
+    "status": "the error name is unknown, so the status decides",
+    "tls_error": "the server is not trusted: nothing is sent until it or the settings change",
+    "network": "there was no answer: the connection failed",
     "timeout": "there was no answer in time",
     "unknown": "no rule matches, and an unknown failure may be temporary",
 }
@@ -126,7 +126,7 @@ class _Asked:
 def _refuse_contradiction(asked: _Asked) -> None:
     """Reject options that contradict each other: they would silently give a wrong verdict."""
     if not asked.answer.strip():
-        raise WrongUse("the answer is empty: give what was said, as a log has it")
+        raise WrongUse("the answer is empty: copy it from the log")
     *most, last = [name for name, each in answers().items() if is_remote(name) or each.names]
     if asked.provider not in {"", *most, last}:
         should = f"should be {', '.join(most)} or {last}"
@@ -182,7 +182,7 @@ def _why(rule: str) -> str:
     if first not in answers():
         return _WHY[first]
     if answers()[first].is_smtp:
-        return f"the words are {part}'s own, and bound to it they decide before codes"
+        return f"{part} is known for this text, which then decides before the codes"
     return answers()[first].why
 
 
@@ -221,7 +221,9 @@ def _if_handed_over(
     if is_before or not may_leave_doubt(consequences.rule_name(judged)):
         return None
     if spec_of(provider).features.replays_for:
-        return "in doubt: asked again under the same key, by which it is delivered once; never failed over"
+        return (
+            "in doubt: retried with the same idempotency key, so it is delivered once; no failover"
+        )
     most = settings.delivery.max_in_doubt_resends
     return (
         f"in doubt: sent again at most {most} times if at_least_once, then, or at once if"

@@ -307,7 +307,7 @@ def test_a_ticket_is_shown_with_every_digit(dlq: Dlq) -> None:
         (("ls", "--reason", "tired"), "max_retries_exceeded"),
         (("ls", "--state", "gone"), "quarantined"),
         (("ls", "--since", "1h", "--before", "2h"), "the first must be earlier"),
-        (("ls", "--since", "soon"), "is no moment"),
+        (("ls", "--since", "soon"), "is not a time"),
         (("ls", "--task-type", "TWO WORDS"), "--task-type 'TWO WORDS' is not a name"),
         (("ls", "--error-type", ""), "--error-type '' is not a name"),
         (("group", "--by", "colour"), "error_type"),

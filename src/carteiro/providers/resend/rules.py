@@ -104,5 +104,5 @@ ANSWERS = Answers(
     rulings={f"resend.{name}": ruling for name, ruling in NAMES.items()},
     is_own=lambda told: "_" in told.name and (told.name in NAMES or told.is_http),
     judge=lambda told: classify_resend(told.name, told.message, told.status),
-    why="the name of an error decides, else its status",
+    why="the name of the error decides, else its status",
 )

@@ -178,5 +178,5 @@ ANSWERS = Answers(
     is_own=lambda told: told.is_http and bare_name(told.name) in _ALL_NAMES,
     judge=_judge,
     finds=_found,
-    why="the name of an error decides",
+    why="the name of the error decides",
 )
