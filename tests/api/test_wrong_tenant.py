@@ -56,7 +56,7 @@ async def post(request: pytest.FixtureRequest) -> AsyncIterator[Carteiro]:
         url = "memory://"
         if request.param == "postgres":
             url = stack.enter_context(shared_postgres().a_database(migrate))
-        async with opened(url) as office:
+        async with opened(url, api={"unknown_keys_per_minute": 1000}) as office:
             yield office
 
 
