@@ -170,8 +170,8 @@ def points_inside(points: Points) -> Iterator[None]:
         begin(handover)
         points.reach("handover.begun")
 
-    def watched_connect(path: Path, *, busy_timeout_ms: int) -> Any:
-        return _WatchedConnection(connect(path, busy_timeout_ms=busy_timeout_ms), points)
+    def watched_connect(path: Path, **options: Any) -> Any:
+        return _WatchedConnection(connect(path, **options), points)
 
     async def watched_do(self: writer.Writer, operation: Any, *, durable: bool = True) -> Any:
         name = under_way.get()
