@@ -145,7 +145,7 @@ async def test_with_a_real_provider_the_printed_line_names_nobody(tmp_path: Path
     async with up(tmp_path, **relay) as running:
         await running.ended(signal.SIGTERM)
 
-    assert "it is a real one" in running.announced
+    assert "It is a real one" in running.announced
     assert "YOUR_ADDRESS" in " ".join(running.curl)
     assert "sandbox.test" not in running.announced
 
