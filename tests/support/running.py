@@ -110,7 +110,9 @@ async def _announcement(process: Process) -> str:
     """Everything up to the end of the last paragraph: after a start it names the key, or how to get one."""
     assert process.stdout is not None
     announced = ""
-    while not re.search(r"^(\s+curl.*|To create another.*Older keys stay valid\.)\n\n", announced, re.MULTILINE):
+    while not re.search(
+        r"^(\s+curl.*|To create another.*Older keys stay valid\.)\n\n", announced, re.MULTILINE
+    ):
         line = await process.stdout.readline()
         assert line, announced
         announced += line.decode()
