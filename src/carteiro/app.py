@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
+from carteiro import model
 from carteiro.config import Settings, load
 from carteiro.engine.tasks import Function, Task, TaskOptions
 from carteiro.engine.worker import Lengths, Worker
@@ -18,22 +19,6 @@ from carteiro.maintenance.prune import prune
 from carteiro.maintenance.reap import reap
 from carteiro.maintenance.requests import apply_all, apply_requests
 from carteiro.maintenance.tidy import tidy
-from carteiro.model import (
-    EMAIL,
-    FINISHED,
-    ZERO,
-    Accepted,
-    CancelAnswer,
-    Delivery,
-    KeyConflict,
-    NotStored,
-    OverLimit,
-    RedriveAnswer,
-    Replayed,
-    State,
-    StoredMessage,
-    TimelineEvent,
-)
 from carteiro.observability.metrics import Metrics, Tally, measured_dead_letters, measured_store
 from carteiro.path.accept import Accepting, SendAnswer
 from carteiro.policy.retry import RetryPolicy
@@ -98,7 +83,7 @@ class Carteiro:
         tenant: str,
         connection: object = None,
         **fields: Any,  # noqa: ANN401 - the fields of an e-mail
-    ) -> Accepted | Replayed:
+    ) -> model.Accepted | model.Replayed:
         """Accept one e-mail, durably; an unknown tenant is created. Raises `InvalidMessage` on bad input.
 
         A tenant with a ``/`` in its name can send, but no address of the API can name it.
@@ -111,16 +96,16 @@ class Carteiro:
         """
         [answer] = await self.send_many([{"tenant": tenant, **fields}], connection=connection)
         match answer:
-            case Accepted() | Replayed():
+            case model.Accepted() | model.Replayed():
                 return answer
             case NotAccepted(faults):
                 raise InvalidMessage(faults)
-            case NotStored(reason):
+            case model.NotStored(reason):
                 raise StoreUnavailable(reason)
-            case KeyConflict(first):
+            case model.KeyConflict(first):
                 text = f"the idempotency key stands for message {first}, which is another"
                 raise KeyReused(text)
-            case OverLimit(limit):  # counts what comes over HTTP alone
+            case model.OverLimit(limit):  # counts what comes over HTTP alone
                 raise AssertionError(limit)
 
     async def send_many(
@@ -134,11 +119,13 @@ class Carteiro:
 
     # --- one message; with a ``tenant``, another tenant's is not found
 
-    async def get(self, message: str, *, tenant: str | None = None) -> StoredMessage | None:
+    async def get(self, message: str, *, tenant: str | None = None) -> model.StoredMessage | None:
         """The message with this id; None if there is none."""
         return await find_message(self.backend.reading, message, tenant=tenant)
 
-    async def timeline(self, message: str, *, tenant: str | None = None) -> list[TimelineEvent]:
+    async def timeline(
+        self, message: str, *, tenant: str | None = None
+    ) -> list[model.TimelineEvent]:
         """The events of a message, oldest first; empty if there is no such message."""
         found = await self.get(message, tenant=tenant)
         return [] if found is None else await self.backend.reading.events(found.id)
@@ -149,14 +136,14 @@ class Carteiro:
         *,
         tenant: str | None = None,
         timeout: timedelta = timedelta(seconds=30),
-    ) -> StoredMessage | None:
+    ) -> model.StoredMessage | None:
         """The message once it is finished: sent, cancelled, failed or expired. None if there is none.
 
         After ``timeout`` it is returned as it is then. Some worker must run, here or elsewhere.
         """
         async for _ in polls(within=timeout):
             found = await self.get(message, tenant=tenant)
-            if found is None or found.state in FINISHED:
+            if found is None or found.state in model.FINISHED:
                 break
         return found
 
@@ -165,20 +152,20 @@ class Carteiro:
         found = await self.get(message, tenant=tenant)
         return None if found is None else await explain_message(self.backend, found)
 
-    async def cancel(self, message: str, *, tenant: str | None = None) -> CancelAnswer:
+    async def cancel(self, message: str, *, tenant: str | None = None) -> model.CancelAnswer:
         """Cancel a waiting message; of one that is being sent, prevent another attempt."""
         return await cancel_message(self.backend, message, tenant=tenant)
 
     async def redrive(
         self, message: str, *, tenant: str | None = None, by: str = "library"
-    ) -> RedriveAnswer:
+    ) -> model.RedriveAnswer:
         """Send a failed or expired message again: a new round of attempts, a new time to live.
 
         The timeline records ``by`` as the one who asked for it.
         """
         found = await self.get(message, tenant=tenant)
         if found is None:
-            return RedriveAnswer.NOT_FOUND
+            return model.RedriveAnswer.NOT_FOUND
         [answer] = await self.backend.dead_letters.redrive([found.id], by=by)
         return answer
 
@@ -191,7 +178,7 @@ class Carteiro:
         retry: RetryPolicy | str | None = None,
         ttl: timedelta | None = None,
         timeout: timedelta | None = None,
-        delivery: Delivery | str = Delivery.AT_LEAST_ONCE,
+        delivery: model.Delivery | str = model.Delivery.AT_LEAST_ONCE,
         priority: int = 5,
     ) -> Callable[[Function], Task]:
         """Make a task of a function, async or not; workers of this process run it.
@@ -203,12 +190,12 @@ class Carteiro:
             policy=lambda _: policy,
             ttl=ttl or self.settings.delivery.default_ttl,
             timeout=timeout,
-            delivery=Delivery(delivery),
+            delivery=model.Delivery(delivery),
             priority=priority,
         )
 
         def define(function: Function) -> Task:
-            if name in self._tasks or name == EMAIL:
+            if name in self._tasks or name == model.EMAIL:
                 text = f"a task named {name!r} is defined already"
                 raise ValueError(text)
             self._tasks[name] = Task(name, function, options, self.accepting.commit)
@@ -227,7 +214,7 @@ class Carteiro:
         lease = self.settings.delivery.lease  # of those that a worker before this one died with
         return self._run(self._worker(warm_up=lease))
 
-    async def work_off(self, *, limit: int | None = None) -> Mapping[State, int]:
+    async def work_off(self, *, limit: int | None = None) -> Mapping[model.State, int]:
         """Work on what is due now, at most ``limit`` jobs, and return; what became of them, by state.
 
         Can be stopped as a worker can. What waits for another attempt is left for the next time.
@@ -245,7 +232,7 @@ class Carteiro:
         finally:
             self._workers.discard(worker)
 
-    def _worker(self, *, warm_up: timedelta = ZERO) -> Worker:
+    def _worker(self, *, warm_up: timedelta = model.ZERO) -> Worker:
         lengths = Lengths(
             self.settings.delivery.lease,
             self.settings.delivery.hold_margin,

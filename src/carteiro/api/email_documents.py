@@ -3,20 +3,9 @@
 from datetime import timedelta
 from typing import Any
 
+from carteiro import model
 from carteiro.api.documents import Document, ErrorBody, Moment, PageDocument
 from carteiro.email.message import Email
-from carteiro.model import (
-    DEAD,
-    Accepted,
-    Category,
-    EventType,
-    KindName,
-    OverLimit,
-    Replayed,
-    State,
-    StoredMessage,
-    TimelineEvent,
-)
 from carteiro.policy.feedback import standing
 from carteiro.views.dead_letters import in_iso
 
@@ -43,7 +32,7 @@ class EmailAccepted(Document):
     outbox_id: str
     job_id: str
     request_id: str
-    status: State
+    status: model.State
     received_at: Moment
     recipient: RecipientGiven | None = None
 
@@ -72,17 +61,19 @@ class BatchResults(Document):
     results: list[BatchResult]
 
 
-def accepted(answer: Accepted | Replayed, email: Email, request_id: str) -> dict[str, Any]:
+def accepted(
+    answer: model.Accepted | model.Replayed, email: Email, request_id: str
+) -> dict[str, Any]:
     """An `EmailAccepted`; one that was asked for before is answered as then.
 
     As plain JSON: a model for each e-mail would cost more than all else that is done to answer it.
     """
-    replayed = isinstance(answer, Replayed) and answer.request_id
+    replayed = isinstance(answer, model.Replayed) and answer.request_id
     document: dict[str, Any] = {
         "outboxId": answer.id,
         "jobId": answer.id,
         "requestId": replayed or request_id,
-        "status": State.ENQUEUED.value,
+        "status": model.State.ENQUEUED.value,
         "receivedAt": in_iso(answer.received_at),
     }
     if email.recipient is not None and answer.recipient_id is not None:
@@ -91,7 +82,7 @@ def accepted(answer: Accepted | Replayed, email: Email, request_id: str) -> dict
     return document
 
 
-def rate_limit(answer: OverLimit) -> RateLimit:
+def rate_limit(answer: model.OverLimit) -> RateLimit:
     """What is told of a limit inside a batch."""
     return RateLimit(
         limit=answer.limit,
@@ -107,7 +98,7 @@ def rate_limit(answer: OverLimit) -> RateLimit:
 class EventView(Document):
     """One line of an e-mail's timeline."""
 
-    type: EventType
+    type: model.EventType
     metadata: dict[str, Any]
     created_at: Moment
 
@@ -122,14 +113,14 @@ class EmailSummary(Document):
     job_id: str
     request_id: str
     company_id: str
-    kind: KindName
+    kind: model.KindName
     external_id: str | None
     recipient_id: str | None
     to: str | None
     subject: str | None
     tags: list[str]
     template_type: str | None
-    status: State
+    status: model.State
     priority: int
     attempts: int
     in_doubt: int
@@ -137,7 +128,7 @@ class EmailSummary(Document):
     provider: str | None
     ses_message_id: str | None
     error_code: str | None
-    error_category: Category | None
+    error_category: model.Category | None
     error_reason: str | None
     original_code: str | None
     duration_ms: int | None
@@ -155,7 +146,7 @@ class EmailView(EmailSummary):
     ``deliveryStatus`` is what its provider told later of where it got to, null while it told nothing.
     """
 
-    delivery_status: EventType | None
+    delivery_status: model.EventType | None
     events: list[EventView]
 
 
@@ -169,16 +160,16 @@ class Cancelled(Document):
     """The e-mail will not be sent; or, if it is being sent right now, not again."""
 
     outbox_id: str
-    status: State
+    status: model.State
     cancel_requested: bool
 
 
-def summary(message: StoredMessage) -> EmailSummary:
+def summary(message: model.StoredMessage) -> EmailSummary:
     """One line of a list."""
     return EmailSummary(**_fields(message))
 
 
-def view(message: StoredMessage, events: list[TimelineEvent]) -> EmailView:
+def view(message: model.StoredMessage, events: list[model.TimelineEvent]) -> EmailView:
     """All that is shown of one."""
     return EmailView(
         **_fields(message),
@@ -187,12 +178,12 @@ def view(message: StoredMessage, events: list[TimelineEvent]) -> EmailView:
     )
 
 
-def event_view(event: TimelineEvent) -> EventView:
+def event_view(event: model.TimelineEvent) -> EventView:
     """One line of a timeline."""
     return EventView(type=event.type, metadata=dict(event.metadata), created_at=event.at)
 
 
-def _fields(message: StoredMessage) -> dict[str, Any]:
+def _fields(message: model.StoredMessage) -> dict[str, Any]:
     failure, duration = message.failure, message.duration
     return {
         "outbox_id": message.id,
@@ -222,6 +213,6 @@ def _fields(message: StoredMessage) -> dict[str, Any]:
         "due_at": message.due_at,
         "expires_at": message.expires_at,
         "cancel_requested_at": message.cancel_requested_at,
-        "sent_at": message.finished_at if message.state is State.SENT else None,
-        "failed_at": message.finished_at if message.state in DEAD else None,
+        "sent_at": message.finished_at if message.state is model.State.SENT else None,
+        "failed_at": message.finished_at if message.state in model.DEAD else None,
     }

@@ -6,6 +6,7 @@ from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import Response
 
+from carteiro import model
 from carteiro.api.body import read_json
 from carteiro.api.cancelling import cancel
 from carteiro.api.documents import json_response
@@ -27,18 +28,6 @@ from carteiro.api.refusal import not_found
 from carteiro.email.message import Email, read_email
 from carteiro.email.submission import Submission
 from carteiro.errors import InvalidMessage
-from carteiro.model import (
-    EMAIL,
-    Accepted,
-    KindName,
-    MessageFilter,
-    MessageId,
-    Replayed,
-    State,
-    StoredMessage,
-    TenantId,
-    parse_message_id,
-)
 from carteiro.policy.addresses import judge_address
 from carteiro.ports import Reading, Store
 
@@ -46,7 +35,7 @@ from carteiro.ports import Reading, Store
 class EmailQuestion(PageQuestion):
     """Which e-mails; what is not given does not matter."""
 
-    status: State | None = None
+    status: model.State | None = None
     to: str | None = Field(default=None, max_length=320)
     external_id: str | None = Field(default=None, max_length=255)
     provider_id: str | None = Field(
@@ -60,9 +49,11 @@ class EmailQuestion(PageQuestion):
     created_after: Time | None = None
     created_before: Time | None = None
 
-    def as_filter(self, *, tenant: TenantId | None, kind: KindName | None) -> MessageFilter:
+    def as_filter(
+        self, *, tenant: model.TenantId | None, kind: model.KindName | None
+    ) -> model.MessageFilter:
         """The same, as the ledger is asked."""
-        return MessageFilter(
+        return model.MessageFilter(
             tenant=tenant,
             kind=kind,
             state=self.status,
@@ -137,10 +128,10 @@ class Emails:
         except InvalidMessage:
             await self._intake.charge_one(tenant)
             raise
-        if not isinstance(answer, Accepted | Replayed):
+        if not isinstance(answer, model.Accepted | model.Replayed):
             raise refused(answer)
         response = json_response(accepted(answer, email, request_id), 202)
-        if isinstance(answer, Replayed):
+        if isinstance(answer, model.Replayed):
             response.headers[REPLAYED] = "true"
         return response
 
@@ -148,7 +139,7 @@ class Emails:
         """E-mails that match, newest first, without their contents; ``nextCursor`` leads on."""
         tenant = await self._keys.tenant_of(request)
         asked = read_query(request, EmailQuestion)
-        wanted = asked.as_filter(tenant=tenant.id, kind=EMAIL)
+        wanted = asked.as_filter(tenant=tenant.id, kind=model.EMAIL)
         page = await self._reading.messages(wanted, cursor=asked.after, limit=asked.limit)
         items = [summary(each) for each in page.rows]
         return EmailPage(items=items, next_cursor=page.next).as_response(nulls=True)
@@ -164,18 +155,18 @@ class Emails:
         message = await self._found(request)
         return await cancel(self._store, message, "e-mail")
 
-    async def _found(self, request: Request) -> StoredMessage:
+    async def _found(self, request: Request) -> model.StoredMessage:
         tenant = await self._keys.tenant_of(request)
         identity = message_id(request.path_params["id"], "e-mail")
         message = await self._reading.message(identity, tenant=tenant.id)
-        if message is None or message.kind != EMAIL:
+        if message is None or message.kind != model.EMAIL:
             raise not_found("e-mail")
         return message
 
 
-def message_id(given: str, what: str) -> MessageId:
+def message_id(given: str, what: str) -> model.MessageId:
     """The id that stands in an address; a `Refusal` if nothing can have it."""
-    identity = parse_message_id(given)
+    identity = model.parse_message_id(given)
     if identity is None:
         raise not_found(what)
     return identity

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.requests import Request
 from starlette.responses import Response
 
+from carteiro import model
 from carteiro.api.documents import JSON, Document, Moment
 from carteiro.api.endpoint import Endpoint
 from carteiro.api.intake import Intake, refused
@@ -22,26 +23,14 @@ from carteiro.api.refusal import Refusal, too_busy
 from carteiro.email.message import Email, make_email
 from carteiro.email.submission import Submission
 from carteiro.errors import FieldError, InvalidMessage
-from carteiro.model import (
-    EMAIL,
-    FINISHED,
-    Accepted,
-    MessageId,
-    QueueRow,
-    Replayed,
-    State,
-    StoredMessage,
-    Tenant,
-    TenantId,
-)
 from carteiro.ports import Reading
 from carteiro.runtime.polling import polls
 
 MOST_IN_A_RUN = 10
 _MOST_WAITING_CALLS = 5  # of a tenant: each looks at the ledger for as long as it waits
-_WAITING = (State.ENQUEUED, State.RETRY_SCHEDULED)
-_STATUS = {State.SENT: "sent", State.CANCELLED: "cancelled"} | dict.fromkeys(
-    (State.FAILED, State.EXPIRED), "failed"
+_WAITING = (model.State.ENQUEUED, model.State.RETRY_SCHEDULED)
+_STATUS = {model.State.SENT: "sent", model.State.CANCELLED: "cancelled"} | dict.fromkeys(
+    (model.State.FAILED, model.State.EXPIRED), "failed"
 )
 _PUBLISHABLE = "sb_publishable_"
 _COLUMNS = {  # of the fields of an e-mail
@@ -108,7 +97,7 @@ class TableQueueEndpoints:
         self._reading = reading
         self._keys = keys
         self._longest_wait = longest_wait
-        self._calls: Counter[TenantId] = Counter()
+        self._calls: Counter[model.TenantId] = Counter()
 
     def endpoints(self) -> Iterable[Endpoint]:
         """All of them."""
@@ -184,15 +173,17 @@ class TableQueueEndpoints:
         states = [row.state for row in rows if row is not None]
         return QueueRun(
             processed=len(states),
-            sent=states.count(State.SENT),
-            retried=states.count(State.RETRY_SCHEDULED),
-            failed=states.count(State.FAILED) + states.count(State.EXPIRED),
-            cancelled=states.count(State.CANCELLED),
+            sent=states.count(model.State.SENT),
+            retried=states.count(model.State.RETRY_SCHEDULED),
+            failed=states.count(model.State.FAILED) + states.count(model.State.EXPIRED),
+            cancelled=states.count(model.State.CANCELLED),
             pending=pending,
         ).as_response(202 if pending else 200)
 
-    async def _accepted(self, request: Request, tenant: Tenant, asked: SendQuestion) -> MessageId:
-        row = QueueRow(None if asked.user_id is None else str(asked.user_id))
+    async def _accepted(
+        self, request: Request, tenant: model.Tenant, asked: SendQuestion
+    ) -> model.MessageId:
+        row = model.QueueRow(None if asked.user_id is None else str(asked.user_id))
         limits = self._intake.limits_of(tenant)
         try:
             submission = Submission(
@@ -202,12 +193,12 @@ class TableQueueEndpoints:
         except InvalidMessage as error:
             await self._intake.charge_one(tenant)
             raise InvalidMessage([_renamed(each, asked) for each in error.fields]) from None
-        if not isinstance(answer, Accepted | Replayed):
+        if not isinstance(answer, model.Accepted | model.Replayed):
             raise refused(answer)
         return answer.id
 
     @contextmanager
-    def _waiting_call(self, tenant: Tenant) -> Iterator[None]:
+    def _waiting_call(self, tenant: model.Tenant) -> Iterator[None]:
         if self._calls[tenant.id] >= _MOST_WAITING_CALLS:
             raise too_busy(f"At most {_MOST_WAITING_CALLS} calls may wait for a worker at once")
         self._calls[tenant.id] += 1
@@ -218,20 +209,20 @@ class TableQueueEndpoints:
             if not self._calls[tenant.id]:
                 del self._calls[tenant.id]
 
-    async def _due(self, tenant: Tenant) -> dict[MessageId, int]:
+    async def _due(self, tenant: model.Tenant) -> dict[model.MessageId, int]:
         """E-mails of the tenant that are due, and how often each was tried; not those that are being sent."""
-        due: dict[MessageId, int] = {}
-        for identity in await self._reading.due(tenant.id, EMAIL, limit=MOST_IN_A_RUN):
+        due: dict[model.MessageId, int] = {}
+        for identity in await self._reading.due(tenant.id, model.EMAIL, limit=MOST_IN_A_RUN):
             row = await self._reading.message(identity)
             if row is not None and row.state in _WAITING and len(due) < MOST_IN_A_RUN:
                 due[identity] = row.attempts
         return due
 
     async def _tried(
-        self, attempts: Mapping[MessageId, int]
-    ) -> tuple[list[StoredMessage | None], int]:
+        self, attempts: Mapping[model.MessageId, int]
+    ) -> tuple[list[model.StoredMessage | None], int]:
         """Wait for one more attempt of each message: the row after it, None without one; and how many are pending."""
-        rows: dict[MessageId, StoredMessage | None] = dict.fromkeys(attempts)
+        rows: dict[model.MessageId, model.StoredMessage | None] = dict.fromkeys(attempts)
         pending = set(attempts)
         async for _ in polls(within=self._longest_wait):
             for identity in list(pending):
@@ -243,20 +234,20 @@ class TableQueueEndpoints:
                 break
         return list(rows.values()), len(pending)
 
-    async def _tenant_of(self, request: Request) -> Tenant:
+    async def _tenant_of(self, request: Request) -> model.Tenant:
         if _is_anonymous(key_in(request.headers)):
             raise Refusal(403, "An anon key may not do this: a service key is needed")
         return await self._keys.tenant_of(request)
 
 
-def _is_tried(row: StoredMessage, attempts_before: int) -> bool:
+def _is_tried(row: model.StoredMessage, attempts_before: int) -> bool:
     """Whether an attempt has ended since, or none will be made."""
-    if row.state in FINISHED:
+    if row.state in model.FINISHED:
         return True
-    return row.state is State.RETRY_SCHEDULED and row.attempts > attempts_before
+    return row.state is model.State.RETRY_SCHEDULED and row.attempts > attempts_before
 
 
-def _email(asked: SendQuestion, row: QueueRow) -> Email:
+def _email(asked: SendQuestion, row: model.QueueRow) -> Email:
     fields: dict[str, object] = {
         "to": asked.recipient_email,
         "template": {"type": asked.template_type, "variables": asked.payload or {}},

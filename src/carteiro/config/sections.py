@@ -24,6 +24,7 @@ from pydantic import (
 )
 from pydantic.fields import FieldInfo
 
+from carteiro import model
 from carteiro.config.own_codes import refuse_unfit
 from carteiro.config.providers import answers, is_remote, specs
 from carteiro.config.tickets import TicketSettings
@@ -52,18 +53,6 @@ from carteiro.config.values import (
     shaped,
 )
 from carteiro.errors import ConfigError
-from carteiro.model import (
-    MOST_TEMPLATE_VERSIONS,
-    MOST_TEMPLATES,
-    ZERO,
-    ApiLimits,
-    Category,
-    Fairness,
-    Scope,
-    SendLimit,
-    TemplateLimits,
-    value,
-)
 from carteiro.policy.own_rules import OwnRule, bounded_pattern
 from carteiro.policy.retry import PRESETS, Charge, Environment, RetryPolicy, default_preset
 from carteiro.policy.stage import Stage
@@ -127,7 +116,7 @@ class PresetSettings(Section):
         """The same, for policies."""
         return RetryPolicy(
             max_attempts=self.attempts,
-            base=self.base or ZERO,
+            base=self.base or model.ZERO,
             cap=timedelta.max if self.cap is None else self.cap,
             jitter=self.jitter,
             table=self.table,
@@ -183,9 +172,9 @@ class FairnessSettings(Section):
     priority_increment_per_round: Count
     max_round_robin_priority: SomeCount
 
-    def as_value(self) -> Fairness:
+    def as_value(self) -> model.Fairness:
         """The same, for stores and policies."""
-        return Fairness(**self.model_dump())
+        return model.Fairness(**self.model_dump())
 
 
 class SendLimitSettings(Section):
@@ -194,9 +183,9 @@ class SendLimitSettings(Section):
     count: Count
     per: SomeDuration = Field(alias="per_ms")
 
-    def as_value(self) -> SendLimit | None:
+    def as_value(self) -> model.SendLimit | None:
         """The same, for stores."""
-        return SendLimit(self.count, self.per) if self.count else None
+        return model.SendLimit(self.count, self.per) if self.count else None
 
     @property
     def tolerance(self) -> timedelta:
@@ -236,23 +225,23 @@ class ApiSettings(Section):
     per_day: Limit
 
     @property
-    def limits(self) -> ApiLimits:
+    def limits(self) -> model.ApiLimits:
         """Rate limits of a tenant without its own; a setting of 0 means no limit."""
-        return ApiLimits(self.per_minute or None, self.per_hour or None, self.per_day or None)
+        return model.ApiLimits(self.per_minute or None, self.per_hour or None, self.per_day or None)
 
 
 class StorageSettings(Section):
     """Storage limits of a tenant, except for messages."""
 
-    templates: Annotated[int, Field(ge=1, le=MOST_TEMPLATES)]
-    template_versions: Annotated[int, Field(ge=1, le=MOST_TEMPLATE_VERSIONS)]
+    templates: Annotated[int, Field(ge=1, le=model.MOST_TEMPLATES)]
+    template_versions: Annotated[int, Field(ge=1, le=model.MOST_TEMPLATE_VERSIONS)]
     template_bytes: SomeCount
     suppressions: SomeCount
 
     @property
-    def template_limits(self) -> TemplateLimits:
+    def template_limits(self) -> model.TemplateLimits:
         """The limits of templates, for stores."""
-        return TemplateLimits(self.templates, self.template_versions, self.template_bytes)
+        return model.TemplateLimits(self.templates, self.template_versions, self.template_bytes)
 
 
 class RetentionSettings(Section):
@@ -323,9 +312,9 @@ class VerdictSettings(Section):
         str, shaped(r"([245]\.\d{1,3}\.\d{1,3})?", "an enhanced code such as 5.7.1")
     ] = ""
     text: Annotated[str, AfterValidator(_bounded)] = ""
-    category: Category
+    category: model.Category
     retryable: Annotated[bool, Field(strict=True)]
-    scope: Scope
+    scope: model.Scope
 
     @field_validator("code")
     @classmethod
@@ -358,7 +347,7 @@ class LogSettings(Section):
     level: LogLevel
 
 
-@value
+@model.value
 class Given:
     """One setting as written, and its origin."""
 

@@ -8,21 +8,12 @@ from typing import Any
 
 import orjson
 
+from carteiro import model
 from carteiro.email.message import Email, make_email, restore_email, stored_content
 from carteiro.email.submission import new_recipient, with_sender
 from carteiro.email.templates.rendering import render_email
 from carteiro.engine.tasks import MAX_CONTENT_BYTES
 from carteiro.errors import FieldError, InvalidMessage
-from carteiro.model import (
-    EMAIL,
-    Cursor,
-    DeadFilter,
-    RedriveAnswer,
-    Revision,
-    StoredMessage,
-    TenantId,
-    value,
-)
 from carteiro.policy.tenancy import SendingRules
 from carteiro.ports import Backend, DeadLetters
 from carteiro.runtime.domain_cache import DomainCache
@@ -45,7 +36,7 @@ EDITABLE = frozenset(
 )
 
 
-@value
+@model.value
 class RedriveTally:
     """What became of the dead letters that matched, so far."""
 
@@ -54,20 +45,20 @@ class RedriveTally:
     not_found: int = 0
     no_content: int = 0
 
-    def plus(self, answers: Sequence[RedriveAnswer]) -> "RedriveTally":
+    def plus(self, answers: Sequence[model.RedriveAnswer]) -> "RedriveTally":
         """The tally with these counted too."""
         count = Counter(answers)
         return RedriveTally(
-            redriven=self.redriven + count[RedriveAnswer.REDRIVEN],
-            already=self.already + count[RedriveAnswer.ALREADY],
-            not_found=self.not_found + count[RedriveAnswer.NOT_FOUND],
-            no_content=self.no_content + count[RedriveAnswer.NO_CONTENT],
+            redriven=self.redriven + count[model.RedriveAnswer.REDRIVEN],
+            already=self.already + count[model.RedriveAnswer.ALREADY],
+            not_found=self.not_found + count[model.RedriveAnswer.NOT_FOUND],
+            no_content=self.no_content + count[model.RedriveAnswer.NO_CONTENT],
         )
 
 
 async def redrive_matching(  # noqa: PLR0913 - what to send, on whose word, and how
     dead_letters: DeadLetters,
-    wanted: DeadFilter,
+    wanted: model.DeadFilter,
     *,
     by: str,
     rate: float | None = None,
@@ -82,7 +73,7 @@ async def redrive_matching(  # noqa: PLR0913 - what to send, on whose word, and 
     size = _PAGE if rate is None else max(1, min(_PAGE, int(rate)))
     resting = replace(wanted, is_redriven=False)
     tally, is_first = RedriveTally(), True
-    cursor: Cursor | None = None
+    cursor: model.Cursor | None = None
     if wanted.is_redriven:
         return tally
     while is_first or cursor is not None:
@@ -100,12 +91,12 @@ async def redrive_matching(  # noqa: PLR0913 - what to send, on whose word, and 
 
 
 async def revise(
-    message: StoredMessage,
+    message: model.StoredMessage,
     changes: Mapping[str, Any],
     *,
     backend: Backend,
     rules: SendingRules = SendingRules(),  # noqa: B008 - a value, never changed
-) -> Revision:
+) -> model.Revision:
     """What a message is to become with these changes, by their JSON names; raises `InvalidMessage`.
 
     Of an e-mail any part of what is sent may change (null takes it away), and all of it is judged
@@ -117,8 +108,8 @@ async def revise(
         raise _wrong("body", "is past its retention: there is nothing to edit")
     if not changes:
         raise _wrong("body", "changes nothing")
-    if message.kind != EMAIL:
-        return Revision(_arguments(content, changes), None, None, of=of)
+    if message.kind != model.EMAIL:
+        return model.Revision(_arguments(content, changes), None, None, of=of)
     stored = restore_email(content)
     email = _edited(stored, changes, rules)
     email = await _rendered(email, stored, message.tenant, backend)
@@ -127,7 +118,7 @@ async def revise(
         domains = DomainCache(backend.tenants)
         email = await with_sender(email, tenant, domains=domains, rules=rules)
     recipient = None if email.recipient is None else new_recipient(email.recipient)
-    return Revision(stored_content(email), email.to, email.subject, recipient, of=of)
+    return model.Revision(stored_content(email), email.to, email.subject, recipient, of=of)
 
 
 def _edited(stored: Email, changes: Mapping[str, Any], rules: SendingRules) -> Email:
@@ -138,7 +129,7 @@ def _edited(stored: Email, changes: Mapping[str, Any], rules: SendingRules) -> E
     return email.model_copy(update={"max_retries": stored.max_retries})
 
 
-async def _rendered(email: Email, stored: Email, tenant: TenantId, backend: Backend) -> Email:
+async def _rendered(email: Email, stored: Email, tenant: model.TenantId, backend: Backend) -> Email:
     """The e-mail with the text of its template."""
     if email.template is None and not stored.needs_words:
         email = email.model_copy(update={"template": stored.template})

@@ -7,31 +7,18 @@ from typing import TypeAlias
 
 from uuid_utils import uuid7
 
+from carteiro import model
 from carteiro.email.message import Email, EmailRecipient, stored_content
 from carteiro.errors import FieldError, InvalidMessage, NotAccepted
-from carteiro.model import (
-    EMAIL,
-    ApiLimits,
-    Event,
-    EventType,
-    IdempotencyKey,
-    MessageId,
-    NewMessage,
-    NewRecipient,
-    QueueRow,
-    RecipientId,
-    Replayed,
-    StoreAnswer,
-    Tenant,
-    value,
-)
 from carteiro.policy.tenancy import DEFAULT_TTL, SendingRules, asked_sender, sender_fault
 from carteiro.runtime.domain_cache import DomainCache
 
-Commit: TypeAlias = Callable[[Sequence[NewMessage]], Awaitable[list[StoreAnswer | NotAccepted]]]
+Commit: TypeAlias = Callable[
+    [Sequence[model.NewMessage]], Awaitable[list[model.StoreAnswer | NotAccepted]]
+]
 
 
-@value
+@model.value
 class Submission:
     """A judged e-mail and who submits it; its template is not rendered yet.
 
@@ -40,14 +27,14 @@ class Submission:
     """
 
     email: Email
-    tenant: Tenant
+    tenant: model.Tenant
     request_id: str
     key: str | None = None
-    limits: ApiLimits | None = None
-    row: QueueRow | None = None
+    limits: model.ApiLimits | None = None
+    row: model.QueueRow | None = None
 
     @property
-    def idempotency_key(self) -> IdempotencyKey | None:
+    def idempotency_key(self) -> model.IdempotencyKey | None:
         """The key under which it is accepted once: the given one, else its external id.
 
         It stands for the e-mail as submitted: a template or a default From may change later.
@@ -57,7 +44,7 @@ class Submission:
             key = f"\x1f{self.email.external_id}"  # no given key can begin like this
         if key is None:
             return None
-        return IdempotencyKey(key, sha256(stored_content(self.email).encode()).hexdigest())
+        return model.IdempotencyKey(key, sha256(stored_content(self.email).encode()).hexdigest())
 
 
 def new_message(
@@ -65,14 +52,14 @@ def new_message(
     email: Email | None = None,
     *,
     default_ttl: timedelta = DEFAULT_TTL,
-) -> NewMessage:
+) -> model.NewMessage:
     """The message that a submission becomes, under a new id; ``email`` is it as it is to be sent."""
     email = email or submission.email
     request_id, row, template = submission.request_id, submission.row, submission.email.template
-    return NewMessage(
-        id=MessageId(str(uuid7())),
+    return model.NewMessage(
+        id=model.MessageId(str(uuid7())),
         tenant=submission.tenant.id,
-        kind=EMAIL,
+        kind=model.EMAIL,
         content=stored_content(email),
         request_id=request_id,
         ttl=default_ttl if email.ttl is None else timedelta(milliseconds=email.ttl),
@@ -83,7 +70,7 @@ def new_message(
         subject=email.subject,
         external_id=email.external_id,
         recipient=None if email.recipient is None or row else new_recipient(email.recipient),
-        events=(Event(EventType.ENQUEUED, {"requestId": request_id}),),
+        events=(model.Event(model.EventType.ENQUEUED, {"requestId": request_id}),),
         tags=email.tags,
         template_type=None if template is None else template.type,
         key=submission.idempotency_key,
@@ -93,7 +80,7 @@ def new_message(
 
 
 async def with_sender(
-    email: Email, tenant: Tenant, *, domains: DomainCache, rules: SendingRules
+    email: Email, tenant: model.Tenant, *, domains: DomainCache, rules: SendingRules
 ) -> Email:
     """The e-mail with the tenant's default From if it names none; `InvalidMessage` if it may not use its From."""
     sender = email.from_ or tenant.default_from
@@ -110,12 +97,12 @@ async def with_sender(
     return email if email.from_ is not None else email.model_copy(update={"from_": sender})
 
 
-def new_recipient(recipient: EmailRecipient) -> NewRecipient:
+def new_recipient(recipient: EmailRecipient) -> model.NewRecipient:
     """The recipient of an e-mail, as stores match it."""
     given = recipient.recipient_id
-    return NewRecipient(
+    return model.NewRecipient(
         email=recipient.email,
-        recipient_id=None if given is None else RecipientId(given),
+        recipient_id=None if given is None else model.RecipientId(given),
         external_id=recipient.external_id,
         cpf_cnpj_hash=recipient.cpf_cnpj_hash,
         razao_social=recipient.razao_social,
@@ -124,9 +111,9 @@ def new_recipient(recipient: EmailRecipient) -> NewRecipient:
 
 
 async def accept_each(
-    made: Sequence[NewMessage | Replayed | NotAccepted], commit: Commit
-) -> list[StoreAnswer | NotAccepted]:
+    made: Sequence[model.NewMessage | model.Replayed | NotAccepted], commit: Commit
+) -> list[model.StoreAnswer | NotAccepted]:
     """Commit the well-formed ones together; an answer for each item, in its place."""
-    new = [each for each in made if isinstance(each, NewMessage)]
+    new = [each for each in made if isinstance(each, model.NewMessage)]
     stored = iter(await commit(new))
-    return [next(stored) if isinstance(each, NewMessage) else each for each in made]
+    return [next(stored) if isinstance(each, model.NewMessage) else each for each in made]

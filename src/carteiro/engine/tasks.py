@@ -11,23 +11,10 @@ from typing import Any, TypeAlias
 import orjson
 from uuid_utils import uuid7
 
+from carteiro import model
 from carteiro.email.submission import Commit, accept_each
 from carteiro.errors import FieldError, InvalidMessage, NotAccepted
 from carteiro.jobs.kind import Kind
-from carteiro.model import (
-    LATEST,
-    ZERO,
-    Delivery,
-    KindName,
-    LeasedJob,
-    MessageId,
-    NewMessage,
-    Outcome,
-    StoreAnswer,
-    Taken,
-    TenantId,
-    value,
-)
 from carteiro.policy.lifecycle import LONGEST_HOLD
 from carteiro.policy.names import NAME_RULE, is_name
 from carteiro.policy.retry import RetryPolicy
@@ -40,32 +27,32 @@ _MOST_URGENT, _LEAST_URGENT = 1, 10
 PROVIDER = "task"  # what the ledger names as the provider of a task's attempts
 
 
-@value
+@model.value
 class TaskOptions:
     """How a task is run; ``timeout`` is required with at-most-once, whose attempts are declared."""
 
-    policy: Callable[[LeasedJob], RetryPolicy]
+    policy: Callable[[model.LeasedJob], RetryPolicy]
     ttl: timedelta
     timeout: timedelta | None = None
-    delivery: Delivery = Delivery.AT_LEAST_ONCE
+    delivery: model.Delivery = model.Delivery.AT_LEAST_ONCE
     priority: int = 5
 
     @property
     def declares(self) -> bool:
         """At most once means: declared before it runs, so that a crash leaves it in doubt, not run again."""
-        return self.delivery is Delivery.AT_MOST_ONCE
+        return self.delivery is model.Delivery.AT_MOST_ONCE
 
     def check(self, name: str) -> None:
         """Raise ValueError on options that make no sense."""
         if self.declares and self.timeout is None:
             raise ValueError(f"task {name!r} is to run at most once: give it a timeout")
-        if self.timeout is not None and self.timeout <= ZERO:
+        if self.timeout is not None and self.timeout <= model.ZERO:
             raise ValueError(f"the timeout of task {name!r} must be above 0")
         if self.declares and self.timeout is not None and self.timeout > LONGEST_HOLD / 2:
             raise ValueError(
                 f"the timeout of task {name!r}, at most once, is {LONGEST_HOLD / 2} at most"
             )
-        if self.ttl <= ZERO:
+        if self.ttl <= model.ZERO:
             raise ValueError(f"the ttl of task {name!r} must be above 0")
         if not _MOST_URGENT <= self.priority <= _LEAST_URGENT:
             raise ValueError(f"the priority of task {name!r} must be 1 (most urgent) to 10")
@@ -78,7 +65,7 @@ class Task:
         if not is_name(name):
             raise ValueError(f"the name of a task {NAME_RULE}")
         options.check(name)
-        self.kind_name = KindName(name)
+        self.kind_name = model.KindName(name)
         self.function = function
         self.options = options
         self.is_async = inspect.iscoroutinefunction(function)
@@ -96,7 +83,7 @@ class Task:
         tenant: str,
         due: datetime | None = None,
         **arguments: Any,  # noqa: ANN401 - whatever the function takes
-    ) -> StoreAnswer:
+    ) -> model.StoreAnswer:
         """Have it run by a worker, once committed; raises `InvalidMessage` on what cannot be run."""
         [answer] = await self._accept([self._message(tenant=tenant, due=due, **arguments)])
         if isinstance(answer, NotAccepted):
@@ -105,11 +92,11 @@ class Task:
 
     async def send_many(
         self, calls: Sequence[Mapping[str, Any]]
-    ) -> list[StoreAnswer | NotAccepted]:
+    ) -> list[model.StoreAnswer | NotAccepted]:
         """Many calls, each with its ``tenant`` and perhaps ``due``; an answer for each, in order."""
         return await accept_each([self._made(call) for call in calls], self._accept)
 
-    def _made(self, call: Mapping[str, Any]) -> NewMessage | NotAccepted:
+    def _made(self, call: Mapping[str, Any]) -> model.NewMessage | NotAccepted:
         try:
             return self._message(**{"tenant": None, **call})
         except InvalidMessage as error:
@@ -121,12 +108,12 @@ class Task:
         tenant: object,
         due: object = None,
         **arguments: Any,  # noqa: ANN401 - whatever the function takes
-    ) -> NewMessage:
+    ) -> model.NewMessage:
         if not is_name(tenant):
             raise InvalidMessage([FieldError("tenant", NAME_RULE, missing=tenant is None)])
-        return NewMessage(
-            id=MessageId(str(uuid7())),
-            tenant=TenantId(tenant),
+        return model.NewMessage(
+            id=model.MessageId(str(uuid7())),
+            tenant=model.TenantId(tenant),
             kind=self.kind_name,
             content=self._content(arguments),
             request_id=str(uuid7()),
@@ -159,7 +146,9 @@ class Task:
             call_limit=self.options.timeout,
         )
 
-    async def _deliver(self, threads: Executor, parcel: Parcel, handover: Handover) -> Outcome:
+    async def _deliver(
+        self, threads: Executor, parcel: Parcel, handover: Handover
+    ) -> model.Outcome:
         """Run it. An exception is a failure; at most once, nobody knows what it did before."""
         arguments = orjson.loads(parcel.content)
         begin = handover.begin if self.options.declares else _nothing
@@ -169,7 +158,7 @@ class Task:
         else:  # a free thread may be long in coming: it begins there
             call = partial(_run_in_thread, begin, self.function, arguments)
             await asyncio.get_running_loop().run_in_executor(threads, call)
-        return Taken("")
+        return model.Taken("")
 
 
 def _nothing() -> None:
@@ -191,8 +180,8 @@ def _moment(due: object) -> datetime | None:
         return None
     if not isinstance(due, datetime) or due.tzinfo is None:
         raise InvalidMessage([FieldError("due", "must be a moment with a time zone")])
-    if due > LATEST:
-        raise InvalidMessage([FieldError("due", f"must not be after {LATEST:%Y-%m-%d}")])
+    if due > model.LATEST:
+        raise InvalidMessage([FieldError("due", f"must not be after {model.LATEST:%Y-%m-%d}")])
     return due
 
 

@@ -13,31 +13,12 @@ from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
 from typing import Any
 
+from carteiro import model
 from carteiro.engine.judging import confirm_job, judge_outcome
 from carteiro.engine.slots import Place, Quiet, Slots
 from carteiro.errors import StoreError, StoreUnavailable
 from carteiro.jobs.confirmation import Confirmed, Unfit
 from carteiro.jobs.kind import Kind, Pool
-from carteiro.model import (
-    ZERO,
-    Begun,
-    Claimed,
-    End,
-    Late,
-    Lease,
-    LeasedJob,
-    MessageId,
-    Outcome,
-    Refused,
-    Sent,
-    Settled,
-    Start,
-    State,
-    Taken,
-    Verdict,
-    made_at,
-    value,
-)
 from carteiro.observability import log
 from carteiro.observability.metrics.tally import Tally
 from carteiro.path import settle
@@ -60,14 +41,14 @@ _LONGEST_BACK_OFF = timedelta(hours=1)  # of a job over which our own code faile
 _MOST_LATE = 10_000  # jobs that are remembered as late
 
 
-@value
+@model.value
 class Lengths:
     """How long things may take; ``warm_up``: how long a worker works before it runs a suspect."""
 
     lease: timedelta = timedelta(seconds=30)
     hold_margin: timedelta = timedelta(seconds=10)
     grace: timedelta = timedelta(seconds=40)
-    warm_up: timedelta = ZERO
+    warm_up: timedelta = model.ZERO
 
     @property
     def extends_every(self) -> timedelta:
@@ -101,17 +82,17 @@ class Worker:
         self._tally = tally or Tally()
         self._pools = [Slots(pool) for pool in pools if pool.kinds]
         self._pool_of = {name: pool for pool in self._pools for name in pool.kinds}
-        self._declare: Gatherer[Start, Begun | Refused] = Gatherer(store.declare)
-        self._settle: Gatherer[End, Settled | Late] = Gatherer(store.settle)
-        self._leases: set[Lease] = (
+        self._declare: Gatherer[model.Start, model.Begun | model.Refused] = Gatherer(store.declare)
+        self._settle: Gatherer[model.End, model.Settled | model.Late] = Gatherer(store.settle)
+        self._leases: set[model.Lease] = (
             set()
         )  # claimed and not declared: kept alive, released at the end
-        self._unreleased: set[Lease] = set()  # the store failed: released by the timer
+        self._unreleased: set[model.Lease] = set()  # the store failed: released by the timer
         self._calls: dict[
-            Lease, Handover
+            model.Lease, Handover
         ] = {}  # declared; kept alive while only a reply is missing
         self._jobs: set[asyncio.Task[None]] = set()
-        self._late: set[MessageId] = set()  # given back once for it
+        self._late: set[model.MessageId] = set()  # given back once for it
         self._quiet = Quiet(clock=clock, debt=lengths.warm_up)
         self._one_shot: _OneShot | None = None
         self._stopping = asyncio.Event()
@@ -126,7 +107,9 @@ class Worker:
         self._stopping.set()
         self._stopping_now.set()
 
-    async def run(self, *, until_idle: bool = False, limit: int | None = None) -> Counter[State]:
+    async def run(
+        self, *, until_idle: bool = False, limit: int | None = None
+    ) -> Counter[model.State]:
         """Work until stopped; return when everything in hand is settled or given back.
 
         ``until_idle``: stop by itself after ``limit`` jobs, or when nothing is due and nothing is in
@@ -165,7 +148,7 @@ class Worker:
             await pool.has_free_slot()
             await self._quiet.is_over()
             held = pool.held_for()
-            if held > ZERO:  # what is claimed would only be given back
+            if held > model.ZERO:  # what is claimed would only be given back
                 await pool.has_freed_slot(within=held)
                 continue
             rings = self._wake.rings()
@@ -183,7 +166,7 @@ class Worker:
             if not claimed.jobs:
                 await self._nap(claimed.idle_for, rings)
 
-    async def _claim_for(self, pool: Slots) -> Claimed:
+    async def _claim_for(self, pool: Slots) -> model.Claimed:
         """Claim as many as there are slots for; until idle, no more than the limit, one pool after the other."""
         shot = self._one_shot
         if shot is None:
@@ -192,7 +175,7 @@ class Worker:
             wanted = pool.wanted if shot.left is None else min(pool.wanted, shot.left)
             is_idle = not self._jobs
             try:
-                claimed = await self._claim(pool, wanted) if wanted else Claimed([], None)
+                claimed = await self._claim(pool, wanted) if wanted else model.Claimed([], None)
             except StoreUnavailable as error:
                 if is_idle:  # a one-shot run does not wait for a store to come back
                     shot.failure = error
@@ -200,9 +183,9 @@ class Worker:
                 raise
             if shot.is_over(pool, claimed, is_idle=is_idle, of=len(self._pools)):
                 self.stop()
-        return claimed if claimed.jobs else Claimed([], _A_MOMENT)
+        return claimed if claimed.jobs else model.Claimed([], _A_MOMENT)
 
-    async def _claim(self, pool: Slots, limit: int) -> Claimed:
+    async def _claim(self, pool: Slots, limit: int) -> model.Claimed:
         """Claim and start; a claim that is under way when we stop is finished, so that nothing leaks."""
         asked = asyncio.ensure_future(
             self._claims.claim(kinds=pool.kinds, limit=limit, lease=self._lengths.lease)
@@ -211,7 +194,7 @@ class Worker:
             claimed = await asyncio.shield(asked)
         except asyncio.CancelledError:
             [got] = await asyncio.gather(asked, return_exceptions=True)
-            if isinstance(got, Claimed):
+            if isinstance(got, model.Claimed):
                 await self._give_back([job.lease for job in got.jobs])
             raise
         received = time.monotonic()
@@ -257,7 +240,9 @@ class Worker:
 
     # --- one job
 
-    async def _run_in(self, pool: Slots, job: LeasedJob, received: float, place: Place) -> None:
+    async def _run_in(
+        self, pool: Slots, job: model.LeasedJob, received: float, place: Place
+    ) -> None:
         """Run the job; a bug of ours takes no other job along, and is no crash of this one's worker."""
         alone: asyncio.TimerHandle | None = None
         try:
@@ -279,7 +264,7 @@ class Worker:
                 self._leases.discard(job.lease)
             pool.give_back(job.lease)
 
-    async def _run(self, kind: Kind, job: LeasedJob, received: float) -> None:
+    async def _run(self, kind: Kind, job: model.LeasedJob, received: float) -> None:
         """The path of one job: judge the claim, confirm, declare, deliver, judge, settle, track."""
         chosen = kind.chain.choose(job) if kind.chain is not None else kind
         if isinstance(chosen, timedelta):
@@ -295,7 +280,7 @@ class Worker:
             await self._attempt(chosen, job, received, *declared)
 
     async def _prepare(
-        self, kind: Kind, job: LeasedJob, received: float
+        self, kind: Kind, job: model.LeasedJob, received: float
     ) -> tuple[Parcel, Handover] | None:
         """Judge the claim, confirm and declare; None if there is no call to be made."""
         policy = kind.policy(job)
@@ -321,7 +306,7 @@ class Worker:
         return None if attempt is None else (_parcel(job, confirmed, attempt), handover)
 
     async def _attempt(
-        self, kind: Kind, job: LeasedJob, received: float, parcel: Parcel, handover: Handover
+        self, kind: Kind, job: model.LeasedJob, received: float, parcel: Parcel, handover: Handover
     ) -> None:
         """Deliver, judge, settle and track.
 
@@ -340,20 +325,20 @@ class Worker:
             end = settle.ended(job, verdict, outcome, duration=duration, declared=kind.declares)
             await self._end(kind, job, end, parcel.attempt)
         except Exception as error:
-            if not isinstance(outcome, Taken):
+            if not isinstance(outcome, model.Taken):
                 raise
             log.unexpected("worker", error)
-            verdict = Sent(kind.provider, "")
+            verdict = model.Sent(kind.provider, "")
             end = settle.ended(
-                job, verdict, Taken(""), duration=_since(received), declared=kind.declares
+                job, verdict, model.Taken(""), duration=_since(received), declared=kind.declares
             )
             await self._end(kind, job, end, parcel.attempt)
         if kind.learn is not None:
             await kind.learn(parcel, outcome, verdict)
 
     def _verdict(
-        self, kind: Kind, job: LeasedJob, outcome: Outcome, *, expires_in: timedelta
-    ) -> Verdict:
+        self, kind: Kind, job: model.LeasedJob, outcome: model.Outcome, *, expires_in: timedelta
+    ) -> model.Verdict:
         return judge(
             outcome,
             provider=kind.provider,
@@ -368,7 +353,7 @@ class Worker:
         )
 
     async def _begin(
-        self, kind: Kind, job: LeasedJob, confirmed: Confirmed | None, received: float
+        self, kind: Kind, job: model.LeasedJob, confirmed: Confirmed | None, received: float
     ) -> int | None:
         """Declare the attempt; None if it must not be made."""
         if not kind.declares:
@@ -384,7 +369,7 @@ class Worker:
             answer = await self._declare(begin)
         except StoreError as error:
             answer = await _stored("declare", self._declare, begin, error)
-        if isinstance(answer, Begun):
+        if isinstance(answer, model.Begun):
             self._leases.discard(job.lease)  # the hold stands in its place
             if job.open_attempt:
                 log.attempt_in_doubt(
@@ -398,7 +383,7 @@ class Worker:
             await self._give_back([job.lease], wait=answer.wait)
         return None
 
-    def _is_late(self, kind: Kind, job: LeasedJob, received: float) -> bool:
+    def _is_late(self, kind: Kind, job: model.LeasedJob, received: float) -> bool:
         """Whether it is to be claimed anew; once: its own preparation may take longer, each time."""
         message = job.lease.job
         if kind.start_within is None or _since(received) <= kind.start_within:
@@ -411,13 +396,15 @@ class Worker:
         self._late.add(message)
         return True
 
-    def _back_off(self, job: LeasedJob) -> timedelta:
+    def _back_off(self, job: model.LeasedJob) -> timedelta:
         """How long a job waits over which our own code failed: half its age, so that the waits grow."""
-        made = made_at(job.lease.job)
-        age = ZERO if made is None else timedelta(seconds=time.time() - made)
+        made = model.made_at(job.lease.job)
+        age = model.ZERO if made is None else timedelta(seconds=time.time() - made)
         return min(max(self._lengths.lease, age / 2), _LONGEST_BACK_OFF)
 
-    async def _end(self, kind: Kind, job: LeasedJob, end: End, attempt: int | None = None) -> None:
+    async def _end(
+        self, kind: Kind, job: model.LeasedJob, end: model.End, attempt: int | None = None
+    ) -> None:
         """Settle until it is stored: an outcome in hand is never dropped.
 
         The slot is free from here on, so that the next claim goes into the same transaction.
@@ -429,7 +416,7 @@ class Worker:
         except StoreError as error:
             pool.take(job.lease)  # outcomes in hand must not pile up while they cannot be stored
             answer = await _stored("settle", self._settle, end, error)
-        if self._one_shot is not None and isinstance(answer, Settled):
+        if self._one_shot is not None and isinstance(answer, model.Settled):
             self._one_shot.states[answer.state] += 1
         limit = kind.policy(job).max_attempts
         track(job, end, answer, Attempt(attempt, kind.provider, limit), self._tally)
@@ -460,7 +447,9 @@ class Worker:
         kinds = [kind for pool in self._pools for kind in pool.kinds.values()]
         await asyncio.gather(*(kind.close() for kind in kinds if kind.close is not None))
 
-    async def _give_back(self, leases: Sequence[Lease], wait: timedelta = timedelta(0)) -> None:
+    async def _give_back(
+        self, leases: Sequence[model.Lease], wait: timedelta = timedelta(0)
+    ) -> None:
         try:
             if leases:
                 await self._store.release(leases, wait=wait)
@@ -476,11 +465,11 @@ class _OneShot:
     def __init__(self, limit: int | None) -> None:
         self.left = limit
         self.claiming = asyncio.Lock()
-        self.states: Counter[State] = Counter()
+        self.states: Counter[model.State] = Counter()
         self.failure: StoreUnavailable | None = None
         self._dry: set[Slots] = set()
 
-    def is_over(self, pool: Slots, claimed: Claimed, *, is_idle: bool, of: int) -> bool:
+    def is_over(self, pool: Slots, claimed: model.Claimed, *, is_idle: bool, of: int) -> bool:
         """Whether the limit is reached, or every pool found nothing since the last job ended."""
         if claimed.jobs:
             self._dry.clear()
@@ -490,31 +479,31 @@ class _OneShot:
             self.left -= len(claimed.jobs)
         return self.left == 0 or len(self._dry) == of
 
-    def result(self) -> Counter[State]:
+    def result(self) -> Counter[model.State]:
         """The number of jobs by state; raises the failure if there are none."""
         if self.failure is not None and not self.states:
             raise self.failure
         return self.states
 
 
-def _parcel(job: LeasedJob, confirmed: Confirmed | None, attempt: int) -> Parcel:
+def _parcel(job: model.LeasedJob, confirmed: Confirmed | None, attempt: int) -> Parcel:
     content = confirmed.email if confirmed is not None else job.content
     return Parcel(job.lease.job, job.tenant, content, attempt, job.revision, job.request_id)
 
 
-def _elsewhere(kind: Kind, job: LeasedJob, outcome: Outcome) -> timedelta | None:
+def _elsewhere(kind: Kind, job: model.LeasedJob, outcome: model.Outcome) -> timedelta | None:
     return None if kind.chain is None else kind.chain.elsewhere(job, outcome, kind.provider)
 
 
-def _replays_in(kind: Kind, job: LeasedJob, *, last: str | None) -> timedelta:
+def _replays_in(kind: Kind, job: model.LeasedJob, *, last: str | None) -> timedelta:
     """How much longer a call for this message is surely one that the provider knows again.
 
     Reckoned from the message's id, which is older than its first call; what was tried ``last`` with
     another provider is known to that one alone.
     """
-    made = made_at(job.lease.job)
+    made = model.made_at(job.lease.job)
     if kind.replays_for is None or made is None or last not in {None, kind.provider}:
-        return ZERO
+        return model.ZERO
     return kind.replays_for - timedelta(seconds=time.time() - made)
 
 

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 
 from uuid_utils import uuid7
 
+from carteiro import model
 from carteiro.email.message import make_email
 from carteiro.email.submission import Submission, accept_each, new_message, with_sender
 from carteiro.email.templates.rendering import render_email
@@ -21,20 +22,6 @@ from carteiro.errors import (
     NotAccepted,
     StoreError,
     TenantMissing,
-)
-from carteiro.model import (
-    AcceptAnswer,
-    Accepted,
-    KeyConflict,
-    NewMessage,
-    NotStored,
-    OverLimit,
-    Replayed,
-    StoreAnswer,
-    Tenant,
-    TenantDisabled,
-    TenantId,
-    TenantUnknown,
 )
 from carteiro.policy.names import KEY_RULE, NAME_RULE, is_key, is_name
 from carteiro.policy.tenancy import SendingRules, asked_sender
@@ -48,8 +35,8 @@ _MOST_WAITING = 10_000  # messages not yet committed: beyond it a sender is told
 _LIKELY_BYTES = 4 * 1024  # of an e-mail, where it costs more to count them
 _MOST_AT_ONCE, _MOST_BYTES_AT_ONCE = 1000, 4 * 1024 * 1024
 
-SendAnswer: TypeAlias = StoreAnswer | NotAccepted
-PostAnswer: TypeAlias = Accepted | Replayed | KeyConflict | OverLimit
+SendAnswer: TypeAlias = model.StoreAnswer | NotAccepted
+PostAnswer: TypeAlias = model.Accepted | model.Replayed | model.KeyConflict | model.OverLimit
 
 
 class Accepting:
@@ -63,7 +50,7 @@ class Accepting:
         self._rules = rules
         self._tenants = TenantCache(backend.tenants)
         self._domains = DomainCache(backend.tenants)
-        self._gathered: Gatherer[NewMessage, AcceptAnswer] = Gatherer(
+        self._gathered: Gatherer[model.NewMessage, model.AcceptAnswer] = Gatherer(
             self._store.accept, size=lambda new: len(new.content), bound=_MOST_WAITING
         )
 
@@ -76,7 +63,7 @@ class Accepting:
         """
         given = [dict(each) if isinstance(each, Mapping) else None for each in items]
         named = {
-            TenantId(name)
+            model.TenantId(name)
             for each in given
             if each is not None and isinstance(name := each.get("tenant"), str)
         }
@@ -96,16 +83,16 @@ class Accepting:
         `TenantMissing` if its tenant may not send. A caller that goes away does not undo it.
         """
         made = await self._message(submission)
-        return made if isinstance(made, Replayed) else _known(await self._gathered(made))
+        return made if isinstance(made, model.Replayed) else _known(await self._gathered(made))
 
     async def many(self, submissions: Sequence[Submission]) -> list[PostAnswer | NotAccepted]:
         """Accept e-mails in one commit; an answer for each, in order."""
         made = await self._messages(submissions, Allowance())
-        new = [each for each in made if isinstance(each, NewMessage)]
+        new = [each for each in made if isinstance(each, model.NewMessage)]
         answers = iter([_known(each) for each in await self._store.accept(new)] if new else ())
-        return [next(answers) if isinstance(each, NewMessage) else each for each in made]
+        return [next(answers) if isinstance(each, model.NewMessage) else each for each in made]
 
-    async def commit(self, messages: Sequence[NewMessage]) -> list[SendAnswer]:
+    async def commit(self, messages: Sequence[model.NewMessage]) -> list[SendAnswer]:
         """Commit in lists of a bearable size; tenants that are new here are created first."""
         await self._tenants.ensure({message.tenant for message in messages})
         answers: list[SendAnswer] = []
@@ -115,10 +102,12 @@ class Accepting:
         except StoreError as error:
             if not answers:
                 raise
-            answers += [NotStored(str(error))] * (len(messages) - len(answers))
+            answers += [model.NotStored(str(error))] * (len(messages) - len(answers))
         return answers
 
-    async def _join(self, connection: object, messages: Sequence[NewMessage]) -> list[SendAnswer]:
+    async def _join(
+        self, connection: object, messages: Sequence[model.NewMessage]
+    ) -> list[SendAnswer]:
         """Accept in the caller's transaction: all of it, or the transaction is lost."""
         if self._joining is None:
             text = "connection= needs a store in the caller's own database: postgresql://"
@@ -131,7 +120,7 @@ class Accepting:
         ]
 
     def _read(
-        self, fields: dict[str, Any] | None, tenants: Mapping[TenantId, Tenant]
+        self, fields: dict[str, Any] | None, tenants: Mapping[model.TenantId, model.Tenant]
     ) -> Submission | NotAccepted:
         if fields is None:
             return NotAccepted((FieldError("item", "must be a mapping of an e-mail's fields"),))
@@ -152,11 +141,11 @@ class Accepting:
         self,
         submissions: Sequence[Submission | NotAccepted],
         allowance: Allowance | None = None,
-    ) -> list[NewMessage | Replayed | NotAccepted]:
+    ) -> list[model.NewMessage | model.Replayed | NotAccepted]:
         """The message of each, or why there is none; others have turns in between."""
         asked = [each for each in submissions if isinstance(each, Submission)]
         await self._domains.look_up({asked_sender(each.tenant, each.email.from_) for each in asked})
-        made: list[NewMessage | Replayed | NotAccepted] = []
+        made: list[model.NewMessage | model.Replayed | NotAccepted] = []
         turn = Slice()
         for each in submissions:
             try:
@@ -170,7 +159,7 @@ class Accepting:
 
     async def _message(
         self, submission: Submission, allowance: Allowance | None = None
-    ) -> NewMessage | Replayed:
+    ) -> model.NewMessage | model.Replayed:
         """The message that a submission becomes.
 
         One that is refused now may have been accepted before: a caller that lost the answer and asks
@@ -191,20 +180,20 @@ class Accepting:
                 raise
             return first
 
-    def _told(self, answer: AcceptAnswer) -> SendAnswer:
+    def _told(self, answer: model.AcceptAnswer) -> SendAnswer:
         """The answer to one of many: what is wrong with its tenant must not hide what became of the others."""
         match answer:
-            case TenantDisabled():
+            case model.TenantDisabled():
                 return NotAccepted((FieldError("tenant", "is disabled"),))
-            case TenantUnknown(tenant):
+            case model.TenantUnknown(tenant):
                 self._tenants.forget(tenant)
                 return NotAccepted((FieldError("tenant", "was erased just now"),))
         return answer
 
 
-def _bearable(messages: Sequence[NewMessage]) -> Iterator[list[NewMessage]]:
+def _bearable(messages: Sequence[model.NewMessage]) -> Iterator[list[model.NewMessage]]:
     """The messages in lists that one transaction can bear."""
-    some: list[NewMessage] = []
+    some: list[model.NewMessage] = []
     weight = 0
     for message in messages:
         weight += len(message.content)
@@ -216,12 +205,12 @@ def _bearable(messages: Sequence[NewMessage]) -> Iterator[list[NewMessage]]:
         yield some
 
 
-def _known(answer: AcceptAnswer) -> PostAnswer:
+def _known(answer: model.AcceptAnswer) -> PostAnswer:
     match answer:
-        case TenantUnknown(tenant):
+        case model.TenantUnknown(tenant):
             text = f"there is no tenant {tenant!r}"
             raise TenantMissing(text)
-        case TenantDisabled(tenant):
+        case model.TenantDisabled(tenant):
             text = f"tenant {tenant!r} is disabled"
             raise TenantMissing(text)
     return answer

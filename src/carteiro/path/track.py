@@ -9,29 +9,9 @@ to write to: the next message to that address is answered the same. What a provi
 from collections.abc import Iterator
 from dataclasses import replace
 
+from carteiro import model
 from carteiro.email.message import Email
 from carteiro.errors import StoreError
-from carteiro.model import (
-    ZERO,
-    Dead,
-    DeadReason,
-    End,
-    Failure,
-    Feedback,
-    Late,
-    LeasedJob,
-    NewSuppression,
-    NoteAnswer,
-    Outcome,
-    Retry,
-    Sent,
-    Settled,
-    State,
-    SuppressionReason,
-    Taken,
-    Verdict,
-    value,
-)
 from carteiro.observability import log
 from carteiro.observability.metrics.tally import Tally
 from carteiro.path.judge import doubts
@@ -45,12 +25,12 @@ from carteiro.ports.suppressions import Suppressions
 from carteiro.ports.tracking import Tracking
 
 _REASONS = {
-    Suppression.HARD: SuppressionReason.HARD_BOUNCE,
-    Suppression.SOFT: SuppressionReason.SOFT_BOUNCE,
+    Suppression.HARD: model.SuppressionReason.HARD_BOUNCE,
+    Suppression.SOFT: model.SuppressionReason.SOFT_BOUNCE,
 }
 
 
-@value
+@model.value
 class Attempt:
     """What the log says of an attempt beside its message; ``number`` None: none was made."""
 
@@ -59,14 +39,20 @@ class Attempt:
     max_attempts: int
 
 
-def track(job: LeasedJob, end: End, answer: Settled | Late, attempt: Attempt, tally: Tally) -> None:
+def track(
+    job: model.LeasedJob,
+    end: model.End,
+    answer: model.Settled | model.Late,
+    attempt: Attempt,
+    tally: Tally,
+) -> None:
     """Tell what became of the attempt, as the ledger has it."""
     number = job.attempts if attempt.number is None else attempt.number
-    if isinstance(answer, Late):
+    if isinstance(answer, model.Late):
         log.result_late(job, attempt=number, state=answer.state, duration=end.duration)
         return
     tally.settled(job, end, answer.state, attempt.number)
-    if end.in_doubt and not isinstance(end.verdict, Sent):
+    if end.in_doubt and not isinstance(end.verdict, model.Sent):
         log.attempt_in_doubt(job, end.verdict.failure, attempt=number, duration=end.duration)
     if attempt.number is not None:
         log.attempt_finished(
@@ -75,10 +61,10 @@ def track(job: LeasedJob, end: End, answer: Settled | Late, attempt: Attempt, ta
             state=answer.state,
             duration=end.duration,
             provider=attempt.provider,
-            provider_id=end.verdict.provider_id if isinstance(end.verdict, Sent) else None,
+            provider_id=end.verdict.provider_id if isinstance(end.verdict, model.Sent) else None,
         )
     match answer.state, end.verdict:
-        case State.RETRY_SCHEDULED, Retry() as retry:
+        case model.State.RETRY_SCHEDULED, model.Retry() as retry:
             tally.retried(job, retry)
             log.retry_scheduled(
                 job,
@@ -88,17 +74,23 @@ def track(job: LeasedJob, end: End, answer: Settled | Late, attempt: Attempt, ta
                 duration=end.duration,
                 is_in_doubt=end.in_doubt > 0,
             )
-        case State.FAILED | State.EXPIRED, Dead() as dead:
+        case model.State.FAILED | model.State.EXPIRED, model.Dead() as dead:
             _died(job, end, dead, tally, state=answer.state, attempt=number)
-        case State.EXPIRED, Retry(failure=failure):  # the ledger's clock knew better
-            dead = Dead(DeadReason.EXPIRED, failure)
+        case model.State.EXPIRED, model.Retry(failure=failure):  # the ledger's clock knew better
+            dead = model.Dead(model.DeadReason.EXPIRED, failure)
             _died(job, end, dead, tally, state=answer.state, attempt=number)
         case _:  # sent or cancelled, whatever the verdict was: the attempt's own line says it
             pass
 
 
 def _died(  # noqa: PLR0913 - what died, of what, and who is told
-    job: LeasedJob, end: End, dead: Dead, tally: Tally, *, state: State, attempt: int
+    job: model.LeasedJob,
+    end: model.End,
+    dead: model.Dead,
+    tally: Tally,
+    *,
+    state: model.State,
+    attempt: int,
 ) -> None:
     """Tell of a dead letter under the reason that the ledger filed it."""
     reason = filed_under(dead.reason, in_doubt=doubts(job) + end.in_doubt)
@@ -108,11 +100,11 @@ def _died(  # noqa: PLR0913 - what died, of what, and who is told
 
 
 async def learn_refusals(
-    parcel: Parcel, outcome: Outcome, verdict: Verdict, *, suppressions: Suppressions
+    parcel: Parcel, outcome: model.Outcome, verdict: model.Verdict, *, suppressions: Suppressions
 ) -> None:
     """Suppress the addresses that were refused for good, or count that they were."""
     told = [
-        NewSuppression(address, _REASONS[said])
+        model.NewSuppression(address, _REASONS[said])
         for address, failure in _refused(parcel, outcome, verdict)
         if (said := consequences.suppression(failure)) in _REASONS
     ]
@@ -120,20 +112,22 @@ async def learn_refusals(
         if told:
             await suppressions.put(told, tenant=parcel.tenant)
     except StoreError as error:
-        log.store_failed("suppress", error, wait=ZERO)
+        log.store_failed("suppress", error, wait=model.ZERO)
 
 
-def _refused(parcel: Parcel, outcome: Outcome, verdict: Verdict) -> Iterator[tuple[str, Failure]]:
+def _refused(
+    parcel: Parcel, outcome: model.Outcome, verdict: model.Verdict
+) -> Iterator[tuple[str, model.Failure]]:
     """Who was refused: copies that were left out, and whom the answer is about that ended a message."""
-    if isinstance(outcome, Taken):
+    if isinstance(outcome, model.Taken):
         yield from outcome.refused
-    elif isinstance(verdict, Dead):
+    elif isinstance(verdict, model.Dead):
         whom = _whom(parcel.content, verdict.failure)
         if whom is not None:
             yield whom, verdict.failure
 
 
-def _whom(email: Email, failure: Failure) -> str | None:
+def _whom(email: Email, failure: model.Failure) -> str | None:
     """Whom an answer is about: of several, the one that was asked for or that it names; None: it may be anybody."""
     addresses = {each.casefold(): each for each in (*email.bcc, *email.cc, email.to)}
     if len(addresses) == 1 or failure.rule.endswith(f"@{Stage.RCPT}"):
@@ -143,13 +137,13 @@ def _whom(email: Email, failure: Failure) -> str | None:
 
 
 async def hear(
-    told: Feedback | None, *, provider: str, tracking: Tracking, tally: Tally
-) -> NoteAnswer:
+    told: model.Feedback | None, *, provider: str, tracking: Tracking, tally: Tally
+) -> model.NoteAnswer:
     """Note what a provider tells later, and tell whoever watches; ``told`` None: it is not about a mail of ours."""
-    [answer] = [NoteAnswer.UNKNOWN] if told is None else await tracking.note([told])
+    [answer] = [model.NoteAnswer.UNKNOWN] if told is None else await tracking.note([told])
     tally.heard(provider, None if told is None else told.type, answer)
-    if told is not None and answer is NoteAnswer.RESOLVED:
+    if told is not None and answer is model.NoteAnswer.RESOLVED:
         log.doubt_resolved(told)
-    if told is not None and answer is NoteAnswer.IGNORED:
+    if told is not None and answer is model.NoteAnswer.IGNORED:
         log.feedback_ignored(told)
     return answer

@@ -11,40 +11,8 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import NamedTuple, assert_never
 
+from carteiro import model
 from carteiro.errors import TransitionRefused
-from carteiro.model import (
-    DEAD,
-    FINISHED,
-    Begun,
-    CancelAnswer,
-    Category,
-    ClaimId,
-    Dead,
-    DeadReason,
-    End,
-    Event,
-    EventType,
-    Failure,
-    Feedback,
-    KindName,
-    Late,
-    Lease,
-    MessageId,
-    Metadata,
-    NoteAnswer,
-    RedriveAnswer,
-    Refused,
-    RefusedWhy,
-    Retry,
-    Revision,
-    Scope,
-    Sent,
-    Settled,
-    Start,
-    State,
-    TenantId,
-    Verdict,
-)
 from carteiro.policy.tags import tag_value
 
 MILLISECOND = timedelta(milliseconds=1)
@@ -54,24 +22,24 @@ LONGEST_HOLD = timedelta(
 LONGEST_HOLD_MS = LONGEST_HOLD // MILLISECOND
 
 MOST_GLANCES = 100  # opens and clicks on one timeline: some readers' machines look without end
-_GLANCES = frozenset({EventType.OPENED, EventType.CLICKED})
-_BY_FEEDBACK = ClaimId("feedback")  # whose evidence it is
+_GLANCES = frozenset({model.EventType.OPENED, model.EventType.CLICKED})
+_BY_FEEDBACK = model.ClaimId("feedback")  # whose evidence it is
 
-EXPIRED_UNSENT = Failure(
+EXPIRED_UNSENT = model.Failure(
     code="EXPIRED",
-    category=Category.TIMEOUT_ERROR,
+    category=model.Category.TIMEOUT_ERROR,
     retryable=False,
-    scope=Scope.MESSAGE,
+    scope=model.Scope.MESSAGE,
     reason="Not sent within its time to live",
     rule="lifecycle.expired",
 )
 
 
-_MARKED_FAILED = Failure(
+_MARKED_FAILED = model.Failure(
     code="MARKED_FAILED",
-    category=Category.TRANSIENT_ERROR,
+    category=model.Category.TRANSIENT_ERROR,
     retryable=True,
-    scope=Scope.MESSAGE,
+    scope=model.Scope.MESSAGE,
     reason="",
     rule="sql.mark_email_failed",
 )
@@ -83,12 +51,12 @@ _LONGEST_REASON = 500
 class Entry:
     """The part of a ledger row that rules read and change; times are the store's, in milliseconds."""
 
-    id: MessageId
-    tenant: TenantId
-    kind: KindName
+    id: model.MessageId
+    tenant: model.TenantId
+    kind: model.KindName
     declares: bool
     ttl_ms: int
-    state: State
+    state: model.State
     due_at: int
     expires_at: int
     attempts: int
@@ -96,13 +64,13 @@ class Entry:
     in_doubt: int
     round: int
     revision: int
-    holder: ClaimId | None
+    holder: model.ClaimId | None
     held_until: int | None
     cancel_requested_at: int | None
     evidence: str | None
     provider: str | None
     provider_id: str | None
-    failure: Failure | None
+    failure: model.Failure | None
     duration_ms: int | None
     finished_at: int | None
 
@@ -110,16 +78,16 @@ class Entry:
 class Stamped(NamedTuple):
     """An event with its time."""
 
-    type: EventType
-    metadata: Metadata
+    type: model.EventType
+    metadata: model.Metadata
     at: int
 
 
 class NewDeadLetter(NamedTuple):
     """What a dead letter records beyond its message."""
 
-    reason: DeadReason
-    failure: Failure
+    reason: model.DeadReason
+    failure: model.Failure
     failed_attempts: int
 
 
@@ -141,98 +109,102 @@ def is_live(until: int | None, now: int) -> bool:
 
 def is_open(entry: Entry) -> bool:
     """Whether an attempt was declared and not settled."""
-    return entry.state == State.SENT_ATTEMPT
+    return entry.state == model.State.SENT_ATTEMPT
 
 
-def filed_under(reason: DeadReason, *, in_doubt: int) -> DeadReason:
+def filed_under(reason: model.DeadReason, *, in_doubt: int) -> model.DeadReason:
     """The reason of a dead letter: what may have been handed over is in doubt, whatever ended it.
 
     Whoever reads another reason would send it again, and nobody would have looked for the first.
     """
-    return DeadReason.IN_DOUBT if in_doubt else reason
+    return model.DeadReason.IN_DOUBT if in_doubt else reason
 
 
 def begin(
-    entry: Entry, start: Start, *, owner: bool, now: int
-) -> tuple[Begun | Refused, Change | None]:
+    entry: Entry, start: model.Start, *, owner: bool, now: int
+) -> tuple[model.Begun | model.Refused, Change | None]:
     """Declare an attempt. ``owner``: the job's claim is the start's."""
     refusal = _why_not_begin(entry, start, owner=owner, now=now)
     if refusal is not None:
         return refusal, None
     if _has_begun(entry, start):
-        return Begun(entry.attempts), None
-    entry.state = State.SENT_ATTEMPT
+        return model.Begun(entry.attempts), None
+    entry.state = model.State.SENT_ATTEMPT
     entry.attempts += 1
     entry.in_doubt += start.open_attempt
     entry.holder = start.lease.claim
     entry.held_until = now + start.hold // MILLISECOND
     entry.provider = start.provider
     attempt = {"attempt": entry.attempts, "provider": start.provider}
-    events = (*_stamped(start.events, now), Stamped(EventType.SENT_ATTEMPT, attempt, now))
-    return Begun(entry.attempts), Change(events)
+    events = (*_stamped(start.events, now), Stamped(model.EventType.SENT_ATTEMPT, attempt, now))
+    return model.Begun(entry.attempts), Change(events)
 
 
 def finish(
-    entry: Entry, end: End, *, owner: bool, now: int
-) -> tuple[Settled | Late, Change | None]:
+    entry: Entry, end: model.End, *, owner: bool, now: int
+) -> tuple[model.Settled | model.Late, Change | None]:
     """Settle a claimed job. ``owner``: the job's claim is the end's."""
     if not owner:
         return _unclaimed(entry, end, now)
-    if entry.state in FINISHED:  # a stale queue entry: acknowledged, never sent
-        return Settled(entry.state), Change(drop_job=True)
+    if entry.state in model.FINISHED:  # a stale queue entry: acknowledged, never sent
+        return model.Settled(entry.state), Change(drop_job=True)
     verdict = _as_things_stand(entry, end.verdict, now)
     _refuse_undeclared(entry, verdict)
     _close_attempt(entry, end)
     match verdict:
-        case Sent():
+        case model.Sent():
             change = _sent(entry, verdict, now, late=verdict is not end.verdict)
-        case Retry() if entry.cancel_requested_at is not None:
+        case model.Retry() if entry.cancel_requested_at is not None:
             change = _cancelled(entry, now)
-        case Retry():
+        case model.Retry():
             change = _retried(entry, verdict, now)
-        case Dead():
+        case model.Dead():
             change = _buried(entry, verdict, now)
         case _:
             assert_never(verdict)
     if end.events:
-        is_overruled = isinstance(verdict, Sent) and verdict is not end.verdict
+        is_overruled = isinstance(verdict, model.Sent) and verdict is not end.verdict
         told = _beside_states(end.events) if is_overruled else end.events
         change.events = (*_stamped(told, now), *change.events)
-    return Settled(entry.state), change
+    return model.Settled(entry.state), change
 
 
-def cancel(entry: Entry, *, leased: bool, now: int) -> tuple[CancelAnswer, Change | None]:
+def cancel(entry: Entry, *, leased: bool, now: int) -> tuple[model.CancelAnswer, Change | None]:
     """End what waits; mark what is in flight or in doubt. ``leased``: a live claim is on the job."""
-    if entry.state in FINISHED:
-        return CancelAnswer.FINISHED, None
+    if entry.state in model.FINISHED:
+        return model.CancelAnswer.FINISHED, None
     if not is_open(entry) and not _is_running(entry, leased=leased):
-        return CancelAnswer.CANCELLED, _cancelled(entry, now)
+        return model.CancelAnswer.CANCELLED, _cancelled(entry, now)
     if entry.cancel_requested_at is not None:
-        return CancelAnswer.REQUESTED, None
+        return model.CancelAnswer.REQUESTED, None
     entry.cancel_requested_at = now
-    return CancelAnswer.REQUESTED, Change((Stamped(EventType.CANCEL_REQUESTED, {}, now),))
+    return model.CancelAnswer.REQUESTED, Change(
+        (Stamped(model.EventType.CANCEL_REQUESTED, {}, now),)
+    )
 
 
 def expire(entry: Entry, *, leased: bool, now: int) -> Change | None:
     """Bury what was not sent by its time; a running send or an open attempt is left to its claimer."""
-    if entry.expires_at > now or entry.state in FINISHED:
+    if entry.expires_at > now or entry.state in model.FINISHED:
         return None
     if is_open(entry) or _is_running(entry, leased=leased):
         return None
     if entry.cancel_requested_at is not None:
         return _cancelled(entry, now)
-    return _buried(entry, Dead(DeadReason.EXPIRED, entry.failure or EXPIRED_UNSENT), now)
+    return _buried(
+        entry, model.Dead(model.DeadReason.EXPIRED, entry.failure or EXPIRED_UNSENT), now
+    )
 
 
 def note(  # noqa: PLR0913 - what is told of whom, and what is known
     entry: Entry,
-    told: Feedback,
+    told: model.Feedback,
     *,
     known: Collection[str],
     carriers: Collection[str],
     at: int,
     now: int,
-) -> tuple[NoteAnswer, Change | None]:
+) -> tuple[model.NoteAnswer, Change | None]:
     """Note what a provider told later; ``known`` are the ids of what is on the timeline, ``at`` when it happened.
 
     ``carriers`` are the providers that it was attempted with: what another tells is not about it.
@@ -240,24 +212,24 @@ def note(  # noqa: PLR0913 - what is told of whom, and what is known
     Whatever it tells, it has the message: that is the evidence of a late *sent*. No state changes but by that.
     """
     if entry.attempts == 0:  # of another store with the same ids, perhaps a copy
-        return NoteAnswer.UNKNOWN, None
+        return model.NoteAnswer.UNKNOWN, None
     if not _is_about(entry, told, carriers):
-        return NoteAnswer.IGNORED, None
+        return model.NoteAnswer.IGNORED, None
     if told.event_id in known or (told.type in _GLANCES and len(known) >= MOST_GLANCES):
-        return NoteAnswer.KNOWN, None
+        return model.NoteAnswer.KNOWN, None
     was = entry.state
     change = _by_evidence(entry, told, _teller(entry, told, carriers), now)
-    if told.type is not EventType.SENT:
+    if told.type is not model.EventType.SENT:
         change = change or Change()
         change.events = (*change.events, _feedback(entry, told, min(at, now)))
     if change is None:
-        return NoteAnswer.KNOWN, None
-    return NoteAnswer.NOTED if entry.state is was else NoteAnswer.RESOLVED, change
+        return model.NoteAnswer.KNOWN, None
+    return model.NoteAnswer.NOTED if entry.state is was else model.NoteAnswer.RESOLVED, change
 
 
 def reschedule(entry: Entry, *, at: int) -> Change | None:
     """Have it tried at another time, and give it its whole ttl from then on; None: it is finished or being sent."""
-    if entry.state in FINISHED or is_open(entry):
+    if entry.state in model.FINISHED or is_open(entry):
         return None
     entry.due_at = at
     entry.expires_at = max(entry.expires_at, entry.due_at + entry.ttl_ms)
@@ -271,27 +243,27 @@ def mark_failed(
 
     ``wait``: until the next attempt; None: this failure was the last that it may have.
     """
-    if entry.state in FINISHED or is_open(entry):
+    if entry.state in model.FINISHED or is_open(entry):
         return None
     failure = replace(_MARKED_FAILED, reason=reason[:_LONGEST_REASON] if reason else _NO_REASON)
-    verdict: Verdict
+    verdict: model.Verdict
     if wait is None:
-        verdict = Dead(DeadReason.MAX_ATTEMPTS_EXCEEDED, failure, charged=True)
+        verdict = model.Dead(model.DeadReason.MAX_ATTEMPTS_EXCEEDED, failure, charged=True)
     else:
-        verdict = Retry(wait, charged=True, failure=failure)
+        verdict = model.Retry(wait, charged=True, failure=failure)
     verdict = _as_things_stand(entry, verdict, now)
-    entry.attempts += not isinstance(verdict, Sent)
+    entry.attempts += not isinstance(verdict, model.Sent)
     attempt = {"attempt": entry.attempts, "provider": "application"}
     made = (
-        Stamped(EventType.RECEIVED, {}, now),
-        Stamped(EventType.SENT_ATTEMPT, attempt, now),
+        Stamped(model.EventType.RECEIVED, {}, now),
+        Stamped(model.EventType.SENT_ATTEMPT, attempt, now),
     )
     match verdict:
-        case Dead():
+        case model.Dead():
             change = _buried(entry, verdict, now)
-        case Retry():
+        case model.Retry():
             change = _retried(entry, verdict, now)
-        case Sent():
+        case model.Sent():
             return _sent(entry, verdict, now, late=True)
         case _:
             assert_never(verdict)
@@ -301,25 +273,25 @@ def mark_failed(
 
 def is_redriven(entry: Entry) -> bool:
     """Whether a message that was dead is on its way again."""
-    return entry.round > 1 and entry.state not in FINISHED
+    return entry.round > 1 and entry.state not in model.FINISHED
 
 
 def redrive(
-    entry: Entry, *, by: str, has_content: bool, now: int, revision: Revision | None = None
-) -> tuple[RedriveAnswer, Change | None]:
+    entry: Entry, *, by: str, has_content: bool, now: int, revision: model.Revision | None = None
+) -> tuple[model.RedriveAnswer, Change | None]:
     """Start a new round of attempts and a new ttl; with a ``revision``, one revision further.
 
     ``has_content``: what was accepted, or revised last, is still there.
     """
     if is_redriven(entry):
-        return RedriveAnswer.ALREADY, None
-    if entry.state not in DEAD:
-        return RedriveAnswer.NOT_FOUND, None
+        return model.RedriveAnswer.ALREADY, None
+    if entry.state not in model.DEAD:
+        return model.RedriveAnswer.NOT_FOUND, None
     if revision is not None and revision.of not in {None, entry.revision}:
-        return RedriveAnswer.CHANGED, None
+        return model.RedriveAnswer.CHANGED, None
     if revision is None and not has_content:
-        return RedriveAnswer.NO_CONTENT, None
-    entry.state = State.ENQUEUED
+        return model.RedriveAnswer.NO_CONTENT, None
+    entry.state = model.State.ENQUEUED
     entry.round += 1
     entry.charged = 0
     entry.in_doubt = 0
@@ -332,7 +304,7 @@ def redrive(
     if revision is not None:
         entry.revision += 1
         told["revision"] = entry.revision
-    return RedriveAnswer.REDRIVEN, Change((Stamped(EventType.ENQUEUED, told, now),))
+    return model.RedriveAnswer.REDRIVEN, Change((Stamped(model.EventType.ENQUEUED, told, now),))
 
 
 def restored_ttl(moved_at: int, ttl_ms: int, now: int) -> int:
@@ -341,30 +313,30 @@ def restored_ttl(moved_at: int, ttl_ms: int, now: int) -> int:
 
 
 def _why_not_begin(  # noqa: PLR0911 - a list of reasons, the first that holds is given
-    entry: Entry, start: Start, *, owner: bool, now: int
-) -> Refused | None:
-    if entry.state in FINISHED:
-        return Refused(RefusedWhy.FINISHED)
+    entry: Entry, start: model.Start, *, owner: bool, now: int
+) -> model.Refused | None:
+    if entry.state in model.FINISHED:
+        return model.Refused(model.RefusedWhy.FINISHED)
     if not owner:
-        return Refused(RefusedWhy.LOST)
+        return model.Refused(model.RefusedWhy.LOST)
     if _has_begun(entry, start):
         return None
     if is_open(entry) and is_live(entry.held_until, now):
-        return Refused(RefusedWhy.HELD, ((entry.held_until or now) - now) * MILLISECOND)
+        return model.Refused(model.RefusedWhy.HELD, ((entry.held_until or now) - now) * MILLISECOND)
     if is_open(entry) != start.open_attempt:
-        return Refused(RefusedWhy.LOST)
+        return model.Refused(model.RefusedWhy.LOST)
     if _proof(entry) is not None:
-        return Refused(RefusedWhy.DELIVERED)
+        return model.Refused(model.RefusedWhy.DELIVERED)
     if entry.cancel_requested_at is not None:
-        return Refused(RefusedWhy.CANCELLED)
+        return model.Refused(model.RefusedWhy.CANCELLED)
     if entry.expires_at <= now:
-        return Refused(RefusedWhy.EXPIRED)
+        return model.Refused(model.RefusedWhy.EXPIRED)
     if entry.due_at > now:
-        return Refused(RefusedWhy.NOT_DUE, (entry.due_at - now) * MILLISECOND)
+        return model.Refused(model.RefusedWhy.NOT_DUE, (entry.due_at - now) * MILLISECOND)
     return None
 
 
-def _has_begun(entry: Entry, start: Start) -> bool:
+def _has_begun(entry: Entry, start: model.Start) -> bool:
     return is_open(entry) and entry.holder == start.lease.claim and entry.held_until is not None
 
 
@@ -372,30 +344,30 @@ def _is_running(entry: Entry, *, leased: bool) -> bool:
     return leased and not entry.declares
 
 
-def _as_things_stand(entry: Entry, verdict: Verdict, now: int) -> Verdict:
+def _as_things_stand(entry: Entry, verdict: model.Verdict, now: int) -> model.Verdict:
     """The verdict in the light of what came meanwhile: a late success, an end of life before the retry."""
-    if isinstance(verdict, Sent):
+    if isinstance(verdict, model.Sent):
         return verdict
     if (proof := _proof(entry)) is not None:
         return proof
     if entry.cancel_requested_at is not None:
         return verdict
-    if isinstance(verdict, Retry) and now + verdict.after // MILLISECOND >= entry.expires_at:
-        return Dead(DeadReason.EXPIRED, verdict.failure, charged=verdict.charged)
+    if isinstance(verdict, model.Retry) and now + verdict.after // MILLISECOND >= entry.expires_at:
+        return model.Dead(model.DeadReason.EXPIRED, verdict.failure, charged=verdict.charged)
     return verdict
 
 
-def _refuse_undeclared(entry: Entry, verdict: Verdict) -> None:
+def _refuse_undeclared(entry: Entry, verdict: model.Verdict) -> None:
     """What declares its attempts can only be sent or retried after one, or end without it."""
-    if not entry.declares or is_open(entry) or isinstance(verdict, Dead):
+    if not entry.declares or is_open(entry) or isinstance(verdict, model.Dead):
         return
-    if isinstance(verdict, Retry) and entry.cancel_requested_at is not None:
+    if isinstance(verdict, model.Retry) and entry.cancel_requested_at is not None:
         return
     text = f"{entry.id} is {entry.state}: no attempt is declared that could end in {type(verdict).__name__}"
     raise TransitionRefused(text)
 
 
-def _close_attempt(entry: Entry, end: End) -> None:
+def _close_attempt(entry: Entry, end: model.End) -> None:
     entry.holder = end.lease.claim
     entry.held_until = None
     entry.attempts += end.attempted
@@ -403,9 +375,9 @@ def _close_attempt(entry: Entry, end: End) -> None:
     entry.duration_ms = end.duration // MILLISECOND
 
 
-def _sent(entry: Entry, verdict: Sent, now: int, *, late: bool = False) -> Change:
-    was_buried = entry.round > 1 or entry.state in DEAD
-    entry.state = State.SENT
+def _sent(entry: Entry, verdict: model.Sent, now: int, *, late: bool = False) -> Change:
+    was_buried = entry.round > 1 or entry.state in model.DEAD
+    entry.state = model.State.SENT
     entry.provider = verdict.provider
     entry.provider_id = verdict.provider_id
     entry.failure = None
@@ -418,12 +390,12 @@ def _sent(entry: Entry, verdict: Sent, now: int, *, late: bool = False) -> Chang
     }
     if late:
         metadata["late"] = True
-    event = Stamped(EventType.SENT, metadata, now)
+    event = Stamped(model.EventType.SENT, metadata, now)
     return Change((event,), drop_job=True, unburied=was_buried)
 
 
-def _retried(entry: Entry, verdict: Retry, now: int) -> Change:
-    entry.state = State.RETRY_SCHEDULED
+def _retried(entry: Entry, verdict: model.Retry, now: int) -> Change:
+    entry.state = model.State.RETRY_SCHEDULED
     entry.charged += verdict.charged
     entry.failure = verdict.failure
     wait_ms = verdict.after // MILLISECOND
@@ -434,13 +406,13 @@ def _retried(entry: Entry, verdict: Retry, now: int) -> Change:
         "nextAttemptNumber": entry.attempts + 1,
         "backoffDelay": wait_ms,
     }
-    event = Stamped(EventType.RETRY_SCHEDULED, metadata, now)
+    event = Stamped(model.EventType.RETRY_SCHEDULED, metadata, now)
     return Change((event,), park_until=entry.due_at)
 
 
-def _buried(entry: Entry, verdict: Dead, now: int) -> Change:
-    is_expiry = verdict.reason is DeadReason.EXPIRED
-    entry.state = State.EXPIRED if is_expiry else State.FAILED
+def _buried(entry: Entry, verdict: model.Dead, now: int) -> Change:
+    is_expiry = verdict.reason is model.DeadReason.EXPIRED
+    entry.state = model.State.EXPIRED if is_expiry else model.State.FAILED
     entry.charged += verdict.charged
     entry.failure = verdict.failure
     entry.finished_at = now
@@ -452,46 +424,50 @@ def _buried(entry: Entry, verdict: Dead, now: int) -> Change:
     }
     if reason is not verdict.reason:
         metadata["endedBy"] = verdict.reason.value
-    event = Stamped(EventType.EXPIRED if is_expiry else EventType.FAILED, metadata, now)
+    event = Stamped(model.EventType.EXPIRED if is_expiry else model.EventType.FAILED, metadata, now)
     buried = NewDeadLetter(reason, verdict.failure, entry.charged)
     return Change((event,), drop_job=True, buried=buried)
 
 
 def _cancelled(entry: Entry, now: int) -> Change:
-    entry.state = State.CANCELLED
+    entry.state = model.State.CANCELLED
     entry.finished_at = now
-    event = Stamped(EventType.CANCELLED, {}, now)
+    event = Stamped(model.EventType.CANCELLED, {}, now)
     return Change((event,), drop_job=True, unburied=entry.round > 1)
 
 
-def _unclaimed(entry: Entry, end: End, now: int) -> tuple[Settled | Late, Change | None]:
+def _unclaimed(
+    entry: Entry, end: model.End, now: int
+) -> tuple[model.Settled | model.Late, Change | None]:
     """An end without the claim: a repetition whose answer was lost, or one that comes late.
 
     Only a late *sent* is news, and it never touches an attempt that is live now. Of a revision that
     is no more it is kept, and proves nothing: what people wrote instead has not been sent.
     """
     if entry.holder == end.lease.claim and entry.held_until is None:
-        return Settled(entry.state), None
+        return model.Settled(entry.state), None
     verdict = end.verdict
-    if not isinstance(verdict, Sent) or _is_known(entry, end):
-        return Late(entry.state), None
+    if not isinstance(verdict, model.Sent) or _is_known(entry, end):
+        return model.Late(entry.state), None
     revision = entry.revision if end.revision is None else end.revision
     is_stale = revision != entry.revision
     told = {"outcome": "SENT", "sesMessageId": verdict.provider_id, "provider": verdict.provider}
-    event = Stamped(EventType.LATE_RESULT, told | ({"revision": revision} if is_stale else {}), now)
+    event = Stamped(
+        model.EventType.LATE_RESULT, told | ({"revision": revision} if is_stale else {}), now
+    )
     if not is_stale or _proof(entry) is None:
         evidence = [end.lease.claim, verdict.provider, verdict.provider_id, revision]
         entry.evidence = json.dumps(evidence)
-    has_ended = is_stale or entry.state in {State.SENT, State.CANCELLED}
+    has_ended = is_stale or entry.state in {model.State.SENT, model.State.CANCELLED}
     if has_ended or (is_open(entry) and is_live(entry.held_until, now)):
-        return Late(entry.state), Change((event,))
+        return model.Late(entry.state), Change((event,))
     entry.held_until = None
     change = _sent(entry, verdict, now, late=True)
     change.events = (event, *change.events)
-    return Late(entry.state), change
+    return model.Late(entry.state), change
 
 
-def _is_about(entry: Entry, told: Feedback, carriers: Collection[str]) -> bool:
+def _is_about(entry: Entry, told: model.Feedback, carriers: Collection[str]) -> bool:
     """Whether it can be about this message; behind a relay there may be any provider."""
     if told.tenant_tag not in {None, tag_value(entry.tenant)}:
         return False
@@ -499,7 +475,7 @@ def _is_about(entry: Entry, told: Feedback, carriers: Collection[str]) -> bool:
     return not types.isdisjoint({told.provider, *told.relays})
 
 
-def _teller(entry: Entry, told: Feedback, carriers: Collection[str]) -> str:
+def _teller(entry: Entry, told: model.Feedback, carriers: Collection[str]) -> str:
     """Which carrier tells it: the last if it can be, as none says its region; else one of that type, or the relay."""
     last = entry.provider or told.provider
     fitting = [each for each in carriers if each.partition(":")[0] == told.provider]
@@ -508,18 +484,18 @@ def _teller(entry: Entry, told: Feedback, carriers: Collection[str]) -> str:
     return fitting[0] if len(fitting) == 1 else told.provider
 
 
-def _by_evidence(entry: Entry, told: Feedback, teller: str, now: int) -> Change | None:
+def _by_evidence(entry: Entry, told: model.Feedback, teller: str, now: int) -> Change | None:
     """What follows from knowing that the provider has it; None: nothing that was not known."""
     is_stale = told.revision not in {None, entry.revision}
-    if is_stale or entry.state is State.SENT or _proof(entry) is not None:
+    if is_stale or entry.state is model.State.SENT or _proof(entry) is not None:
         return None
-    sent = Sent(teller, told.provider_id)
-    end = End(Lease(entry.id, _BY_FEEDBACK), sent, revision=told.revision)
+    sent = model.Sent(teller, told.provider_id)
+    end = model.End(model.Lease(entry.id, _BY_FEEDBACK), sent, revision=told.revision)
     _, change = _unclaimed(entry, end, now)
     return change
 
 
-def _feedback(entry: Entry, told: Feedback, at: int) -> Stamped:
+def _feedback(entry: Entry, told: model.Feedback, at: int) -> Stamped:
     metadata: dict[str, object] = {"provider": told.provider, "eventId": told.event_id}
     if told.recipients:
         metadata["recipients"] = list(told.recipients)
@@ -532,24 +508,24 @@ def _feedback(entry: Entry, told: Feedback, at: int) -> Stamped:
     return Stamped(told.type, metadata, at)
 
 
-def _proof(entry: Entry) -> Sent | None:
+def _proof(entry: Entry) -> model.Sent | None:
     """The late success of what the message now is, if one is known."""
     if entry.evidence is None:
         return None
     _, provider, provider_id, *revision = json.loads(entry.evidence)
-    return Sent(provider, provider_id) if revision in ([], [entry.revision]) else None
+    return model.Sent(provider, provider_id) if revision in ([], [entry.revision]) else None
 
 
-def _is_known(entry: Entry, end: End) -> bool:
+def _is_known(entry: Entry, end: model.End) -> bool:
     return entry.evidence is not None and json.loads(entry.evidence)[0] == end.lease.claim
 
 
-def _beside_states(events: Iterable[Event]) -> list[Event]:
+def _beside_states(events: Iterable[model.Event]) -> list[model.Event]:
     """Without the states on the way to a verdict that evidence overruled: the message never was there."""
-    return [event for event in events if event.type.value not in State.__members__]
+    return [event for event in events if event.type.value not in model.State.__members__]
 
 
-def _told(failure: Failure) -> dict[str, object]:
+def _told(failure: model.Failure) -> dict[str, object]:
     return {
         "errorCode": failure.code,
         "errorCategory": failure.category.value,
@@ -560,7 +536,7 @@ def _told(failure: Failure) -> dict[str, object]:
     }
 
 
-def _stamped(events: Iterable[Event], now: int) -> tuple[Stamped, ...]:
+def _stamped(events: Iterable[model.Event], now: int) -> tuple[Stamped, ...]:
     return tuple(
         Stamped(each.type, each.metadata, now - each.ago // MILLISECOND) for each in events
     )

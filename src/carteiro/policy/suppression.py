@@ -11,24 +11,14 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from carteiro.model import (
-    BounceKind,
-    Category,
-    EventType,
-    Failure,
-    Feedback,
-    NewSuppression,
-    Scope,
-    SuppressionReason,
-    TenantId,
-)
+from carteiro import model
 from carteiro.policy.addresses import judge_address
 
-SUPPRESSED = Failure(
+SUPPRESSED = model.Failure(
     code="SUPPRESSED",
-    category=Category.VALIDATION_ERROR,
+    category=model.Category.VALIDATION_ERROR,
     retryable=False,
-    scope=Scope.RECIPIENT,
+    scope=model.Scope.RECIPIENT,
     reason="the address is on the tenant's suppression list",
     rule="validation.recipient",
 )
@@ -45,7 +35,7 @@ class Record(NamedTuple):
     """
 
     key: str
-    reason: SuppressionReason
+    reason: model.SuppressionReason
     address: str | None
     created_at: int
     expires_at: int | None
@@ -61,13 +51,13 @@ class Told(NamedTuple):
     """A new suppression, its times in milliseconds."""
 
     key: str
-    reason: SuppressionReason
+    reason: model.SuppressionReason
     address: str | None
     at: int
     expires_at: int | None
 
 
-def key_of(tenant: TenantId, address: str) -> str:
+def key_of(tenant: model.TenantId, address: str) -> str:
     """What an address is known by: the same however its letters are cased, and another for each tenant.
 
     A hash, so that an erased address stays suppressed although nobody knows it any more.
@@ -78,9 +68,9 @@ def key_of(tenant: TenantId, address: str) -> str:
 
 def merged(known: Record | None, told: Told) -> Record:
     """What a record becomes by what is told."""
-    if told.reason is SuppressionReason.SOFT_BOUNCE:
+    if told.reason is model.SuppressionReason.SOFT_BOUNCE:
         return _counted(known, told)
-    if told.reason is SuppressionReason.MANUAL:  # whoever says it last means it
+    if told.reason is model.SuppressionReason.MANUAL:  # whoever says it last means it
         return _active(told, since=told.at, expires_at=told.expires_at)
     since = told.at if known is None else min(known.created_at, told.at)
     return _active(told, since=since, expires_at=None)
@@ -124,20 +114,20 @@ def addresses_of(content: str | None) -> Sequence[str]:
     return [each for each in listed if isinstance(each, str)]
 
 
-def suppressions(told: Feedback) -> list[NewSuppression]:
+def suppressions(told: model.Feedback) -> list[model.NewSuppression]:
     """What follows from feedback: for good from the narrow set alone, else a soft bounce counts."""
     reason = _reason(told)
     if reason is None:
         return []
-    return [NewSuppression(each, reason, told.at) for each in told.recipients]
+    return [model.NewSuppression(each, reason, told.at) for each in told.recipients]
 
 
-def _reason(told: Feedback) -> SuppressionReason | None:
-    if told.type is EventType.COMPLAINED:
-        return SuppressionReason.COMPLAINT
-    if told.type is not EventType.BOUNCED:
+def _reason(told: model.Feedback) -> model.SuppressionReason | None:
+    if told.type is model.EventType.COMPLAINED:
+        return model.SuppressionReason.COMPLAINT
+    if told.type is not model.EventType.BOUNCED:
         return None
     return {
-        BounceKind.HARD: SuppressionReason.HARD_BOUNCE,
-        BounceKind.SOFT: SuppressionReason.SOFT_BOUNCE,
-    }.get(told.bounce or BounceKind.REJECTED)
+        model.BounceKind.HARD: model.SuppressionReason.HARD_BOUNCE,
+        model.BounceKind.SOFT: model.SuppressionReason.SOFT_BOUNCE,
+    }.get(told.bounce or model.BounceKind.REJECTED)

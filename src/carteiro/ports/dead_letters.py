@@ -4,17 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Literal, Protocol, TypeAlias
 
-from carteiro.model import (
-    Cursor,
-    DeadFilter,
-    DeadGroup,
-    DeadLetter,
-    MessageId,
-    Page,
-    RedriveAnswer,
-    Revision,
-    TenantId,
-)
+from carteiro import model
 
 GroupBy: TypeAlias = Literal["code", "tenant", "reason", "category"]
 
@@ -34,29 +24,29 @@ class DeadLetters(Protocol):
 
     async def find(
         self,
-        wanted: DeadFilter = DeadFilter(),  # noqa: B008 - a value, never changed
+        wanted: model.DeadFilter = model.DeadFilter(),  # noqa: B008 - a value, never changed
         *,
-        cursor: Cursor | None = None,
+        cursor: model.Cursor | None = None,
         limit: int = 100,
-    ) -> Page[DeadLetter]:
+    ) -> model.Page[model.DeadLetter]:
         """The entries that match, newest first; ``moved_after`` itself counts, ``moved_before`` does not."""
         ...
 
     async def group(
         self,
         by: GroupBy,
-        wanted: DeadFilter = DeadFilter(),  # noqa: B008 - a value, never changed
-    ) -> list[DeadGroup]:
+        wanted: model.DeadFilter = model.DeadFilter(),  # noqa: B008 - a value, never changed
+    ) -> list[model.DeadGroup]:
         """How many match, by what they have in common; the largest group first."""
         ...
 
-    async def show(self, message: MessageId) -> DeadLetter | None:
+    async def show(self, message: model.MessageId) -> model.DeadLetter | None:
         """The entry of one message."""
         ...
 
     async def redrive(
-        self, ids: Sequence[MessageId], *, by: str, revision: Revision | None = None
-    ) -> list[RedriveAnswer]:
+        self, ids: Sequence[model.MessageId], *, by: str, revision: model.Revision | None = None
+    ) -> list[model.RedriveAnswer]:
         """Send them round again; ``by`` says on whose word. A dead message without an entry is redriven too.
 
         ``revision`` is for one message: its content from now on, one revision further. It is
@@ -64,26 +54,26 @@ class DeadLetters(Protocol):
         """
         ...
 
-    async def drop(self, ids: Sequence[MessageId]) -> int:
+    async def drop(self, ids: Sequence[model.MessageId]) -> int:
         """Take entries out of the index; the messages stay, and can be redriven. Return how many went."""
         ...
 
-    async def outlived(self, *, limit: int = 1000) -> list[MessageId]:
+    async def outlived(self, *, limit: int = 1000) -> list[model.MessageId]:
         """Entries older than their time to live, the longest outlived first; none that is on its way."""
         ...
 
-    async def overfull(self, *, most: int, limit: int = 1000) -> list[DeadLetter]:
+    async def overfull(self, *, most: int, limit: int = 1000) -> list[model.DeadLetter]:
         """What must go so that ``most`` stay: again and again the oldest of the tenant with most entries."""
         ...
 
-    async def restore(self, letters: Sequence[DeadLetter]) -> int:
+    async def restore(self, letters: Sequence[model.DeadLetter]) -> int:
         """Put entries back whose messages are still dead and have none; return how many.
 
         One that outlived its time meanwhile gets as much again from now on.
         """
         ...
 
-    async def sizes(self, *, top: int) -> tuple[int, list[tuple[TenantId, int]]]:
+    async def sizes(self, *, top: int) -> tuple[int, list[tuple[model.TenantId, int]]]:
         """How many entries there are, and the tenants with most of them."""
         ...
 
@@ -91,6 +81,6 @@ class DeadLetters(Protocol):
         """When the oldest entry was moved here; None without any. Costs the same however many there are."""
         ...
 
-    async def moved(self, ids: Sequence[MessageId]) -> dict[MessageId, datetime]:
+    async def moved(self, ids: Sequence[model.MessageId]) -> dict[model.MessageId, datetime]:
         """When those of the messages that have an entry were moved here."""
         ...

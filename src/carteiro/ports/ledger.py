@@ -4,39 +4,18 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Protocol
 
-from carteiro.model import (
-    AcceptAnswer,
-    Begun,
-    CancelAnswer,
-    Cursor,
-    End,
-    Erased,
-    KindName,
-    Late,
-    Lease,
-    LeasedJob,
-    MessageId,
-    NewMessage,
-    Page,
-    RecipientId,
-    Refused,
-    SendLimit,
-    Settled,
-    Start,
-    TenantId,
-    value,
-)
+from carteiro import model
 from carteiro.ports import Backend
 from carteiro.ports.queue import Delay, QueueEntry, Share, Ticket
 
 RELAY = "relay"  # the lead of the process that keeps the queue complete
 
 
-@value
+@model.value
 class Closed:
     """The answer to an end; ``again`` is when the message is to be tried again, in milliseconds since 1970."""
 
-    answer: Settled | Late
+    answer: model.Settled | model.Late
     again: int | None = None
 
 
@@ -47,51 +26,51 @@ class Ledger(Protocol):
     decides alone, so that no attempt of another is touched and nothing finished is sent again.
     """
 
-    async def accept(self, new: Sequence[NewMessage]) -> list[AcceptAnswer]:
+    async def accept(self, new: Sequence[model.NewMessage]) -> list[model.AcceptAnswer]:
         """Commit the messages; a known id or key is replayed. Nothing is accepted only where something could be."""
         ...
 
-    async def open(self, tickets: Sequence[Ticket]) -> list[LeasedJob | Delay | None]:
+    async def open(self, tickets: Sequence[Ticket]) -> list[model.LeasedJob | Delay | None]:
         """The messages of claimed jobs; a `Delay` for what must not be tried yet, None for what is over or unknown."""
         ...
 
     async def declare(
-        self, starts: Sequence[Start], told: Sequence[bool | None]
-    ) -> list[Begun | Refused]:
+        self, starts: Sequence[model.Start], told: Sequence[bool | None]
+    ) -> list[model.Begun | model.Refused]:
         """Make attempts durable before they are made."""
         ...
 
-    async def settle(self, ends: Sequence[End], told: Sequence[bool | None]) -> list[Closed]:
+    async def settle(self, ends: Sequence[model.End], told: Sequence[bool | None]) -> list[Closed]:
         """Store the verdicts: state, events and dead letter in one transaction."""
         ...
 
-    async def extend(self, leases: Sequence[Lease], *, lease: timedelta) -> None:
+    async def extend(self, leases: Sequence[model.Lease], *, lease: timedelta) -> None:
         """The holds of declared attempts follow their claims, never back."""
         ...
 
-    async def undeclared(self, leases: Sequence[Lease]) -> list[Lease]:
+    async def undeclared(self, leases: Sequence[model.Lease]) -> list[model.Lease]:
         """Those of the claims that have no attempt under way."""
         ...
 
     async def cancel(
-        self, ids: Sequence[MessageId], told: Sequence[bool | None], *, tenant: TenantId
-    ) -> list[CancelAnswer]:
+        self, ids: Sequence[model.MessageId], told: Sequence[bool | None], *, tenant: model.TenantId
+    ) -> list[model.CancelAnswer]:
         """End what waits, mark what is in flight; ``told``: whether a live lease is on it."""
         ...
 
     async def overdue(
-        self, *, after: Cursor | None, limit: int
-    ) -> tuple[list[MessageId], Cursor | None]:
+        self, *, after: model.Cursor | None, limit: int
+    ) -> tuple[list[model.MessageId], model.Cursor | None]:
         """Messages that waited beyond their time, and where the next page starts."""
         ...
 
     async def expire(
-        self, ids: Sequence[MessageId], told: Sequence[bool | None]
-    ) -> list[MessageId]:
+        self, ids: Sequence[model.MessageId], told: Sequence[bool | None]
+    ) -> list[model.MessageId]:
         """Bury what was not sent by its time; return what was. ``told``: whether a live lease is on it."""
         ...
 
-    async def unfinished(self, *, after: Cursor | None, limit: int) -> Page[QueueEntry]:
+    async def unfinished(self, *, after: model.Cursor | None, limit: int) -> model.Page[QueueEntry]:
         """Every message that must have a job, page by page."""
         ...
 
@@ -103,40 +82,40 @@ class Ledger(Protocol):
 class LedgerDesk(Protocol):
     """What the other ports of a pair need of the ledger."""
 
-    async def entries(self, ids: Sequence[MessageId]) -> list[QueueEntry]:
+    async def entries(self, ids: Sequence[model.MessageId]) -> list[QueueEntry]:
         """The jobs of those of the messages that must have one."""
         ...
 
-    async def shares(self, ids: Sequence[TenantId]) -> list[Share]:
+    async def shares(self, ids: Sequence[model.TenantId]) -> list[Share]:
         """What these tenants may have of the machine."""
         ...
 
-    async def all_shares(self, *, after: TenantId | None, limit: int) -> list[Share]:
+    async def all_shares(self, *, after: model.TenantId | None, limit: int) -> list[Share]:
         """What the next tenants, by id, may have."""
         ...
 
-    async def limits(self) -> Mapping[KindName, SendLimit]:
+    async def limits(self) -> Mapping[model.KindName, model.SendLimit]:
         """The limits that all claims of a kind share."""
         ...
 
-    async def buried(self, ids: Sequence[MessageId]) -> Mapping[MessageId, int]:
+    async def buried(self, ids: Sequence[model.MessageId]) -> Mapping[model.MessageId, int]:
         """Until when those of the messages are kept that are dead letters, in milliseconds since 1970."""
         ...
 
     async def addressed(
-        self, recipient: RecipientId, *, tenant: TenantId, limit: int
-    ) -> list[MessageId]:
+        self, recipient: model.RecipientId, *, tenant: model.TenantId, limit: int
+    ) -> list[model.MessageId]:
         """Unfinished messages to a recipient that nobody asked to cancel."""
         ...
 
     async def erase(
-        self, tenant: TenantId, *, busy: Sequence[MessageId], limit: int
-    ) -> tuple[Erased | None, list[MessageId]]:
+        self, tenant: model.TenantId, *, busy: Sequence[model.MessageId], limit: int
+    ) -> tuple[model.Erased | None, list[model.MessageId]]:
         """As `carteiro.ports.tenants.Tenants.erase`, past what is ``busy``; with the messages that went."""
         ...
 
 
-@value
+@model.value
 class LedgerHalf:
     """All that one ledger offers. Of ``backend`` those parts are its own that need no queue; a pair adds the rest."""
 

@@ -4,56 +4,43 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import timedelta
 from typing import Protocol
 
-from carteiro.model import (
-    ZERO,
-    ClaimId,
-    Depth,
-    Fairness,
-    KindName,
-    Lease,
-    MessageId,
-    QueuePlace,
-    SendLimit,
-    Standing,
-    TenantId,
-    value,
-)
+from carteiro import model
 from carteiro.ports.wake import Wake
 
 
-@value
+@model.value
 class QueueEntry:
     """The job of an unfinished message as the ledger says it must be; times are milliseconds since 1970."""
 
-    id: MessageId
-    kind: KindName
-    tenant: TenantId
+    id: model.MessageId
+    kind: model.KindName
+    tenant: model.TenantId
     priority: int
     due_at: int
     parked_until: int  # its due time, or the end of the hold of an attempt that is being made
 
 
-@value
+@model.value
 class Delay:
     """When a job is due that was claimed, and until when it is parked."""
 
-    lease: Lease
+    lease: model.Lease
     due_at: int
     parked_until: int
 
 
-@value
+@model.value
 class Ticket:
     """A job that was claimed: what the queue knows of it."""
 
-    lease: Lease
-    kind: KindName
-    tenant: TenantId
+    lease: model.Lease
+    kind: model.KindName
+    tenant: model.TenantId
     claims: int
     due_at: int
 
 
-@value
+@model.value
 class Tickets:
     """What a claim got, and how long there will be nothing to claim after it; None: until something happens."""
 
@@ -61,26 +48,26 @@ class Tickets:
     idle_for: timedelta | None
 
 
-@value
+@model.value
 class Share:
     """What a tenant may have of the machine."""
 
-    tenant: TenantId
+    tenant: model.TenantId
     stride: int
     cap: int | None
     rate_per_second: float | None
     is_held: bool
 
 
-@value
+@model.value
 class Hold:
     """Whether a claim is its job's, None where nobody can say; and how long it had left before it was held."""
 
     stands: bool | None
-    left: timedelta = ZERO
+    left: timedelta = model.ZERO
 
 
-@value
+@model.value
 class QueueMemory:
     """How much memory a queue uses of how much (0: as much as there is); ``is_full``: no job can be put."""
 
@@ -112,15 +99,15 @@ class Queue(Protocol):
     async def claim(
         self,
         *,
-        claim_id: ClaimId,
-        kinds: Collection[KindName],
+        claim_id: model.ClaimId,
+        kinds: Collection[model.KindName],
         limit: int,
         lease: timedelta,
     ) -> Tickets | None:
         """Lease at most ``limit`` ready jobs of these kinds, tenants taking turns; None if it must be founded."""
         ...
 
-    async def drop(self, ids: Sequence[MessageId]) -> None:
+    async def drop(self, ids: Sequence[model.MessageId]) -> None:
         """Jobs leave the queue, whoever has them; their dead letters leave the index."""
         ...
 
@@ -128,27 +115,27 @@ class Queue(Protocol):
         """Park jobs, with no claim on them and none counted; what another claim has meanwhile is left to it."""
         ...
 
-    async def hold(self, leases: Sequence[tuple[Lease, timedelta]]) -> list[Hold]:
+    async def hold(self, leases: Sequence[tuple[model.Lease, timedelta]]) -> list[Hold]:
         """Have claims end so long from now that are still their jobs', each once."""
         ...
 
-    async def unhold(self, leases: Sequence[tuple[Lease, timedelta]]) -> None:
+    async def unhold(self, leases: Sequence[tuple[model.Lease, timedelta]]) -> None:
         """No attempt is made after all: they end so long from now, and can be held again."""
         ...
 
-    async def extend(self, leases: Sequence[Lease], *, lease: timedelta) -> list[bool | None]:
+    async def extend(self, leases: Sequence[model.Lease], *, lease: timedelta) -> list[bool | None]:
         """Push the end of claims on that are still their jobs', never back; None where it cannot say whose they are."""
         ...
 
-    async def standing(self, leases: Sequence[Lease]) -> list[bool | None]:
+    async def standing(self, leases: Sequence[model.Lease]) -> list[bool | None]:
         """Whether claims are still their jobs'; None where it cannot say."""
         ...
 
-    async def release(self, leases: Sequence[Lease], *, wait: timedelta) -> None:
+    async def release(self, leases: Sequence[model.Lease], *, wait: timedelta) -> None:
         """Give jobs back as if they had never been claimed."""
         ...
 
-    async def leases_of(self, claims: Sequence[ClaimId]) -> list[Lease]:
+    async def leases_of(self, claims: Sequence[model.ClaimId]) -> list[model.Lease]:
         """All leases of these claims; `StoreUnavailable` while the queue is down."""
         ...
 
@@ -156,7 +143,7 @@ class Queue(Protocol):
         """Ready the jobs whose lease ran out; return how many."""
         ...
 
-    async def leased(self, ids: Sequence[MessageId]) -> list[bool | None]:
+    async def leased(self, ids: Sequence[model.MessageId]) -> list[bool | None]:
         """Whether a live lease is on them; None where it cannot say."""
         ...
 
@@ -184,19 +171,19 @@ class QueueDesk(QueueWatch, Protocol):
         """What tenants may have, acting on what waits at once."""
         ...
 
-    async def forget(self, tenant: TenantId) -> None:
+    async def forget(self, tenant: model.TenantId) -> None:
         """Take a tenant and all its jobs away."""
         ...
 
-    async def busy(self, tenant: TenantId) -> list[MessageId]:
+    async def busy(self, tenant: model.TenantId) -> list[model.MessageId]:
         """Its jobs that a live lease is on."""
         ...
 
-    async def limit(self, kind: KindName, limit: SendLimit | None) -> None:
+    async def limit(self, kind: model.KindName, limit: model.SendLimit | None) -> None:
         """Set or lift the limit that all claims of a kind share."""
         ...
 
-    async def tune(self, fairness: Fairness | None) -> None:
+    async def tune(self, fairness: model.Fairness | None) -> None:
         """The fairness settings of all workers; None: as each was configured."""
         ...
 
@@ -212,36 +199,40 @@ class QueueDesk(QueueWatch, Protocol):
         """Every unfinished message was put since it was founded with this token; of another queue it says nothing."""
         ...
 
-    async def standings(self, kind: KindName, fairness: Fairness) -> list[Standing]:
+    async def standings(
+        self, kind: model.KindName, fairness: model.Fairness
+    ) -> list[model.Standing]:
         """How each tenant with work or history of this kind fares, least served first."""
         ...
 
-    async def place(self, message: MessageId) -> QueuePlace | None:
+    async def place(self, message: model.MessageId) -> model.QueuePlace | None:
         """Where the job of a message is; None when it has none."""
         ...
 
-    async def due(self, tenant: TenantId, kind: KindName, *, limit: int) -> list[MessageId]:
+    async def due(
+        self, tenant: model.TenantId, kind: model.KindName, *, limit: int
+    ) -> list[model.MessageId]:
         """The tenant's next jobs that a claim could get now, at most ``limit``; behind as many that are claimed."""
         ...
 
-    async def depths(self) -> list[Depth]:
+    async def depths(self) -> list[model.Depth]:
         """How much there is, by kind."""
         ...
 
-    async def bury(self, expiries: Mapping[MessageId, int]) -> None:
+    async def bury(self, expiries: Mapping[model.MessageId, int]) -> None:
         """Show these dead letters in the index until then."""
         ...
 
-    async def unbury(self, ids: Sequence[MessageId]) -> None:
+    async def unbury(self, ids: Sequence[model.MessageId]) -> None:
         """Show these no longer."""
         ...
 
-    async def buried(self) -> list[MessageId]:
+    async def buried(self) -> list[model.MessageId]:
         """All that the index shows."""
         ...
 
 
-@value
+@model.value
 class QueueHalf:
     """All that one queue offers, opened together and closed together."""
 

@@ -3,21 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from carteiro.model import (
-    Cursor,
-    Depth,
-    IdempotencyKey,
-    KindName,
-    MessageFilter,
-    MessageId,
-    Page,
-    QueuePlace,
-    Replayed,
-    State,
-    StoredMessage,
-    TenantId,
-    TimelineEvent,
-)
+from carteiro import model
 
 
 class Reading(Protocol):
@@ -34,12 +20,14 @@ class Reading(Protocol):
     """
 
     async def message(
-        self, message: MessageId, *, tenant: TenantId | None = None
-    ) -> StoredMessage | None:
+        self, message: model.MessageId, *, tenant: model.TenantId | None = None
+    ) -> model.StoredMessage | None:
         """One message with its content; ``tenant`` restricts it to that tenant's."""
         ...
 
-    async def first(self, key: IdempotencyKey, *, tenant: TenantId) -> Replayed | None:
+    async def first(
+        self, key: model.IdempotencyKey, *, tenant: model.TenantId
+    ) -> model.Replayed | None:
         """The acceptance that a key of the tenant still stands for, if it was of this very request.
 
         For what would not be accepted now, and was: `Store.accept` looks by itself.
@@ -47,34 +35,36 @@ class Reading(Protocol):
         ...
 
     async def messages(
-        self, wanted: MessageFilter, *, cursor: Cursor | None = None, limit: int = 100
-    ) -> Page[StoredMessage]:
+        self, wanted: model.MessageFilter, *, cursor: model.Cursor | None = None, limit: int = 100
+    ) -> model.Page[model.StoredMessage]:
         """The messages that match, newest first, without their contents."""
         ...
 
-    async def events(self, message: MessageId) -> list[TimelineEvent]:
+    async def events(self, message: model.MessageId) -> list[model.TimelineEvent]:
         """The timeline of a message, oldest first."""
         ...
 
-    async def place(self, message: MessageId) -> QueuePlace | None:
+    async def place(self, message: model.MessageId) -> model.QueuePlace | None:
         """Where the job of a message is; None when it has none."""
         ...
 
-    async def due(self, tenant: TenantId, kind: KindName, *, limit: int) -> list[MessageId]:
+    async def due(
+        self, tenant: model.TenantId, kind: model.KindName, *, limit: int
+    ) -> list[model.MessageId]:
         """The tenant's next jobs that a claim could get now, at most ``limit``; behind as many that are claimed.
 
         Claimed ones come first: their attempts are next.
         """
         ...
 
-    async def depths(self) -> list[Depth]:
+    async def depths(self) -> list[model.Depth]:
         """How much is in the queue, by kind; costs the same however much that is."""
         ...
 
-    async def unsettled(self, ids: Sequence[MessageId]) -> list[MessageId]:
+    async def unsettled(self, ids: Sequence[model.MessageId]) -> list[model.MessageId]:
         """Those of the ids whose message is not finished."""
         ...
 
-    async def states(self, *, tenant: TenantId | None = None) -> Mapping[State, int]:
+    async def states(self, *, tenant: model.TenantId | None = None) -> Mapping[model.State, int]:
         """How many messages rest in each state (counts the ledger: for people and tests, not for gauges)."""
         ...

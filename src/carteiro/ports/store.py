@@ -4,24 +4,7 @@ from collections.abc import Collection, Sequence
 from datetime import timedelta
 from typing import Protocol
 
-from carteiro.model import (
-    ZERO,
-    AcceptAnswer,
-    Begun,
-    CancelAnswer,
-    Claimed,
-    ClaimId,
-    End,
-    KindName,
-    Late,
-    Lease,
-    MessageId,
-    NewMessage,
-    Refused,
-    Settled,
-    Start,
-    TenantId,
-)
+from carteiro import model
 
 
 class Store(Protocol):
@@ -45,7 +28,7 @@ class Store(Protocol):
     counted      Limits hold over all processes together; what a store refuses or replays costs nothing.
     """
 
-    async def accept(self, new: Sequence[NewMessage]) -> list[AcceptAnswer]:
+    async def accept(self, new: Sequence[model.NewMessage]) -> list[model.AcceptAnswer]:
         """Commit the messages and their jobs; a known id or key is replayed.
 
         To accept nothing fails whenever to accept something would, and leaves nothing behind.
@@ -53,31 +36,36 @@ class Store(Protocol):
         ...
 
     async def claim(
-        self, *, claim_id: ClaimId, kinds: Collection[KindName], limit: int, lease: timedelta
-    ) -> Claimed:
+        self,
+        *,
+        claim_id: model.ClaimId,
+        kinds: Collection[model.KindName],
+        limit: int,
+        lease: timedelta,
+    ) -> model.Claimed:
         """Lease at most ``limit`` ready jobs of these kinds, tenants taking turns."""
         ...
 
-    async def declare(self, starts: Sequence[Start]) -> list[Begun | Refused]:
+    async def declare(self, starts: Sequence[model.Start]) -> list[model.Begun | model.Refused]:
         """Make attempts durable before they are made; the hold replaces the lease."""
         ...
 
-    async def settle(self, ends: Sequence[End]) -> list[Settled | Late]:
+    async def settle(self, ends: Sequence[model.End]) -> list[model.Settled | model.Late]:
         """Store the verdicts: state, events, queue and dead letter in one transaction."""
         ...
 
-    async def extend(self, leases: Sequence[Lease], *, lease: timedelta) -> list[bool]:
+    async def extend(self, leases: Sequence[model.Lease], *, lease: timedelta) -> list[bool]:
         """Push the end of live claims on, and of their holds; False where the claim is no longer the job's.
 
         Never shortens a hold.
         """
         ...
 
-    async def release(self, leases: Sequence[Lease], *, wait: timedelta = ZERO) -> None:
+    async def release(self, leases: Sequence[model.Lease], *, wait: timedelta = model.ZERO) -> None:
         """Give back what was claimed and not declared, as if it had never been claimed."""
         ...
 
-    async def undo_claims(self, claims: Sequence[ClaimId]) -> None:
+    async def undo_claims(self, claims: Sequence[model.ClaimId]) -> None:
         """Release all that these claims leased and did not declare, as if it had never been claimed.
 
         For claims whose answer was lost. Jobs that were given back or reassigned since are not changed, so a claim
@@ -85,7 +73,9 @@ class Store(Protocol):
         """
         ...
 
-    async def cancel(self, ids: Sequence[MessageId], *, tenant: TenantId) -> list[CancelAnswer]:
+    async def cancel(
+        self, ids: Sequence[model.MessageId], *, tenant: model.TenantId
+    ) -> list[model.CancelAnswer]:
         """End what waits; mark what is in flight or in doubt, so that a retry becomes CANCELLED."""
         ...
 

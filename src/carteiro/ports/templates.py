@@ -3,16 +3,7 @@
 import builtins
 from typing import Protocol
 
-from carteiro.model import (
-    USUAL_TEMPLATE_LIMITS,
-    NewTemplate,
-    StorageLimit,
-    Template,
-    TemplateLimits,
-    TemplateSummary,
-    TenantId,
-    TenantUnknown,
-)
+from carteiro import model
 
 
 class Templates(Protocol):
@@ -26,8 +17,11 @@ class Templates(Protocol):
     """
 
     async def define(
-        self, template: NewTemplate, *, limits: TemplateLimits = USUAL_TEMPLATE_LIMITS
-    ) -> Template | StorageLimit | TenantUnknown:
+        self,
+        template: model.NewTemplate,
+        *,
+        limits: model.TemplateLimits = model.USUAL_TEMPLATE_LIMITS,
+    ) -> model.Template | model.StorageLimit | model.TenantUnknown:
         """Store a new version, numbered from 1 on; a deleted type goes on counting.
 
         Versions that are too old by now are forgotten. Where there is no room, types are forgotten with
@@ -36,19 +30,21 @@ class Templates(Protocol):
         ...
 
     async def find(
-        self, tenant: TenantId, type: str, *, version: int | None = None
-    ) -> Template | None:
+        self, tenant: model.TenantId, type: str, *, version: int | None = None
+    ) -> model.Template | None:
         """The newest version, None if the type is unknown or deleted; or the one that is named, deleted or not."""
         ...
 
-    async def list(self, tenant: TenantId) -> builtins.list[TemplateSummary]:
+    async def list(self, tenant: model.TenantId) -> builtins.list[model.TemplateSummary]:
         """The newest version of each type in use, by type, without what it says."""
         ...
 
-    async def versions(self, tenant: TenantId, type: str) -> builtins.list[TemplateSummary]:
+    async def versions(
+        self, tenant: model.TenantId, type: str
+    ) -> builtins.list[model.TemplateSummary]:
         """The versions of a type that are kept, newest first, without what they say."""
         ...
 
-    async def delete(self, tenant: TenantId, type: str) -> bool:
+    async def delete(self, tenant: model.TenantId, type: str) -> bool:
         """Take a type out of use; what was accepted with it is sent all the same."""
         ...

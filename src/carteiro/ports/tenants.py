@@ -3,19 +3,7 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from carteiro.model import (
-    ApiLimits,
-    Charged,
-    Cursor,
-    Erased,
-    Fairness,
-    KindName,
-    Page,
-    SendLimit,
-    Standing,
-    Tenant,
-    TenantId,
-)
+from carteiro import model
 
 
 class Tenants(Protocol):
@@ -34,22 +22,22 @@ class Tenants(Protocol):
     erased    Nothing of an erased tenant is left, and no other tenant is touched.
     """
 
-    async def define(self, tenants: Sequence[Tenant]) -> None:
+    async def define(self, tenants: Sequence[model.Tenant]) -> None:
         """Create or change tenants; a change of weight rescales their virtual time.
 
         Raises `DomainClaimed` if a domain is another tenant's, `TierUnknown` if a tier has no weight.
         """
         ...
 
-    async def ensure(self, ids: Sequence[TenantId]) -> None:
+    async def ensure(self, ids: Sequence[model.TenantId]) -> None:
         """Create the tenants that are missing; known ones stay as they are."""
         ...
 
-    async def find(self, ids: Sequence[TenantId]) -> list[Tenant | None]:
+    async def find(self, ids: Sequence[model.TenantId]) -> list[model.Tenant | None]:
         """The tenants with these ids, None for an unknown one."""
         ...
 
-    async def claimants(self, domains: Sequence[str]) -> list[TenantId | None]:
+    async def claimants(self, domains: Sequence[str]) -> list[model.TenantId | None]:
         """The tenant that has claimed each domain (in its normal form), None for one that nobody has."""
         ...
 
@@ -57,34 +45,38 @@ class Tenants(Protocol):
         """Set the weight of a tier; its tenants without a weight of their own follow at once."""
         ...
 
-    async def tune(self, fairness: Fairness | None) -> None:
+    async def tune(self, fairness: model.Fairness | None) -> None:
         """Change the fairness settings of all workers now; None goes back to the configured ones."""
         ...
 
-    async def fairness(self) -> tuple[Fairness, bool]:
+    async def fairness(self) -> tuple[model.Fairness, bool]:
         """The fairness settings in force here, and whether `tune` gave them."""
         ...
 
-    async def limit(self, kind: KindName, limit: SendLimit | None) -> None:
+    async def limit(self, kind: model.KindName, limit: model.SendLimit | None) -> None:
         """Set or lift the limit that all claims of a kind share.
 
         No span of its length holds more claims than its count, and with work waiting every span holds as many.
         """
         ...
 
-    async def charge(self, tenant: TenantId, refused: int, *, limits: ApiLimits) -> Charged:
+    async def charge(
+        self, tenant: model.TenantId, refused: int, *, limits: model.ApiLimits
+    ) -> model.Charged:
         """Count messages that were refused, as far as they fit; of an unknown tenant nothing is counted."""
         ...
 
-    async def standings(self, kind: KindName) -> list[Standing]:
+    async def standings(self, kind: model.KindName) -> list[model.Standing]:
         """How each tenant with work or history of this kind fares, least served first."""
         ...
 
-    async def list(self, *, cursor: Cursor | None = None, limit: int = 100) -> Page[Tenant]:
+    async def list(
+        self, *, cursor: model.Cursor | None = None, limit: int = 100
+    ) -> model.Page[model.Tenant]:
         """The tenants, by id."""
         ...
 
-    async def erase(self, tenant: TenantId, *, limit: int = 1000) -> Erased | None:
+    async def erase(self, tenant: model.TenantId, *, limit: int = 1000) -> model.Erased | None:
         """Take a tenant and everything of it away, in pages of messages; None if there is none.
 
         It is disabled by the first page, so that nothing comes in meanwhile. What is in flight is

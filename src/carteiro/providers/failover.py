@@ -11,18 +11,8 @@ from datetime import timedelta
 
 import orjson
 
+from carteiro import model
 from carteiro.jobs.kind import Kind
-from carteiro.model import (
-    Deferred,
-    Failure,
-    LeasedJob,
-    MessageId,
-    NotMade,
-    Outcome,
-    ProviderStanding,
-    Rejected,
-    Taken,
-)
 from carteiro.observability import log
 from carteiro.policy.addresses import mask_text
 from carteiro.policy.breaker import Breaker, Round
@@ -75,12 +65,12 @@ class Link:
             return 1
         return None if self._pacer is None else self._pacer.room()
 
-    def standing(self) -> ProviderStanding:
+    def standing(self) -> model.ProviderStanding:
         """What is known of it, for people."""
         rate, held_back = (
             (None, 0) if self._pacer is None else (self._pacer.rate, self._pacer.held_back)
         )
-        return ProviderStanding(self.name, self.is_open, rate, held_back, self._trouble_at)
+        return model.ProviderStanding(self.name, self.is_open, rate, held_back, self._trouble_at)
 
     def take(self) -> None:
         """It was chosen for a call; if that is a trial, nobody else has it chosen before it is made."""
@@ -99,12 +89,12 @@ class Link:
         """A call is made."""
         return self._breaker.begin(self._clock())
 
-    def heard(self, began: Round, outcome: Outcome) -> None:
+    def heard(self, began: Round, outcome: model.Outcome) -> None:
         """Learn from a call: only what the provider itself is to blame for speaks against it."""
-        failure = None if isinstance(outcome, Taken) else outcome.failure
+        failure = None if isinstance(outcome, model.Taken) else outcome.failure
         if self._pacer is not None:
             self._pacer.ended()
-        if isinstance(outcome, NotMade):
+        if isinstance(outcome, model.NotMade):
             return
         if self._pacer is not None and failure is not None and throttles(failure):
             self._pacer.throttled()
@@ -116,7 +106,7 @@ class Link:
         elif self._breaker.failed(began, self._clock(), self._chance()):
             self._is_left_alone(failure)
 
-    def _is_left_alone(self, failure: Failure) -> None:
+    def _is_left_alone(self, failure: model.Failure) -> None:
         wait = timedelta(seconds=self._breaker.wait(self._clock()))
         self._trouble_at = time.time()
         log.provider_left_alone(self.name, failure.reason, wait=wait)
@@ -145,9 +135,9 @@ class Chain:
         self._links = {name: Link(name, paced.get(name), clock, chance) for name in kinds}
         self._kinds = {name: kind.through(self._links[name], self) for name, kind in kinds.items()}
         self._routes = routes
-        self._tried: dict[MessageId, tuple[str, ...]] = {}  # since the message last waited
+        self._tried: dict[model.MessageId, tuple[str, ...]] = {}  # since the message last waited
 
-    def choose(self, job: LeasedJob) -> Kind | timedelta:
+    def choose(self, job: model.LeasedJob) -> Kind | timedelta:
         """The kind whose provider the next attempt goes to, or how long none of its route can be called.
 
         Of the one that is chosen a call is taken: its link hears of it, or that it is `unused`.
@@ -159,7 +149,7 @@ class Chain:
             return self._kinds[chosen]
         return max(_NOT_AT_ONCE, timedelta(seconds=chosen))
 
-    def elsewhere(self, job: LeasedJob, outcome: Outcome, by: str) -> timedelta | None:
+    def elsewhere(self, job: model.LeasedJob, outcome: model.Outcome, by: str) -> timedelta | None:
         """How long until another provider can have the message, after this came of an attempt; None: it stays.
 
         Each is tried once before the message waits as its policy says. What a provider refuses for good, by a
@@ -169,12 +159,12 @@ class Chain:
         if not _leaves_it_to_others(outcome) or _is_in_doubt(job):
             return None
         wait = wait_for_another(self._route(job), tried)
-        if wait is None or (wait and not isinstance(outcome, Rejected)):
+        if wait is None or (wait and not isinstance(outcome, model.Rejected)):
             return None
         self._remember(job.lease.job, tried)
         return timedelta(seconds=wait)
 
-    def _remember(self, message: MessageId, tried: tuple[str, ...]) -> None:
+    def _remember(self, message: model.MessageId, tried: tuple[str, ...]) -> None:
         self._tried[message] = tried
         if len(self._tried) > _MOST_REMEMBERED:
             self._tried.pop(next(iter(self._tried)))
@@ -195,11 +185,11 @@ class Chain:
         known = [room for room in rooms if room is not None]
         return max(1, sum(known)) if len(known) == len(rooms) else None
 
-    def standings(self) -> list[ProviderStanding]:
+    def standings(self) -> list[model.ProviderStanding]:
         """What is known of each provider, for people."""
         return [link.standing() for link in self._links.values()]
 
-    def _route(self, job: LeasedJob) -> Iterator[Health]:
+    def _route(self, job: model.LeasedJob) -> Iterator[Health]:
         """The providers of a message in order; of one in doubt, the one that may have it, whatever its route is now."""
         if _is_in_doubt(job) and job.provider in self._links:
             return iter([self._links[job.provider].health()])
@@ -207,21 +197,23 @@ class Chain:
         return (self._links[name].health() for name in self._routes.of(job.tenant, type_))
 
 
-def _is_in_doubt(job: LeasedJob) -> bool:
+def _is_in_doubt(job: model.LeasedJob) -> bool:
     """Whether somebody may have it: then it goes to nobody else, whatever that one says later."""
     return bool(job.in_doubt or job.open_attempt)
 
 
-def _leaves_it_to_others(outcome: Outcome) -> bool:
+def _leaves_it_to_others(outcome: model.Outcome) -> bool:
     """Whether it is proven that nothing was handed over, and it was not the message's fault."""
-    if isinstance(outcome, NotMade):
+    if isinstance(outcome, model.NotMade):
         return True
-    if not isinstance(outcome, Rejected | Deferred) or not is_providers_own(outcome.failure):
+    if not isinstance(outcome, model.Rejected | model.Deferred) or not is_providers_own(
+        outcome.failure
+    ):
         return False
     return not _says_nothing(outcome.failure)
 
 
-def _says_nothing(failure: Failure) -> bool:
+def _says_nothing(failure: model.Failure) -> bool:
     """Told to be slower: that says no more of its health than that it is there."""
     return throttles(failure) and not may_open_breaker(failure)
 

@@ -7,21 +7,12 @@ from typing import Any, cast
 
 import orjson
 
-from carteiro.model import (
-    Category,
-    Failure,
-    Recipient,
-    RecipientId,
-    Scope,
-    State,
-    StoredMessage,
-    TenantId,
-)
+from carteiro import model
 from carteiro.policy.lifecycle import Entry
 
 FAR = 2**62  # an alarm that never rings
-_STATES: Mapping[str, State] = {
-    state.value: state for state in State
+_STATES: Mapping[str, model.State] = {
+    state.value: state for state in model.State
 }  # a look-up costs less than State(…)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
@@ -45,7 +36,7 @@ def maybe_moment(ms: int | None) -> datetime | None:
 
 
 @lru_cache(_MOST_FAILURES)
-def failure_text(failure: Failure | None) -> str | None:
+def failure_text(failure: model.Failure | None) -> str | None:
     """A failure as it is stored."""
     if failure is None:
         return None
@@ -63,13 +54,13 @@ def failure_text(failure: Failure | None) -> str | None:
 
 
 @lru_cache(_MOST_FAILURES)
-def failure_of(text: str | None) -> Failure | None:
+def failure_of(text: str | None) -> model.Failure | None:
     """A failure as it was stored."""
     if text is None:
         return None
     stored = orjson.loads(text)
-    category, scope = Category(stored.pop("category")), Scope(stored.pop("scope"))
-    return Failure(category=category, scope=scope, **stored)
+    category, scope = model.Category(stored.pop("category")), model.Scope(stored.pop("scope"))
+    return model.Failure(category=category, scope=scope, **stored)
 
 
 def entry_of(row: Sequence[Any]) -> Entry:
@@ -105,12 +96,12 @@ def entry_row(entry: Entry) -> list[object]:
     ]
 
 
-def recipient_of(row: Sequence[Any]) -> Recipient:
+def recipient_of(row: Sequence[Any]) -> model.Recipient:
     """A recipient out of its nine columns."""
     identity, tenant, email, external_id, document, razao_social, nome, created, deleted = row
-    return Recipient(
-        id=RecipientId(identity),
-        tenant=TenantId(tenant),
+    return model.Recipient(
+        id=model.RecipientId(identity),
+        tenant=model.TenantId(tenant),
         email=email,
         external_id=external_id,
         cpf_cnpj_hash=document,
@@ -121,10 +112,10 @@ def recipient_of(row: Sequence[Any]) -> Recipient:
     )
 
 
-def message_of(row: Sequence[Any]) -> StoredMessage:
+def message_of(row: Sequence[Any]) -> model.StoredMessage:
     """A message out of its columns, in the order of `StoredMessage`."""
     values = list(row)
-    values[3] = State(values[3])
+    values[3] = model.State(values[3])
     for index in (5, 6, 24):
         values[index] = moment(values[index])
     for index in (13, 14, 25):
@@ -132,4 +123,4 @@ def message_of(row: Sequence[Any]) -> StoredMessage:
     values[22] = failure_of(values[22])
     values[23] = None if values[23] is None else values[23] * _MILLISECOND
     values[27] = () if values[27] is None else tuple(orjson.loads(values[27]))
-    return StoredMessage(*values)
+    return model.StoredMessage(*values)

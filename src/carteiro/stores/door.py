@@ -2,18 +2,7 @@
 
 from typing import NamedTuple
 
-from carteiro.model import (
-    AcceptAnswer,
-    KeyConflict,
-    MessageId,
-    NewMessage,
-    OverLimit,
-    RecipientId,
-    Replayed,
-    TenantDisabled,
-    TenantId,
-    TenantUnknown,
-)
+from carteiro import model
 from carteiro.policy.quota import Tally
 from carteiro.stores.columns import moment
 
@@ -22,7 +11,7 @@ class First(NamedTuple):
     """What an idempotency key stands for."""
 
     digest: str
-    answer: Replayed
+    answer: model.Replayed
 
 
 class Door:
@@ -30,10 +19,10 @@ class Door:
 
     def __init__(
         self,
-        known: dict[MessageId, Replayed],
-        is_disabled: dict[TenantId, bool],
-        firsts: dict[tuple[TenantId, str], First],
-        tallies: dict[TenantId, Tally],
+        known: dict[model.MessageId, model.Replayed],
+        is_disabled: dict[model.TenantId, bool],
+        firsts: dict[tuple[model.TenantId, str], First],
+        tallies: dict[model.TenantId, Tally],
         now: int,
     ) -> None:
         self._known = known
@@ -41,28 +30,28 @@ class Door:
         self._firsts = firsts
         self._tallies = tallies
         self._at = moment(now)
-        self._counted: set[TenantId] = set()
+        self._counted: set[model.TenantId] = set()
         self.keys: list[
             tuple[object, ...]
         ] = []  # tenant, key, digest, message, recipient, request: to be stored
 
-    def refusal(self, message: NewMessage) -> AcceptAnswer | None:
+    def refusal(self, message: model.NewMessage) -> model.AcceptAnswer | None:
         """The answer to what is not let in; None counts it, and `let_in` must follow."""
         known = self._known.get(message.id)
         if known is not None:
             return known
         is_disabled = self._is_disabled.get(message.tenant)
         if is_disabled is None:
-            return TenantUnknown(message.tenant)
+            return model.TenantUnknown(message.tenant)
         if is_disabled:
-            return TenantDisabled(message.tenant)
+            return model.TenantDisabled(message.tenant)
         if message.key is None and message.limits is None:
             return None
         return self._asked_before(message) or self._over_limit(message)
 
-    def let_in(self, message: NewMessage, recipient: RecipientId | None) -> None:
+    def let_in(self, message: model.NewMessage, recipient: model.RecipientId | None) -> None:
         """Know the message and its key from now on."""
-        answer = Replayed(message.id, self._at, recipient, message.request_id)
+        answer = model.Replayed(message.id, self._at, recipient, message.request_id)
         self._known[message.id] = answer
         if message.key is not None:
             key, digest = message.key.key, message.key.digest
@@ -76,14 +65,14 @@ class Door:
             (each, *row) for each in sorted(self._counted) for row in self._tallies[each].rows()
         ]
 
-    def _asked_before(self, message: NewMessage) -> Replayed | KeyConflict | None:
+    def _asked_before(self, message: model.NewMessage) -> model.Replayed | model.KeyConflict | None:
         key = message.key
         first = self._firsts.get((message.tenant, key.key)) if key is not None else None
         if key is None or first is None:
             return None
-        return first.answer if first.digest == key.digest else KeyConflict(first.answer.id)
+        return first.answer if first.digest == key.digest else model.KeyConflict(first.answer.id)
 
-    def _over_limit(self, message: NewMessage) -> OverLimit | None:
+    def _over_limit(self, message: model.NewMessage) -> model.OverLimit | None:
         """The limit that stands in the way; if there is none, the message is counted."""
         if message.limits is None or not message.limits.has_any:
             return None

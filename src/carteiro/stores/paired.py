@@ -13,29 +13,8 @@ from datetime import timedelta
 from functools import partial
 from typing import TypeVar
 
+from carteiro import model
 from carteiro.errors import StoreUnavailable
-from carteiro.model import (
-    DEAD,
-    FINISHED,
-    ZERO,
-    AcceptAnswer,
-    Accepted,
-    Begun,
-    CancelAnswer,
-    Claimed,
-    ClaimId,
-    End,
-    KindName,
-    Late,
-    Lease,
-    LeasedJob,
-    MessageId,
-    NewMessage,
-    Refused,
-    Settled,
-    Start,
-    TenantId,
-)
 from carteiro.ports.ledger import Closed, LedgerHalf
 from carteiro.ports.queue import Delay, Hold, QueueEntry, QueueHalf, Ticket
 from carteiro.stores.columns import in_ms
@@ -56,13 +35,13 @@ class Paired:
         self._queue_desk = queue.desk
         self._founding = asyncio.Lock()
 
-    async def accept(self, new: Sequence[NewMessage]) -> list[AcceptAnswer]:
+    async def accept(self, new: Sequence[model.NewMessage]) -> list[model.AcceptAnswer]:
         """Commit the messages, then put their jobs; a known id or key is replayed."""
         answers = await self._ledger.accept(new)
         entries = [
             _entry(message, in_ms(answer.received_at))
             for message, answer in zip(new, answers, strict=True)
-            if isinstance(answer, Accepted)
+            if isinstance(answer, model.Accepted)
         ]
         if entries:
             await if_it_is_there(self._queue.put(entries))
@@ -71,8 +50,13 @@ class Paired:
     # --- claim --------------------------------------------------------------------------------
 
     async def claim(
-        self, *, claim_id: ClaimId, kinds: Collection[KindName], limit: int, lease: timedelta
-    ) -> Claimed:
+        self,
+        *,
+        claim_id: model.ClaimId,
+        kinds: Collection[model.KindName],
+        limit: int,
+        lease: timedelta,
+    ) -> model.Claimed:
         """Lease at most ``limit`` ready jobs of these kinds, tenants taking turns."""
         ask = partial(self._queue.claim, claim_id=claim_id, kinds=kinds, limit=limit, lease=lease)
         tickets = await ask()
@@ -80,28 +64,28 @@ class Paired:
             await self.found()
             tickets = await ask()
         if tickets is None:  # lost again meanwhile
-            return Claimed([], ZERO)
+            return model.Claimed([], model.ZERO)
         if not tickets.jobs:
-            return Claimed([], tickets.idle_for)
+            return model.Claimed([], tickets.idle_for)
         jobs = await self._opened(tickets.jobs)
-        return Claimed(jobs, tickets.idle_for if jobs else ZERO)
+        return model.Claimed(jobs, tickets.idle_for if jobs else model.ZERO)
 
-    async def _opened(self, tickets: Sequence[Ticket]) -> list[LeasedJob]:
+    async def _opened(self, tickets: Sequence[Ticket]) -> list[model.LeasedJob]:
         """The messages of claimed jobs; what is over leaves the queue, what must wait goes back to it."""
-        jobs: list[LeasedJob] = []
+        jobs: list[model.LeasedJob] = []
         delays: list[Delay] = []
-        over: list[MessageId] = []
+        over: list[model.MessageId] = []
         try:
             messages = await self._ledger.open(tickets)
         except (
             BaseException
         ):  # nobody will run them: they must not count as claimed, however long the ledger is away
             await if_it_is_there(
-                self._queue.release([ticket.lease for ticket in tickets], wait=ZERO)
+                self._queue.release([ticket.lease for ticket in tickets], wait=model.ZERO)
             )
             raise
         for ticket, opened in zip(tickets, messages, strict=True):
-            if isinstance(opened, LeasedJob):
+            if isinstance(opened, model.LeasedJob):
                 jobs.append(opened)
             elif isinstance(opened, Delay):
                 delays.append(opened)
@@ -118,7 +102,7 @@ class Paired:
             await self._queue_desk.tune(fairness if is_tuned else None)
             for kind, limit in (await self._desk.limits()).items():
                 await self._queue_desk.limit(kind, limit)
-            after: TenantId | None = None
+            after: model.TenantId | None = None
             while shares := await self._desk.all_shares(after=after, limit=_PAGE):
                 await self._queue_desk.share(shares)
                 after = shares[-1].tenant
@@ -126,7 +110,7 @@ class Paired:
 
     # --- declare and settle -------------------------------------------------------------------
 
-    async def declare(self, starts: Sequence[Start]) -> list[Begun | Refused]:
+    async def declare(self, starts: Sequence[model.Start]) -> list[model.Begun | model.Refused]:
         """Make attempts durable before they are made; the hold replaces the lease."""
         asked = self._queue.hold([(start.lease, start.hold) for start in starts])
         holds = await if_it_is_there(asked) or [Hold(None)] * len(starts)
@@ -134,13 +118,13 @@ class Paired:
         not_made = [
             (start.lease, hold.left)
             for start, hold, answer in zip(starts, holds, answers, strict=True)
-            if hold.stands and isinstance(answer, Refused)
+            if hold.stands and isinstance(answer, model.Refused)
         ]
         if not_made:
             await if_it_is_there(self._queue.unhold(not_made))
         return answers
 
-    async def settle(self, ends: Sequence[End]) -> list[Settled | Late]:
+    async def settle(self, ends: Sequence[model.End]) -> list[model.Settled | model.Late]:
         """Store the verdicts: state, events and dead letter in one transaction; then the jobs move."""
         leases = [end.lease for end in ends]
         told = await self._told(self._queue.standing(leases), len(ends))
@@ -148,10 +132,10 @@ class Paired:
         await self._follow([(end.lease, each) for end, each in zip(ends, closed, strict=True)])
         return [each.answer for each in closed]
 
-    async def _follow(self, closed: Sequence[tuple[Lease, Closed]]) -> None:
+    async def _follow(self, closed: Sequence[tuple[model.Lease, Closed]]) -> None:
         """Have the queue follow what the ledger stored: what is over leaves, what is tried again is parked."""
-        over = [lease.job for lease, each in closed if each.answer.state in FINISHED]
-        dead = [lease.job for lease, each in closed if each.answer.state in DEAD]
+        over = [lease.job for lease, each in closed if each.answer.state in model.FINISHED]
+        dead = [lease.job for lease, each in closed if each.answer.state in model.DEAD]
         again = [
             Delay(lease, each.again, each.again) for lease, each in closed if each.again is not None
         ]
@@ -159,13 +143,13 @@ class Paired:
         await if_it_is_there(self._queue.delay(again))
         await self.show_dead(dead)
 
-    async def forget_sent(self, ids: Sequence[MessageId]) -> None:
+    async def forget_sent(self, ids: Sequence[model.MessageId]) -> None:
         """Messages turned out to be sent: their jobs leave the queue, and the index of dead letters."""
         if ids:
             await if_it_is_there(self._queue.drop(ids))
             await self.show_dead(ids)
 
-    async def show_dead(self, ids: Sequence[MessageId]) -> None:
+    async def show_dead(self, ids: Sequence[model.MessageId]) -> None:
         """Have the queue's index show those of the messages that are dead letters, and no other of them."""
         if not ids:
             return
@@ -178,7 +162,7 @@ class Paired:
 
     # --- what keeps them honest ---------------------------------------------------------------
 
-    async def extend(self, leases: Sequence[Lease], *, lease: timedelta) -> list[bool]:
+    async def extend(self, leases: Sequence[model.Lease], *, lease: timedelta) -> list[bool]:
         """Push the end of live claims on, and of their holds; False where the claim is no longer the job's."""
         told = await self._told(self._queue.extend(leases, lease=lease), len(leases))
         standing = [each for each, is_its in zip(leases, told, strict=True) if is_its is not False]
@@ -186,24 +170,26 @@ class Paired:
             await self._ledger.extend(standing, lease=lease)
         return [is_its is not False for is_its in told]
 
-    async def release(self, leases: Sequence[Lease], *, wait: timedelta = ZERO) -> None:
+    async def release(self, leases: Sequence[model.Lease], *, wait: timedelta = model.ZERO) -> None:
         """Give back what was claimed and not declared, as if it had never been claimed."""
         await if_it_is_there(self._queue.release(await self._ledger.undeclared(leases), wait=wait))
 
-    async def undo_claims(self, claims: Sequence[ClaimId]) -> None:
+    async def undo_claims(self, claims: Sequence[model.ClaimId]) -> None:
         """Release all that these claims leased and did not declare."""
         leases = await self._queue.leases_of(claims)
         if leases:
-            await self._queue.release(await self._ledger.undeclared(leases), wait=ZERO)
+            await self._queue.release(await self._ledger.undeclared(leases), wait=model.ZERO)
 
-    async def cancel(self, ids: Sequence[MessageId], *, tenant: TenantId) -> list[CancelAnswer]:
+    async def cancel(
+        self, ids: Sequence[model.MessageId], *, tenant: model.TenantId
+    ) -> list[model.CancelAnswer]:
         """End what waits; mark what is in flight or in doubt, so that a retry becomes CANCELLED."""
         told = await self._told(self._queue.leased(ids), len(ids))
         answers = await self._ledger.cancel(ids, told, tenant=tenant)
         over = [
             message
             for message, answer in zip(ids, answers, strict=True)
-            if answer is CancelAnswer.CANCELLED
+            if answer is model.CancelAnswer.CANCELLED
         ]
         await if_it_is_there(self._queue.drop(over))
         return answers
@@ -241,6 +227,6 @@ async def if_it_is_there(asked: Awaitable[Answer]) -> Answer | None:
         return None
 
 
-def _entry(message: NewMessage, now: int) -> QueueEntry:
+def _entry(message: model.NewMessage, now: int) -> QueueEntry:
     due_at = now if message.due is None else max(now, in_ms(message.due))
     return QueueEntry(message.id, message.kind, message.tenant, message.priority, due_at, due_at)

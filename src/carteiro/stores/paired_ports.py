@@ -7,38 +7,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from carteiro.model import (
-    ApiLimits,
-    Charged,
-    Cursor,
-    DeadFilter,
-    DeadGroup,
-    DeadLetter,
-    Depth,
-    Erased,
-    Fairness,
-    Feedback,
-    IdempotencyKey,
-    KindName,
-    MessageFilter,
-    MessageId,
-    NoteAnswer,
-    Page,
-    QueuePlace,
-    Recipient,
-    RecipientId,
-    RedriveAnswer,
-    Replayed,
-    Revision,
-    SendLimit,
-    Standing,
-    State,
-    StoredMessage,
-    Tenant,
-    TenantId,
-    TimelineEvent,
-    value,
-)
+from carteiro import model
 from carteiro.ports import Backend
 from carteiro.ports.dead_letters import GroupBy
 from carteiro.ports.ledger import LedgerHalf
@@ -48,7 +17,7 @@ from carteiro.ports.upkeep import Pruned
 from carteiro.stores.paired import Paired, if_it_is_there
 
 _PAGE = 500
-_ANY = DeadFilter()
+_ANY = model.DeadFilter()
 
 
 class PairedTenants:
@@ -60,12 +29,12 @@ class PairedTenants:
         self._queue = queue.queue
         self._queue_desk = queue.desk
 
-    async def define(self, tenants: Sequence[Tenant]) -> None:
+    async def define(self, tenants: Sequence[model.Tenant]) -> None:
         """Create or change tenants; a change of weight rescales their virtual time."""
         await self._tenants.define(tenants)
         await self._share([tenant.id for tenant in tenants])
 
-    async def ensure(self, ids: Sequence[TenantId]) -> None:
+    async def ensure(self, ids: Sequence[model.TenantId]) -> None:
         """Create the tenants that are missing; known ones stay as they are."""
         unknown = [
             tenant
@@ -75,18 +44,18 @@ class PairedTenants:
         await self._tenants.ensure(ids)
         await self._share(unknown)
 
-    async def find(self, ids: Sequence[TenantId]) -> builtins.list[Tenant | None]:
+    async def find(self, ids: Sequence[model.TenantId]) -> builtins.list[model.Tenant | None]:
         """The tenants with these ids, None for an unknown one."""
         return await self._tenants.find(ids)
 
-    async def claimants(self, domains: Sequence[str]) -> builtins.list[TenantId | None]:
+    async def claimants(self, domains: Sequence[str]) -> builtins.list[model.TenantId | None]:
         """The tenant that has claimed each domain, None for one that nobody has."""
         return await self._tenants.claimants(domains)
 
     async def weigh_tier(self, tier: str, weight: float) -> None:
         """Set the weight of a tier; its tenants without a weight of their own follow at once."""
         await self._tenants.weigh_tier(tier, weight)
-        cursor: Cursor | None = None
+        cursor: model.Cursor | None = None
         while True:
             page = await self._tenants.list(cursor=cursor, limit=_PAGE)
             await self._share([tenant.id for tenant in page.rows if tenant.tier == tier])
@@ -94,34 +63,38 @@ class PairedTenants:
             if cursor is None:
                 return
 
-    async def charge(self, tenant: TenantId, refused: int, *, limits: ApiLimits) -> Charged:
+    async def charge(
+        self, tenant: model.TenantId, refused: int, *, limits: model.ApiLimits
+    ) -> model.Charged:
         """Count messages that were refused, as far as they fit."""
         return await self._tenants.charge(tenant, refused, limits=limits)
 
-    async def tune(self, fairness: Fairness | None) -> None:
+    async def tune(self, fairness: model.Fairness | None) -> None:
         """Change the fairness settings of all workers now; None goes back to the configured ones."""
         await self._tenants.tune(fairness)
         await if_it_is_there(self._queue_desk.tune(fairness))
 
-    async def fairness(self) -> tuple[Fairness, bool]:
+    async def fairness(self) -> tuple[model.Fairness, bool]:
         """The fairness settings in force here, and whether `tune` gave them."""
         return await self._tenants.fairness()
 
-    async def limit(self, kind: KindName, limit: SendLimit | None) -> None:
+    async def limit(self, kind: model.KindName, limit: model.SendLimit | None) -> None:
         """Set or lift the limit that all claims of a kind share."""
         await self._tenants.limit(kind, limit)
         await if_it_is_there(self._queue_desk.limit(kind, limit))
 
-    async def standings(self, kind: KindName) -> builtins.list[Standing]:
+    async def standings(self, kind: model.KindName) -> builtins.list[model.Standing]:
         """How each tenant with work or history of this kind fares, least served first."""
         fairness, _ = await self._tenants.fairness()
         return await self._queue_desk.standings(kind, fairness)
 
-    async def list(self, *, cursor: Cursor | None = None, limit: int = 100) -> Page[Tenant]:
+    async def list(
+        self, *, cursor: model.Cursor | None = None, limit: int = 100
+    ) -> model.Page[model.Tenant]:
         """The tenants, by id."""
         return await self._tenants.list(cursor=cursor, limit=limit)
 
-    async def erase(self, tenant: TenantId, *, limit: int = 1000) -> Erased | None:
+    async def erase(self, tenant: model.TenantId, *, limit: int = 1000) -> model.Erased | None:
         """Take a tenant and everything of it away, in pages of messages; None if there is none."""
         busy = await if_it_is_there(self._queue_desk.busy(tenant)) or []
         erased, gone = await self._desk.erase(tenant, busy=busy, limit=limit)
@@ -135,7 +108,7 @@ class PairedTenants:
             await if_it_is_there(self._queue_desk.forget(tenant))
         return erased
 
-    async def _share(self, ids: Sequence[TenantId]) -> None:
+    async def _share(self, ids: Sequence[model.TenantId]) -> None:
         if ids:
             await if_it_is_there(self._queue_desk.share(await self._desk.shares(ids)))
 
@@ -148,31 +121,33 @@ class PairedRecipients:
         self._desk = ledger.desk
         self._store = store
 
-    async def show(self, recipient: RecipientId, *, tenant: TenantId) -> Recipient | None:
+    async def show(
+        self, recipient: model.RecipientId, *, tenant: model.TenantId
+    ) -> model.Recipient | None:
         """One recipient of a tenant, deleted or not."""
         return await self._recipients.show(recipient, tenant=tenant)
 
     async def list(
         self,
-        tenant: TenantId,
+        tenant: model.TenantId,
         *,
         external_id: str | None = None,
         email: str | None = None,
-        cursor: Cursor | None = None,
+        cursor: model.Cursor | None = None,
         limit: int = 100,
-    ) -> Page[Recipient]:
+    ) -> model.Page[model.Recipient]:
         """Recipients that match, newest first; deleted ones included."""
         return await self._recipients.list(
             tenant, external_id=external_id, email=email, cursor=cursor, limit=limit
         )
 
-    async def delete(self, recipient: RecipientId, *, tenant: TenantId) -> bool:
+    async def delete(self, recipient: model.RecipientId, *, tenant: model.TenantId) -> bool:
         """Mark as deleted; False if there is none, or it is deleted already."""
         return await self._recipients.delete(recipient, tenant=tenant)
 
     async def erase(
-        self, recipient: RecipientId, *, tenant: TenantId, limit: int = 1000
-    ) -> Erased | None:
+        self, recipient: model.RecipientId, *, tenant: model.TenantId, limit: int = 1000
+    ) -> model.Erased | None:
         """Take everything personal away, in pages of messages; None if there is no such recipient."""
         await self._recipients.delete(recipient, tenant=tenant)
         waiting = await self._desk.addressed(recipient, tenant=tenant, limit=limit)
@@ -190,54 +165,58 @@ class PairedDeadLetters:
         self._store = store
 
     async def find(
-        self, wanted: DeadFilter = _ANY, *, cursor: Cursor | None = None, limit: int = 100
-    ) -> Page[DeadLetter]:
+        self,
+        wanted: model.DeadFilter = _ANY,
+        *,
+        cursor: model.Cursor | None = None,
+        limit: int = 100,
+    ) -> model.Page[model.DeadLetter]:
         """The entries that match, newest first."""
         return await self._letters.find(wanted, cursor=cursor, limit=limit)
 
-    async def group(self, by: GroupBy, wanted: DeadFilter = _ANY) -> list[DeadGroup]:
+    async def group(self, by: GroupBy, wanted: model.DeadFilter = _ANY) -> list[model.DeadGroup]:
         """How many match, by what they have in common; the largest group first."""
         return await self._letters.group(by, wanted)
 
-    async def show(self, message: MessageId) -> DeadLetter | None:
+    async def show(self, message: model.MessageId) -> model.DeadLetter | None:
         """The entry of one message."""
         return await self._letters.show(message)
 
     async def redrive(
-        self, ids: Sequence[MessageId], *, by: str, revision: Revision | None = None
-    ) -> list[RedriveAnswer]:
+        self, ids: Sequence[model.MessageId], *, by: str, revision: model.Revision | None = None
+    ) -> list[model.RedriveAnswer]:
         """Send them round again; ``by`` says on whose word."""
         answers = await self._letters.redrive(ids, by=by, revision=revision)
         redriven = [
             message
             for message, answer in zip(ids, answers, strict=True)
-            if answer is RedriveAnswer.REDRIVEN
+            if answer is model.RedriveAnswer.REDRIVEN
         ]
         if redriven:
             await if_it_is_there(self._queue.put(await self._desk.entries(redriven)))
         return answers
 
-    async def drop(self, ids: Sequence[MessageId]) -> int:
+    async def drop(self, ids: Sequence[model.MessageId]) -> int:
         """Take entries out of the index; the messages stay, and can be redriven. Return how many went."""
         dropped = await self._letters.drop(ids)
         await self._store.show_dead(ids)
         return dropped
 
-    async def outlived(self, *, limit: int = 1000) -> list[MessageId]:
+    async def outlived(self, *, limit: int = 1000) -> list[model.MessageId]:
         """Entries older than their time to live, the longest outlived first; none that is on its way."""
         return await self._letters.outlived(limit=limit)
 
-    async def overfull(self, *, most: int, limit: int = 1000) -> list[DeadLetter]:
+    async def overfull(self, *, most: int, limit: int = 1000) -> list[model.DeadLetter]:
         """What must go so that ``most`` stay: again and again the oldest of the tenant with most entries."""
         return await self._letters.overfull(most=most, limit=limit)
 
-    async def restore(self, letters: Sequence[DeadLetter]) -> int:
+    async def restore(self, letters: Sequence[model.DeadLetter]) -> int:
         """Put entries back whose messages are still dead and have none; return how many."""
         restored = await self._letters.restore(letters)
         await self._store.show_dead([letter.id for letter in letters])
         return restored
 
-    async def sizes(self, *, top: int) -> tuple[int, list[tuple[TenantId, int]]]:
+    async def sizes(self, *, top: int) -> tuple[int, list[tuple[model.TenantId, int]]]:
         """How many entries there are, and the tenants with most of them."""
         return await self._letters.sizes(top=top)
 
@@ -245,7 +224,7 @@ class PairedDeadLetters:
         """When the oldest entry was moved here; None without any."""
         return await self._letters.oldest()
 
-    async def moved(self, ids: Sequence[MessageId]) -> dict[MessageId, datetime]:
+    async def moved(self, ids: Sequence[model.MessageId]) -> dict[model.MessageId, datetime]:
         """When those of the messages that have an entry were moved here."""
         return await self._letters.moved(ids)
 
@@ -258,42 +237,46 @@ class PairedReading:
         self._queue_desk = queue.desk
 
     async def message(
-        self, message: MessageId, *, tenant: TenantId | None = None
-    ) -> StoredMessage | None:
+        self, message: model.MessageId, *, tenant: model.TenantId | None = None
+    ) -> model.StoredMessage | None:
         """One message with its content; ``tenant`` restricts it to that tenant's."""
         return await self._reading.message(message, tenant=tenant)
 
-    async def first(self, key: IdempotencyKey, *, tenant: TenantId) -> Replayed | None:
+    async def first(
+        self, key: model.IdempotencyKey, *, tenant: model.TenantId
+    ) -> model.Replayed | None:
         """The acceptance that a key of the tenant still stands for, if it was of this very request."""
         return await self._reading.first(key, tenant=tenant)
 
     async def messages(
-        self, wanted: MessageFilter, *, cursor: Cursor | None = None, limit: int = 100
-    ) -> Page[StoredMessage]:
+        self, wanted: model.MessageFilter, *, cursor: model.Cursor | None = None, limit: int = 100
+    ) -> model.Page[model.StoredMessage]:
         """The messages that match, newest first, without their contents."""
         return await self._reading.messages(wanted, cursor=cursor, limit=limit)
 
-    async def events(self, message: MessageId) -> list[TimelineEvent]:
+    async def events(self, message: model.MessageId) -> list[model.TimelineEvent]:
         """The timeline of a message, oldest first."""
         return await self._reading.events(message)
 
-    async def place(self, message: MessageId) -> QueuePlace | None:
+    async def place(self, message: model.MessageId) -> model.QueuePlace | None:
         """Where the job of a message is; None when it has none."""
         return await self._queue_desk.place(message)
 
-    async def due(self, tenant: TenantId, kind: KindName, *, limit: int) -> list[MessageId]:
+    async def due(
+        self, tenant: model.TenantId, kind: model.KindName, *, limit: int
+    ) -> list[model.MessageId]:
         """The tenant's next jobs that a claim could get now, behind those that are claimed."""
         return await self._queue_desk.due(tenant, kind, limit=limit)
 
-    async def depths(self) -> list[Depth]:
+    async def depths(self) -> list[model.Depth]:
         """How much is in the queue, by kind."""
         return await self._queue_desk.depths()
 
-    async def unsettled(self, ids: Sequence[MessageId]) -> list[MessageId]:
+    async def unsettled(self, ids: Sequence[model.MessageId]) -> list[model.MessageId]:
         """Those of the ids whose message is not finished."""
         return await self._reading.unsettled(ids)
 
-    async def states(self, *, tenant: TenantId | None = None) -> Mapping[State, int]:
+    async def states(self, *, tenant: model.TenantId | None = None) -> Mapping[model.State, int]:
         """How many messages rest in each state."""
         return await self._reading.states(tenant=tenant)
 
@@ -305,14 +288,14 @@ class PairedTracking:
         self._tracking = ledger.backend.tracking
         self._store = store
 
-    async def note(self, told: Sequence[Feedback]) -> builtins.list[NoteAnswer]:
+    async def note(self, told: Sequence[model.Feedback]) -> builtins.list[model.NoteAnswer]:
         """Put feedback on the timelines of its messages; the jobs of what is sent by it leave the queue."""
         answers = await self._tracking.note(told)
         await self._store.forget_sent(
             [
                 each.message
                 for each, answer in zip(told, answers, strict=True)
-                if answer is NoteAnswer.RESOLVED
+                if answer is model.NoteAnswer.RESOLVED
             ]
         )
         return answers
@@ -334,7 +317,7 @@ class PairedUpkeep:
         *,
         bodies: timedelta | None,
         histories: timedelta | None,
-        after: MessageId | None = None,
+        after: model.MessageId | None = None,
         limit: int = 1000,
     ) -> Pruned:
         """Look at the next ``limit`` messages and drop what is older than its retention."""
@@ -399,7 +382,7 @@ def _paired_table_queue(
     return None if requests is None else PairedTableQueue(requests, ledger, queue, store)
 
 
-@value
+@model.value
 class Pair:
     """A pair as the path sees it, and what its relay needs; who relays says how the queue is kept."""
 

@@ -6,27 +6,16 @@ from typing import Any
 
 import orjson
 
-from carteiro.model import (
-    ApiLimits,
-    Fairness,
-    InboxMail,
-    Key,
-    KindName,
-    Standing,
-    Template,
-    TemplateSummary,
-    Tenant,
-    TenantId,
-)
+from carteiro import model
 from carteiro.policy.fairness import priority, rounds_without
 from carteiro.stores.columns import maybe_moment, moment
 
 
-def tenant_of(row: Sequence[Any]) -> Tenant:
+def tenant_of(row: Sequence[Any]) -> model.Tenant:
     """A tenant out of the columns of ``tenants_find.sql``."""
     identity, name, tier, weight, cap, rate, paused, disabled, sender, *rest = row
     domains, networks, limits, preset, external_id_is_key = rest
-    return Tenant(
+    return model.Tenant(
         id=identity,
         name=name,
         tier=tier,
@@ -38,13 +27,13 @@ def tenant_of(row: Sequence[Any]) -> Tenant:
         default_from=sender,
         from_domains=tuple(orjson.loads(domains)),
         allowed_networks=tuple(orjson.loads(networks)),
-        limits=None if limits is None else ApiLimits(*orjson.loads(limits)),
+        limits=None if limits is None else model.ApiLimits(*orjson.loads(limits)),
         retry_preset=preset,
         external_id_is_key=bool(external_id_is_key),
     )
 
 
-def tenant_columns(tenant: Tenant) -> Mapping[str, object]:
+def tenant_columns(tenant: model.Tenant) -> Mapping[str, object]:
     """The columns that a definition of a tenant sets, in the order of ``tenants_find.sql``."""
     return {
         "id": tenant.id,
@@ -64,7 +53,7 @@ def tenant_columns(tenant: Tenant) -> Mapping[str, object]:
     }
 
 
-def _limits_text(limits: ApiLimits | None) -> str | None:
+def _limits_text(limits: model.ApiLimits | None) -> str | None:
     if limits is None:
         return None
     return _json([limits.per_minute, limits.per_hour, limits.per_day])
@@ -74,12 +63,14 @@ def _json(listed: Sequence[object]) -> str:
     return orjson.dumps(listed).decode()
 
 
-def standing_of(kind: KindName, row: Sequence[Any], fairness: Fairness) -> Standing:
+def standing_of(
+    kind: model.KindName, row: Sequence[Any], fairness: model.Fairness
+) -> model.Standing:
     """How a tenant fares, out of the columns of ``standings.sql``."""
     tenant, last_at, turn, since, processed, consecutive, jobs, in_flight, seated = row
     rounds = 0 if since is None else rounds_without(turn, since, seated)
-    return Standing(
-        tenant=TenantId(tenant),
+    return model.Standing(
+        tenant=model.TenantId(tenant),
         kind=kind,
         last_processed_at=maybe_moment(last_at),
         rounds_without_processing=rounds,
@@ -91,20 +82,20 @@ def standing_of(kind: KindName, row: Sequence[Any], fairness: Fairness) -> Stand
     )
 
 
-def fairness_of(setting: str | None) -> Fairness | None:
+def fairness_of(setting: str | None) -> model.Fairness | None:
     """The fairness settings that were stored, if any were."""
-    return None if setting is None else Fairness(**orjson.loads(setting))
+    return None if setting is None else model.Fairness(**orjson.loads(setting))
 
 
-def fairness_text(fairness: Fairness) -> str:
+def fairness_text(fairness: model.Fairness) -> str:
     """Fairness settings as they are stored."""
     return orjson.dumps(asdict(fairness)).decode()
 
 
-def access_key_of(row: Sequence[Any]) -> Key:
+def access_key_of(row: Sequence[Any]) -> model.Key:
     """A key out of its columns, without its hash."""
     identity, tenant, hint, created_at, expires_at, revoked_at, last_used_at = row
-    return Key(
+    return model.Key(
         id=identity,
         tenant=tenant,
         hint=hint,
@@ -115,10 +106,10 @@ def access_key_of(row: Sequence[Any]) -> Key:
     )
 
 
-def template_of(row: Sequence[Any]) -> Template:
+def template_of(row: Sequence[Any]) -> model.Template:
     """A version of a template out of its columns."""
     tenant, type_, version, subject, html, text, retry_preset, created_at, deleted_at = row
-    return Template(
+    return model.Template(
         tenant=tenant,
         type=type_,
         version=version,
@@ -131,10 +122,10 @@ def template_of(row: Sequence[Any]) -> Template:
     )
 
 
-def template_summary_of(row: Sequence[Any]) -> TemplateSummary:
+def template_summary_of(row: Sequence[Any]) -> model.TemplateSummary:
     """A version of a template as lists show it, out of its columns."""
     tenant, type_, version, subject, has_html, has_text, retry_preset, created_at, deleted_at = row
-    return TemplateSummary(
+    return model.TemplateSummary(
         tenant=tenant,
         type=type_,
         version=version,
@@ -147,7 +138,7 @@ def template_summary_of(row: Sequence[Any]) -> TemplateSummary:
     )
 
 
-def mail_of(row: Sequence[Any]) -> InboxMail:
+def mail_of(row: Sequence[Any]) -> model.InboxMail:
     """A mail that the sandbox kept, out of its columns."""
     message, tenant, to, subject, content, provider_id, created_at = row
-    return InboxMail(message, tenant, to, subject, content, provider_id, moment(created_at))
+    return model.InboxMail(message, tenant, to, subject, content, provider_id, moment(created_at))

@@ -21,21 +21,9 @@ from pydantic import (
 )
 from pydantic.alias_generators import to_camel
 
+from carteiro import model
 from carteiro.email.message import only_time_as_text, plainly
 from carteiro.errors import FieldError, InvalidMessage
-from carteiro.model import (
-    EMAIL,
-    LATEST,
-    Category,
-    DeadLetter,
-    DeadReason,
-    Failure,
-    KindName,
-    MessageId,
-    Scope,
-    TenantId,
-    TimelineEvent,
-)
 
 _MILLISECOND = timedelta(milliseconds=1)
 _EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
@@ -46,7 +34,9 @@ _MOST_FAULTS = 20  # told at once: a file that is something else altogether has 
 # --- writing ----------------------------------------------------------------------------------
 
 
-def to_json(letter: DeadLetter, events: Sequence[TimelineEvent] | None = None) -> dict[str, Any]:
+def to_json(
+    letter: model.DeadLetter, events: Sequence[model.TimelineEvent] | None = None
+) -> dict[str, Any]:
     """The entry as people and programs read it; with ``events`` also the history of its attempts."""
     failure = letter.failure
     entry: dict[str, Any] = {
@@ -76,7 +66,8 @@ def to_json(letter: DeadLetter, events: Sequence[TimelineEvent] | None = None) -
 
 
 def export(
-    letters: Iterable[tuple[DeadLetter, Sequence[TimelineEvent] | None]], file: IO[bytes]
+    letters: Iterable[tuple[model.DeadLetter, Sequence[model.TimelineEvent] | None]],
+    file: IO[bytes],
 ) -> int:
     """Write entries, one a line, each with its history if there is one; return how many."""
     count = 0
@@ -86,7 +77,7 @@ def export(
     return count
 
 
-def _event(event: TimelineEvent) -> dict[str, Any]:
+def _event(event: model.TimelineEvent) -> dict[str, Any]:
     return {"type": event.type.value, "metadata": event.metadata, "createdAt": in_iso(event.at)}
 
 
@@ -114,7 +105,9 @@ _Name = Annotated[  # without U+0000, which not every store can hold
     str, StringConstraints(strict=True, min_length=1, max_length=255, pattern=r"^[^\x00]+$")
 ]
 _Said = Annotated[str, StringConstraints(strict=True, pattern=r"\S")]
-_Time = Annotated[AwareDatetime, Field(ge=_EARLIEST, le=LATEST), BeforeValidator(only_time_as_text)]
+_Time = Annotated[
+    AwareDatetime, Field(ge=_EARLIEST, le=model.LATEST), BeforeValidator(only_time_as_text)
+]
 
 
 class _Entry(BaseModel):
@@ -125,7 +118,7 @@ class _Entry(BaseModel):
     job_id: _Name
     outbox_id: _Name | None = None
     company_id: _Name
-    kind: _Name = EMAIL
+    kind: _Name = model.EMAIL
     original_data: Any = None
     failed_attempts: int = Field(ge=0, le=2**31, strict=True)
     last_failure_reason: _Said
@@ -134,16 +127,16 @@ class _Entry(BaseModel):
     enqueued_at: _Time
     moved_to_dlq_at: _Time = Field(alias="movedToDLQAt")
     ttl: int = Field(ge=1, le=_LONGEST_TTL // _MILLISECOND, strict=True)
-    reason: DeadReason
-    category: Category
+    reason: model.DeadReason
+    category: model.Category
     original_code: str | None = None
     retryable: bool = False
-    scope: Scope = Scope.MESSAGE
+    scope: model.Scope = model.Scope.MESSAGE
     rule: str = "imported"
     redriven_at: _Time | None = None
 
 
-def from_json(entry: object) -> DeadLetter:
+def from_json(entry: object) -> model.DeadLetter:
     """The dead letter that the entry tells of; `InvalidMessage` says what is wrong with it."""
     try:
         given = _Entry.model_validate(entry)
@@ -151,10 +144,10 @@ def from_json(entry: object) -> DeadLetter:
         raise InvalidMessage([_in_plain_words(each) for each in plainly(error).fields]) from None
     if given.outbox_id not in {None, given.job_id}:
         raise InvalidMessage([FieldError("outboxId", "must be the jobId")])
-    return DeadLetter(
-        id=MessageId(given.job_id),
-        tenant=TenantId(given.company_id),
-        kind=KindName(given.kind),
+    return model.DeadLetter(
+        id=model.MessageId(given.job_id),
+        tenant=model.TenantId(given.company_id),
+        kind=model.KindName(given.kind),
         content=_content(given.original_data),
         reason=given.reason,
         failed_attempts=given.failed_attempts,
@@ -167,9 +160,9 @@ def from_json(entry: object) -> DeadLetter:
     )
 
 
-def import_(file: Iterable[bytes]) -> list[DeadLetter]:
+def import_(file: Iterable[bytes]) -> list[model.DeadLetter]:
     """The entries of a file; `InvalidMessage` names the lines that are none, and then nothing is given."""
-    letters: list[DeadLetter] = []
+    letters: list[model.DeadLetter] = []
     faults: list[FieldError] = []
     for number, line in enumerate(file, 1):
         if not line.strip():
@@ -202,8 +195,8 @@ def _in_plain_words(fault: FieldError) -> FieldError:
     return FieldError("entry", fault.message) if fault.field == "body" else fault
 
 
-def _failure(given: _Entry) -> Failure:
-    return Failure(
+def _failure(given: _Entry) -> model.Failure:
+    return model.Failure(
         code=given.last_failure_code,
         category=given.category,
         retryable=given.retryable,

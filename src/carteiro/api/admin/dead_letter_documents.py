@@ -7,21 +7,10 @@ from uuid import UUID
 
 from pydantic import Field, RootModel
 
+from carteiro import model
 from carteiro.api.documents import Document, Moment, PageDocument
 from carteiro.api.email_documents import EventView
 from carteiro.api.reading import PageQuestion, Question, Time
-from carteiro.model import (
-    Category,
-    DeadFilter,
-    DeadGroup,
-    DeadLetter,
-    DeadReason,
-    KindName,
-    RedriveAnswer,
-    Scope,
-    TenantId,
-    TimelineEvent,
-)
 from carteiro.ports.dead_letters import GroupBy
 from carteiro.views.dead_letters import to_json
 
@@ -39,9 +28,9 @@ class DeadQuestion(Question):
 
     company_id: str | None = Field(default=None, max_length=_LONGEST)
     kind: str | None = Field(default=None, max_length=_LONGEST)
-    reason: DeadReason | None = None
+    reason: model.DeadReason | None = None
     code: str | None = Field(default=None, max_length=_LONGEST)
-    category: Category | None = None
+    category: model.Category | None = None
     text: str | None = Field(
         default=None, max_length=_LONGEST, description="Looked for in code, reason and address."
     )
@@ -49,11 +38,11 @@ class DeadQuestion(Question):
     moved_before: Time | None = None
     is_redriven: bool | None = None
 
-    def as_filter(self) -> DeadFilter:
+    def as_filter(self) -> model.DeadFilter:
         """The same, as the index is asked."""
-        return DeadFilter(
-            tenant=None if self.company_id is None else TenantId(self.company_id),
-            kind=None if self.kind is None else KindName(self.kind),
+        return model.DeadFilter(
+            tenant=None if self.company_id is None else model.TenantId(self.company_id),
+            kind=None if self.kind is None else model.KindName(self.kind),
             reason=self.reason,
             code=self.code,
             category=self.category,
@@ -98,7 +87,7 @@ class PurgeQuestion(Question):
     older_than_ms: int = Field(ge=0, le=_LONGEST_AGE // _MILLISECOND, strict=True)
     matching: DeadQuestion = DeadQuestion()
 
-    def as_filter(self, now: datetime) -> DeadFilter:
+    def as_filter(self, now: datetime) -> model.DeadFilter:
         """The same, as the index is asked; what is on its way again is left alone."""
         end = now - self.older_than_ms * _MILLISECOND
         wanted = self.matching.as_filter()
@@ -122,11 +111,11 @@ class DeadLetterView(Document):
     enqueued_at: Moment
     moved_to_dlq_at: Moment = Field(alias="movedToDLQAt")
     ttl: int
-    reason: DeadReason
-    category: Category
+    reason: model.DeadReason
+    category: model.Category
     original_code: str | None
     retryable: bool
-    scope: Scope
+    scope: model.Scope
     rule: str
     redriven_at: Moment | None
 
@@ -163,7 +152,7 @@ class Redriven(Document):
     """What a redrive did with one dead letter."""
 
     outbox_id: str
-    answer: RedriveAnswer
+    answer: model.RedriveAnswer
 
 
 class RedriveResults(Document):
@@ -187,18 +176,18 @@ class Restored(Document):
     restored: int
 
 
-def letter_view(letter: DeadLetter) -> DeadLetterView:
+def letter_view(letter: model.DeadLetter) -> DeadLetterView:
     """One line of a list."""
     entry = to_json(letter)
     del entry["originalData"]
     return DeadLetterView.model_validate(entry)
 
 
-def letter_detail(letter: DeadLetter, events: list[TimelineEvent]) -> DeadLetterDetail:
+def letter_detail(letter: model.DeadLetter, events: list[model.TimelineEvent]) -> DeadLetterDetail:
     """All that is shown of one."""
     return DeadLetterDetail.model_validate(to_json(letter, events))
 
 
-def group_view(group: DeadGroup) -> GroupView:
+def group_view(group: model.DeadGroup) -> GroupView:
     """One group."""
     return GroupView(key=group.key, count=group.count, oldest=group.oldest, newest=group.newest)

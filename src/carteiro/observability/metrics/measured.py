@@ -5,30 +5,11 @@ from datetime import timedelta
 from time import perf_counter
 from typing import cast
 
-from carteiro.model import (
-    AcceptAnswer,
-    Accepted,
-    Begun,
-    CancelAnswer,
-    Claimed,
-    ClaimId,
-    End,
-    KindName,
-    Late,
-    Lease,
-    MessageId,
-    NewMessage,
-    Refused,
-    RefusedWhy,
-    Settled,
-    Start,
-    State,
-    TenantId,
-)
+from carteiro import model
 from carteiro.observability.metrics.tally import Tally
 from carteiro.ports.store import Store
 
-_LOST = Refused(RefusedWhy.LOST)
+_LOST = model.Refused(model.RefusedWhy.LOST)
 
 
 def measured_store(store: Store, tally: Tally) -> Store:
@@ -45,26 +26,31 @@ class _MeasuredStore:
         """Whatever is not measured."""
         return getattr(self._store, name)
 
-    async def accept(self, new: Sequence[NewMessage]) -> list[AcceptAnswer]:
+    async def accept(self, new: Sequence[model.NewMessage]) -> list[model.AcceptAnswer]:
         """As the store."""
         began = perf_counter()
         answers = await self._store.accept(new)
         if new:  # a look whether the store is there accepts nothing
             self._tally.accept_seconds.observe(perf_counter() - began)
-            accepted = sum([isinstance(each, Accepted) for each in answers])
-            self._tally.moves[State.ENQUEUED] += accepted
+            accepted = sum([isinstance(each, model.Accepted) for each in answers])
+            self._tally.moves[model.State.ENQUEUED] += accepted
         return answers
 
     async def claim(
-        self, *, claim_id: ClaimId, kinds: Collection[KindName], limit: int, lease: timedelta
-    ) -> Claimed:
+        self,
+        *,
+        claim_id: model.ClaimId,
+        kinds: Collection[model.KindName],
+        limit: int,
+        lease: timedelta,
+    ) -> model.Claimed:
         """As the store."""
         began = perf_counter()
         claimed = await self._store.claim(claim_id=claim_id, kinds=kinds, limit=limit, lease=lease)
         self._tally.claim_seconds.observe(perf_counter() - began)
         return claimed
 
-    async def declare(self, starts: Sequence[Start]) -> list[Begun | Refused]:
+    async def declare(self, starts: Sequence[model.Start]) -> list[model.Begun | model.Refused]:
         """As the store."""
         began = perf_counter()
         answers = await self._store.declare(starts)
@@ -73,17 +59,17 @@ class _MeasuredStore:
         begun = [
             start
             for start, answer in zip(starts, answers, strict=True)
-            if isinstance(answer, Begun)
+            if isinstance(answer, model.Begun)
         ]
         # A counter takes a list in one go, at a quarter of the cost.
         tally.moves.update([event.type for start in begun for event in start.events])
-        tally.moves[State.SENT_ATTEMPT] += len(begun)
+        tally.moves[model.State.SENT_ATTEMPT] += len(begun)
         tally.in_doubt += sum([start.open_attempt for start in begun])
         if len(begun) < len(starts):
             tally.lost["declare"] += answers.count(_LOST)
         return answers
 
-    async def settle(self, ends: Sequence[End]) -> list[Settled | Late]:
+    async def settle(self, ends: Sequence[model.End]) -> list[model.Settled | model.Late]:
         """As the store."""
         began = perf_counter()
         answers = await self._store.settle(ends)
@@ -92,7 +78,7 @@ class _MeasuredStore:
         in_time = [
             (end, answer.state)
             for end, answer in zip(ends, answers, strict=True)
-            if isinstance(answer, Settled)
+            if isinstance(answer, model.Settled)
         ]
         tally.moves.update([event.type for end, _ in in_time for event in end.events])
         tally.moves.update([state for _, state in in_time])
@@ -102,14 +88,16 @@ class _MeasuredStore:
             tally.lost["settle"] += late
         return answers
 
-    async def extend(self, leases: Sequence[Lease], *, lease: timedelta) -> list[bool]:
+    async def extend(self, leases: Sequence[model.Lease], *, lease: timedelta) -> list[bool]:
         """As the store."""
         answers = await self._store.extend(leases, lease=lease)
         self._tally.lost["extend"] += answers.count(False)
         return answers
 
-    async def cancel(self, ids: Sequence[MessageId], *, tenant: TenantId) -> list[CancelAnswer]:
+    async def cancel(
+        self, ids: Sequence[model.MessageId], *, tenant: model.TenantId
+    ) -> list[model.CancelAnswer]:
         """As the store."""
         answers = await self._store.cancel(ids, tenant=tenant)
-        self._tally.moves[State.CANCELLED] += answers.count(CancelAnswer.CANCELLED)
+        self._tally.moves[model.State.CANCELLED] += answers.count(model.CancelAnswer.CANCELLED)
         return answers

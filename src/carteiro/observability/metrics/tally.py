@@ -4,22 +4,7 @@ from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Callable
 from time import monotonic
 
-from carteiro.model import (
-    Dead,
-    DeadReason,
-    End,
-    EventType,
-    Failure,
-    LeasedJob,
-    MessageId,
-    NoteAnswer,
-    Outcome,
-    ProviderStanding,
-    Retry,
-    State,
-    Taken,
-    TenantId,
-)
+from carteiro import model
 from carteiro.observability.metrics import definitions
 from carteiro.observability.metrics.histogram import Histogram
 from carteiro.observability.metrics.labels import Codes, method_label
@@ -35,12 +20,12 @@ class Tally:
     """
 
     def __init__(self) -> None:
-        self.attempts: Counter[tuple[int, State]] = Counter()
+        self.attempts: Counter[tuple[int, model.State]] = Counter()
         self.intervals = Histogram(definitions.ATTEMPT_INTERVAL.buckets)
         self.backoffs = Histogram(definitions.RETRY_BACKOFF_DELAY.buckets)
         self.errors: Counter[tuple[str, str]] = Counter()
         self.retries: Counter[str] = Counter()
-        self.durations: defaultdict[State, Histogram] = defaultdict(
+        self.durations: defaultdict[model.State, Histogram] = defaultdict(
             lambda: Histogram(definitions.PIPELINE_PROCESSING_DURATION.buckets)
         )
         self.moves: Counter[str] = Counter()  # into states, and what is told beside them
@@ -48,8 +33,8 @@ class Tally:
         self.dead: Counter[str] = Counter()
         self.dead_ages = Histogram(definitions.DLQ_AGE.buckets)
         self.dead_codes: Counter[str] = Counter()
-        self.dead_tenants: Counter[TenantId] = Counter()  # since the last scrape
-        self.tenants: Counter[TenantId] = Counter()  # since the last scrape
+        self.dead_tenants: Counter[model.TenantId] = Counter()  # since the last scrape
+        self.tenants: Counter[model.TenantId] = Counter()  # since the last scrape
         self.in_doubt = 0
         self.suppressed = 0
         self.feedback: Counter[tuple[str, str, str]] = Counter()
@@ -59,22 +44,26 @@ class Tally:
             lambda: Histogram(definitions.PROVIDER_LATENCY.buckets)
         )
         self.refusals: Counter[tuple[str, str]] = Counter()
-        self.providers: Callable[[], list[ProviderStanding]] = list  # those of a chain, as they are
+        self.providers: Callable[[], list[model.ProviderStanding]] = (
+            list  # those of a chain, as they are
+        )
         self.requests: Counter[tuple[str, str, int]] = Counter()
         self.accept_seconds = Histogram(definitions.ACCEPT_SECONDS.buckets)
         self.claim_seconds = Histogram(definitions.CLAIM_SECONDS.buckets)
         self.declare_seconds = Histogram(definitions.DECLARE_SECONDS.buckets)
         self.settle_seconds = Histogram(definitions.SETTLE_SECONDS.buckets)
         self._codes = Codes()
-        self._retried: OrderedDict[MessageId, float] = OrderedDict()
+        self._retried: OrderedDict[model.MessageId, float] = OrderedDict()
 
-    def called(self, provider: str, outcome: Outcome, seconds: float) -> None:
+    def called(self, provider: str, outcome: model.Outcome, seconds: float) -> None:
         """A provider was called."""
         self.calls[provider].observe(seconds)
-        if not isinstance(outcome, Taken):
+        if not isinstance(outcome, model.Taken):
             self.refusals[provider, type(outcome).__name__] += 1
 
-    def settled(self, job: LeasedJob, end: End, state: State, number: int | None) -> None:
+    def settled(
+        self, job: model.LeasedJob, end: model.End, state: model.State, number: int | None
+    ) -> None:
         """A claimed job was settled; ``number`` is that of the attempt, None if none was made."""
         self.tenants[job.tenant] += 1
         if number is not None:
@@ -82,10 +71,13 @@ class Tally:
             self.durations[state].observe(end.duration.total_seconds())
             if self._retried:
                 self._measure_interval(job.lease.job)
-        elif isinstance(end.verdict, Dead) and end.verdict.reason is DeadReason.VALIDATION_FAILED:
+        elif (
+            isinstance(end.verdict, model.Dead)
+            and end.verdict.reason is model.DeadReason.VALIDATION_FAILED
+        ):
             self.durations[state].observe(end.duration.total_seconds())
 
-    def retried(self, job: LeasedJob, retry: Retry) -> None:
+    def retried(self, job: model.LeasedJob, retry: model.Retry) -> None:
         """Another attempt will be made."""
         self._failed(retry.failure)
         self.retries[retry.failure.category] += 1
@@ -94,34 +86,34 @@ class Tally:
         if len(self._retried) > _MOST_REMEMBERED:
             self._retried.popitem(last=False)
 
-    def died(self, job: LeasedJob, dead: Dead) -> None:
+    def died(self, job: model.LeasedJob, dead: model.Dead) -> None:
         """A message became a dead letter."""
         self._failed(dead.failure)
         self.dead[dead.reason] += 1
         self.dead_codes[self._codes.label(dead.failure.code)] += 1
         self.dead_tenants[job.tenant] += 1
-        if dead.reason is DeadReason.VALIDATION_FAILED:
+        if dead.reason is model.DeadReason.VALIDATION_FAILED:
             self.suppressed += dead.failure.code == SUPPRESSED.code
             self.unfit[dead.failure.rule.rpartition(".")[2].upper()] += 1
 
-    def heard(self, provider: str, type: EventType | None, answer: NoteAnswer) -> None:
+    def heard(self, provider: str, type: model.EventType | None, answer: model.NoteAnswer) -> None:
         """A provider told something; ``type`` None: it was not about a message of ours."""
         told = definitions.OTHER if type is None else type.value
         self.feedback[provider, told, answer.value] += 1
 
     def expired(self, count: int) -> None:
         """So many messages outlived their time in the queue."""
-        self.moves[State.EXPIRED] += count
-        self.dead[DeadReason.EXPIRED] += count
+        self.moves[model.State.EXPIRED] += count
+        self.dead[model.DeadReason.EXPIRED] += count
 
     def answered(self, method: str, route: str, status: int) -> None:
         """A request was answered; ``route`` is the template of its address."""
         self.requests[method_label(method), route, status] += 1
 
-    def _failed(self, failure: Failure) -> None:
+    def _failed(self, failure: model.Failure) -> None:
         self.errors[self._codes.label(failure.code), failure.category] += 1
 
-    def _measure_interval(self, message: MessageId) -> None:
+    def _measure_interval(self, message: model.MessageId) -> None:
         before = self._retried.pop(message, None)
         if before is not None:
             self.intervals.observe(monotonic() - before)

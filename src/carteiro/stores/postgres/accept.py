@@ -9,17 +9,7 @@ from typing import Any
 
 import orjson
 
-from carteiro.model import (
-    AcceptAnswer,
-    Accepted,
-    MessageId,
-    NewMessage,
-    RecipientId,
-    Replayed,
-    TenantDisabled,
-    TenantId,
-    TenantUnknown,
-)
+from carteiro import model
 from carteiro.policy.lifecycle import MILLISECOND
 from carteiro.policy.quota import Tally
 from carteiro.stores.columns import in_ms, moment
@@ -28,10 +18,12 @@ from carteiro.stores.postgres.database import Database, Session
 from carteiro.stores.postgres.literals import few_texts, numbers, texts
 from carteiro.stores.sql.door import firsts_under, limits_of, lock, meet, names_of
 
-_Recipients = Sequence[RecipientId | None]
+_Recipients = Sequence[model.RecipientId | None]
 
 
-async def accept(db: Database, new: Sequence[NewMessage], now: int) -> list[AcceptAnswer]:
+async def accept(
+    db: Database, new: Sequence[model.NewMessage], now: int
+) -> list[model.AcceptAnswer]:
     """Commit messages and jobs; what is known already is replayed."""
     if any(map(_needs_door, new)):
         async with db.transaction() as session:
@@ -40,16 +32,16 @@ async def accept(db: Database, new: Sequence[NewMessage], now: int) -> list[Acce
 
 
 async def accept_within(
-    session: Session, new: Sequence[NewMessage], now: int
-) -> list[AcceptAnswer]:
+    session: Session, new: Sequence[model.NewMessage], now: int
+) -> list[model.AcceptAnswer]:
     """The same inside a transaction, ours or the caller's own."""
     if not any(map(_needs_door, new)):
         return await _put(session, new, [None] * len(new), now)
     await lock(session, (name for each in new for name in _names(each)))
     door = await _door(session, new, now)
-    answers: list[AcceptAnswer | None] = []
-    fresh: list[NewMessage] = []
-    recipients: list[RecipientId | None] = []
+    answers: list[model.AcceptAnswer | None] = []
+    fresh: list[model.NewMessage] = []
+    recipients: list[model.RecipientId | None] = []
     for message in new:
         answer = door.refusal(message)
         if answer is None:
@@ -65,14 +57,14 @@ async def accept_within(
     return [next(put) if answer is None else answer for answer in answers]
 
 
-def _needs_door(message: NewMessage) -> bool:
+def _needs_door(message: model.NewMessage) -> bool:
     limits = message.limits
     is_counted = limits is not None and limits.has_any
     stands_alone = message.key is None and message.recipient is None and message.row is None
     return is_counted or not stands_alone
 
 
-def _names(message: NewMessage) -> Iterator[str]:
+def _names(message: model.NewMessage) -> Iterator[str]:
     """What a message must be alone with."""
     if message.key is not None:
         yield f"key {message.tenant} {message.key.key}"
@@ -82,9 +74,9 @@ def _names(message: NewMessage) -> Iterator[str]:
         yield from names_of(message.tenant, message.recipient)
 
 
-async def _door(session: Session, new: Sequence[NewMessage], now: int) -> Door:
+async def _door(session: Session, new: Sequence[model.NewMessage], now: int) -> Door:
     known = {
-        row[0]: Replayed(row[0], moment(row[1]), row[2], row[3])
+        row[0]: model.Replayed(row[0], moment(row[1]), row[2], row[3])
         for row in await session.fetch("accept_known", [each.id for each in new])
     }
     tenants = await session.fetch("accept_tenants", ids=list({each.tenant for each in new}))
@@ -95,8 +87,10 @@ async def _door(session: Session, new: Sequence[NewMessage], now: int) -> Door:
     )
 
 
-async def _tallies(session: Session, new: Sequence[NewMessage], now: int) -> dict[TenantId, Tally]:
-    counted: dict[TenantId, list[tuple[int, int, int]]] = {
+async def _tallies(
+    session: Session, new: Sequence[model.NewMessage], now: int
+) -> dict[model.TenantId, Tally]:
+    counted: dict[model.TenantId, list[tuple[int, int, int]]] = {
         each.tenant: [] for each in new if each.limits is not None and each.limits.has_any
     }
     if counted:
@@ -113,7 +107,7 @@ async def _save(session: Session, door: Door, now: int) -> None:
         await session.run("accept_save_counts", rows=counts)
 
 
-async def _show(session: Session, new: Sequence[NewMessage]) -> None:
+async def _show(session: Session, new: Sequence[model.NewMessage]) -> None:
     """Write the rows of the table queue."""
     rows = [(each.id, each.row.user_id, each.row.max_retries) for each in new if each.row]
     if rows:
@@ -121,11 +115,11 @@ async def _show(session: Session, new: Sequence[NewMessage]) -> None:
 
 
 async def _put(
-    session: Session | Database, new: Sequence[NewMessage], recipients: _Recipients, now: int
-) -> list[AcceptAnswer]:
+    session: Session | Database, new: Sequence[model.NewMessage], recipients: _Recipients, now: int
+) -> list[model.AcceptAnswer]:
     at = moment(now)
-    answers: list[AcceptAnswer] = [
-        Accepted(message.id, at, recipient)
+    answers: list[model.AcceptAnswer] = [
+        model.Accepted(message.id, at, recipient)
         for message, recipient in zip(new, recipients, strict=True)
     ]
     for item, why, *known in await session.fetch("accept", *_parameters(new, recipients, now)):
@@ -133,18 +127,22 @@ async def _put(
     return answers
 
 
-def _refused(message: NewMessage, why: str, known: Sequence[Any]) -> AcceptAnswer:
+def _refused(message: model.NewMessage, why: str, known: Sequence[Any]) -> model.AcceptAnswer:
     match why:
         case "known":
             created_at, recipient, request_id = known
-            return Replayed(MessageId(message.id), moment(created_at), recipient, request_id)
+            return model.Replayed(
+                model.MessageId(message.id), moment(created_at), recipient, request_id
+            )
         case "disabled":
-            return TenantDisabled(message.tenant)
+            return model.TenantDisabled(message.tenant)
         case _:
-            return TenantUnknown(message.tenant)
+            return model.TenantUnknown(message.tenant)
 
 
-def _parameters(new: Sequence[NewMessage], recipients: _Recipients, now: int) -> tuple[object, ...]:
+def _parameters(
+    new: Sequence[model.NewMessage], recipients: _Recipients, now: int
+) -> tuple[object, ...]:
     events = [
         (item, event.type, orjson.dumps(event.metadata).decode(), now - event.ago // MILLISECOND)
         for item, message in enumerate(new, 1)

@@ -4,17 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
-from carteiro.model import (
-    Claimed,
-    ClaimId,
-    Delivery,
-    Fairness,
-    KindName,
-    Lease,
-    LeasedJob,
-    Recipient,
-    State,
-)
+from carteiro import model
 from carteiro.policy.fairness import READIED_PER_TURN, SUSPECT_CLAIMS
 from carteiro.policy.lifecycle import LONGEST_HOLD_MS, MILLISECOND, Entry
 from carteiro.policy.pacing import MOST_DRAWS
@@ -24,7 +14,7 @@ from carteiro.stores.postgres.changes import Held
 from carteiro.stores.postgres.database import Database
 from carteiro.stores.postgres.ledger import Memory
 
-_DELIVERIES = {each.value: each for each in Delivery}
+_DELIVERIES = {each.value: each for each in model.Delivery}
 # Columns of what is known of a message.
 _FINISHED_AT, _RECIPIENT, _HAS_SUPPRESSIONS = 20, 24, 27
 _CLOCK_JITTER_MS = 1000  # a clock that is further back than this was stepped back
@@ -33,14 +23,19 @@ _CLOCK_JITTER_MS = 1000  # a clock that is further back than this was stepped ba
 class Claims:
     """Leases jobs and remembers their entries: what comes back to be declared or settled need not be loaded."""
 
-    def __init__(self, db: Database, memory: Memory, fairness: Fairness) -> None:
+    def __init__(self, db: Database, memory: Memory, fairness: model.Fairness) -> None:
         self._db = db
         self._memory = memory
         self._fairness = fairness
 
     async def take(
-        self, kinds: Sequence[KindName], *, limit: int, claim_id: ClaimId, lease: timedelta
-    ) -> Claimed:
+        self,
+        kinds: Sequence[model.KindName],
+        *,
+        limit: int,
+        claim_id: model.ClaimId,
+        lease: timedelta,
+    ) -> model.Claimed:
         """Lease what is due, fair between tenants."""
         rows = await self._db.fetch(
             "claim",
@@ -68,7 +63,7 @@ class Claims:
         recipients = await self._recipients({row[_RECIPIENT] for row in known.values()} - {None})
         leased = [self._leased(row, known.get(row[2]), claim_id, now, recipients) for row in jobs]
         tenants = {row[1] for row in known.values() if row[_HAS_SUPPRESSIONS]}
-        return Claimed(await with_suppressed(self._db, leased, tenants, now), idle_for)
+        return model.Claimed(await with_suppressed(self._db, leased, tenants, now), idle_for)
 
     async def _known(self, jobs: Sequence[Any]) -> Mapping[int, Any]:
         """The messages that the jobs stand for; a queue may know more than the ledger."""
@@ -77,7 +72,7 @@ class Claims:
         numbers, tenants = [row[2] for row in jobs], list({row[5] for row in jobs})
         return {row[0]: row for row in await self._db.fetch("claimed", numbers, tenants)}
 
-    async def _recipients(self, ids: set[str]) -> Mapping[str, Recipient]:
+    async def _recipients(self, ids: set[str]) -> Mapping[str, model.Recipient]:
         rows = await self._db.fetch("claim_recipients", sorted(ids)) if ids else []
         return {recipient.id: recipient for recipient in map(recipient_of, rows)}
 
@@ -85,21 +80,32 @@ class Claims:
         self,
         job: Any,  # noqa: ANN401 - a row
         message: Any | None,  # noqa: ANN401 - a row
-        claim_id: ClaimId,
+        claim_id: model.ClaimId,
         now: int,
-        recipients: Mapping[str, Recipient],
-    ) -> LeasedJob:
+        recipients: Mapping[str, model.Recipient],
+    ) -> model.LeasedJob:
         _, _, _, identity, kind, tenant, claims, tenant_preset = job
-        lease = Lease(identity, claim_id)
+        lease = model.Lease(identity, claim_id)
         if message is None:
             self._memory.keep(lease, _held(job, None, 0, claim_id))
-            nothing = (None, None, "", Delivery.AT_LEAST_ONCE, 0, 0, 0, 1, False, timedelta(0))
-            return LeasedJob(lease, kind, tenant, claims, *nothing)
+            nothing = (
+                None,
+                None,
+                "",
+                model.Delivery.AT_LEAST_ONCE,
+                0,
+                0,
+                0,
+                1,
+                False,
+                timedelta(0),
+            )
+            return model.LeasedJob(lease, kind, tenant, claims, *nothing)
         _, ledger_tenant, *columns = message
         entry = entry_of((identity, ledger_tenant, kind, *columns[:19]))
         version, request_id, delivery, recipient_id, preset, content, _ = columns[19:]
         self._memory.keep(lease, _held(job, entry, version, claim_id))
-        return LeasedJob(
+        return model.LeasedJob(
             lease,
             kind,
             tenant,
@@ -112,7 +118,7 @@ class Claims:
             entry.charged,
             entry.in_doubt,
             entry.revision,
-            entry.state is State.SENT_ATTEMPT,
+            entry.state is model.State.SENT_ATTEMPT,
             (entry.expires_at - now) * MILLISECOND,
             entry.cancel_requested_at is not None,
             recipient_id,
@@ -123,8 +129,8 @@ class Claims:
 
 
 async def with_suppressed(
-    db: Database, jobs: list[LeasedJob], tenants: set[str], now: int
-) -> list[LeasedJob]:
+    db: Database, jobs: list[model.LeasedJob], tenants: set[str], now: int
+) -> list[model.LeasedJob]:
     """The jobs, told which of their addresses are suppressed; ``tenants`` are those that have suppressions."""
     asked = asked_of(jobs, tenants) if tenants else {}
     if not asked:
@@ -133,7 +139,7 @@ async def with_suppressed(
     return heeded(jobs, asked, {(tenant, key) for tenant, key in rows})
 
 
-def _held(job: Any, entry: Entry | None, version: int, claim_id: ClaimId) -> Held:  # noqa: ANN401 - a row
+def _held(job: Any, entry: Entry | None, version: int, claim_id: model.ClaimId) -> Held:  # noqa: ANN401 - a row
     return Held(
         id=job[3],
         message_no=job[2],

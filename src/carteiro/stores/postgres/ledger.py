@@ -12,21 +12,8 @@ from datetime import timedelta
 from functools import partial
 from typing import Any, NamedTuple
 
+from carteiro import model
 from carteiro.errors import StoreUnavailable, TransitionRefused
-from carteiro.model import (
-    Begun,
-    CancelAnswer,
-    End,
-    Late,
-    Lease,
-    MessageId,
-    Refused,
-    RefusedWhy,
-    Settled,
-    Start,
-    State,
-    TenantId,
-)
 from carteiro.policy import lifecycle
 from carteiro.policy.lifecycle import Change, is_live
 from carteiro.stores.columns import entry_of
@@ -35,11 +22,13 @@ from carteiro.stores.postgres.database import Database, Session
 
 _MOST_REMEMBERED = 10_000  # far more than slots: what was never settled nor given back is forgotten
 # An application requested a change by SQL, and it was committed before this attempt: it comes first.
-TO_BE_APPLIED = Refused(RefusedWhy.NOT_DUE, timedelta(seconds=1))
+TO_BE_APPLIED = model.Refused(model.RefusedWhy.NOT_DUE, timedelta(seconds=1))
 _MOST_ROUNDS = 20  # somebody changes them as fast as we judge: let the caller try again
 
 
-async def load(session: Session | Database, ids: Iterable[MessageId]) -> dict[MessageId, Held]:
+async def load(
+    session: Session | Database, ids: Iterable[model.MessageId]
+) -> dict[model.MessageId, Held]:
     """The entries of those of the ids that there are, with their jobs."""
     wanted = list(dict.fromkeys(ids))
     rows = await session.fetch("load_entries", wanted)
@@ -68,24 +57,24 @@ class Memory:
     """What was claimed here, as it was then: most of it comes back to be declared or settled unchanged."""
 
     def __init__(self) -> None:
-        self._held: dict[Lease, Held] = {}
+        self._held: dict[model.Lease, Held] = {}
 
-    def keep(self, lease: Lease, held: Held) -> None:
+    def keep(self, lease: model.Lease, held: Held) -> None:
         """Remember a job just claimed, or what was just stored of it."""
         self._held[lease] = held
         if len(self._held) > _MOST_REMEMBERED:
             self._held.pop(next(iter(self._held)))
 
-    def take(self, lease: Lease) -> Held | None:
+    def take(self, lease: model.Lease) -> Held | None:
         """What is remembered, once: its entry is changed by whoever judges it."""
         return self._held.pop(lease, None)
 
-    def orphan(self, lease: Lease) -> Held | None:
+    def orphan(self, lease: model.Lease) -> Held | None:
         """The job, if no message stands for it."""
         held = self._held.get(lease)
         return held if held is not None and held.entry is None else None
 
-    def forget(self, leases: Iterable[Lease]) -> None:
+    def forget(self, leases: Iterable[model.Lease]) -> None:
         """They are given back, or lost."""
         for lease in leases:
             self._held.pop(lease, None)
@@ -103,8 +92,8 @@ class Judged(NamedTuple):
 class Asked(NamedTuple):
     """One item of a list: the message that it is about, on whose claim, and the rule that judges it."""
 
-    id: MessageId
-    lease: Lease | None
+    id: model.MessageId
+    lease: model.Lease | None
     judged: Callable[[Held | None, int], Judged]
 
 
@@ -116,13 +105,15 @@ class Ledger:
         self._ttl_ms = dead_letter_ttl_ms
         self.memory = Memory()
 
-    async def declare(self, starts: Sequence[Start]) -> list[Begun | Refused]:
+    async def declare(self, starts: Sequence[model.Start]) -> list[model.Begun | model.Refused]:
         """Make attempts durable before they are made."""
         asked = [Asked(each.lease.job, each.lease, partial(_begin, each)) for each in starts]
         answers, _ = await self.write(asked, keeps=True)
         return answers
 
-    async def settle(self, ends: Sequence[End]) -> tuple[list[Settled | Late], bool]:
+    async def settle(
+        self, ends: Sequence[model.End]
+    ) -> tuple[list[model.Settled | model.Late], bool]:
         """Store verdicts: state, events, queue and dead letter at once; True if there may be work now."""
         for end in ends:
             if (orphan := self.memory.orphan(end.lease)) is not None:
@@ -132,8 +123,8 @@ class Ledger:
         )
 
     async def cancel(
-        self, ids: Sequence[MessageId], tenant: TenantId
-    ) -> tuple[list[CancelAnswer], bool]:
+        self, ids: Sequence[model.MessageId], tenant: model.TenantId
+    ) -> tuple[list[model.CancelAnswer], bool]:
         """End what waits, mark what is in flight; True if there may be work now."""
         return await self.write([Asked(each, None, partial(_cancel, tenant)) for each in ids])
 
@@ -161,17 +152,17 @@ class Ledger:
             found = {}
         raise StoreUnavailable("The messages change faster than they can be stored: try again")
 
-    def _remembered(self, asked: Sequence[Asked]) -> dict[MessageId, Held]:
+    def _remembered(self, asked: Sequence[Asked]) -> dict[model.MessageId, Held]:
         taken = [self.memory.take(each.lease) for each in asked if each.lease is not None]
         return {held.id: held for held in taken if held is not None}
 
-    def _keep(self, lease: Lease | None, held: Held, *, keeps: bool) -> None:
+    def _keep(self, lease: model.Lease | None, held: Held, *, keeps: bool) -> None:
         if keeps and lease is not None:
             self.memory.keep(lease, held._replace(version=held.version + 1, is_remembered=True))
 
 
 def _judge(
-    asked: Sequence[Asked], places: Sequence[int], found: Mapping[MessageId, Held], now: int
+    asked: Sequence[Asked], places: Sequence[int], found: Mapping[model.MessageId, Held], now: int
 ) -> tuple[list[tuple[int, Judged, int | None]], Changes]:
     """What the rules say, and what is to be stored: each with its place, and its item if it has one.
 
@@ -198,16 +189,16 @@ def _judge(
 
 def _without_twins(asked: Sequence[Asked], answers: Mapping[int, object]) -> list[int]:
     """What is left; the same message twice in one list: the second is judged when the first is stored."""
-    first: dict[MessageId, int] = {}
+    first: dict[model.MessageId, int] = {}
     for place, each in enumerate(asked):
         if place not in answers:
             first.setdefault(each.id, place)
     return sorted(first.values())
 
 
-def _begin(start: Start, held: Held | None, now: int) -> Judged:
+def _begin(start: model.Start, held: Held | None, now: int) -> Judged:
     if held is None or held.entry is None:
-        return Judged(Refused(RefusedWhy.LOST))
+        return Judged(model.Refused(model.RefusedWhy.LOST))
     owner = held.claim == start.lease.claim
     answer, change = lifecycle.begin(held.entry, start, owner=owner, now=now)
     if held.is_requested and change is not None:
@@ -215,19 +206,19 @@ def _begin(start: Start, held: Held | None, now: int) -> Judged:
     return Judged(answer, change, owner, held.entry.held_until)
 
 
-def _finish(end: End, held: Held | None, now: int) -> Judged:
+def _finish(end: model.End, held: Held | None, now: int) -> Judged:
     if held is None:
-        return Judged(Late(None))
+        return Judged(model.Late(None))
     if held.entry is None:  # no message stands for the job: it has left the queue
-        return Judged(Settled(State.FAILED))
+        return Judged(model.Settled(model.State.FAILED))
     owner = held.is_leased and held.claim == end.lease.claim
     answer, change = lifecycle.finish(held.entry, end, owner=owner, now=now)
     return Judged(answer, change, owner)
 
 
-def _cancel(tenant: TenantId, held: Held | None, now: int) -> Judged:
+def _cancel(tenant: model.TenantId, held: Held | None, now: int) -> Judged:
     if held is None or held.entry is None or held.entry.tenant != tenant:
-        return Judged(CancelAnswer.NOT_FOUND)
+        return Judged(model.CancelAnswer.NOT_FOUND)
     return Judged(*lifecycle.cancel(held.entry, leased=is_leased(held, now), now=now))
 
 
@@ -266,10 +257,10 @@ async def expire(
 
 async def cancel(
     session: Session | Database,
-    ids: Sequence[MessageId],
-    tenant: TenantId,
+    ids: Sequence[model.MessageId],
+    tenant: model.TenantId,
     now: int,
-) -> tuple[list[CancelAnswer], bool]:
+) -> tuple[list[model.CancelAnswer], bool]:
     """Cancel once: what somebody changes at this moment stays as it is, and is found again."""
     found = await load(session, ids)
     asked = [Asked(each, None, partial(_cancel, tenant)) for each in dict.fromkeys(ids)]

@@ -3,24 +3,7 @@
 from collections.abc import Collection, Sequence
 from datetime import timedelta
 
-from carteiro.model import (
-    ZERO,
-    AcceptAnswer,
-    Begun,
-    CancelAnswer,
-    Claimed,
-    ClaimId,
-    End,
-    KindName,
-    Late,
-    Lease,
-    MessageId,
-    NewMessage,
-    Refused,
-    Settled,
-    Start,
-    TenantId,
-)
+from carteiro import model
 from carteiro.policy.lifecycle import LONGEST_HOLD_MS, MILLISECOND
 from carteiro.stores.postgres.accept import accept
 from carteiro.stores.postgres.claim import Claims
@@ -39,7 +22,7 @@ class PostgresStore:
         self._ledger = Ledger(db, dead_letter_ttl_ms=options.dead_letter_ttl_ms)
         self._claims = Claims(db, self._ledger.memory, options.fairness)
 
-    async def accept(self, new: Sequence[NewMessage]) -> list[AcceptAnswer]:
+    async def accept(self, new: Sequence[model.NewMessage]) -> list[model.AcceptAnswer]:
         """Commit the messages and their jobs; a known id or key is replayed."""
         if not new:
             await self._db.fetch("accept_nothing")
@@ -50,26 +33,31 @@ class PostgresStore:
             self._wake.ring()
 
     async def claim(
-        self, *, claim_id: ClaimId, kinds: Collection[KindName], limit: int, lease: timedelta
-    ) -> Claimed:
+        self,
+        *,
+        claim_id: model.ClaimId,
+        kinds: Collection[model.KindName],
+        limit: int,
+        lease: timedelta,
+    ) -> model.Claimed:
         """Lease at most ``limit`` ready jobs of these kinds, tenants taking turns."""
         wanted = sorted(set(kinds))
         if not wanted:
-            return Claimed([], None)
+            return model.Claimed([], None)
         return await self._claims.take(wanted, limit=limit, claim_id=claim_id, lease=lease)
 
-    async def declare(self, starts: Sequence[Start]) -> list[Begun | Refused]:
+    async def declare(self, starts: Sequence[model.Start]) -> list[model.Begun | model.Refused]:
         """Make attempts durable before they are made; the hold replaces the lease."""
         return await self._ledger.declare(starts)
 
-    async def settle(self, ends: Sequence[End]) -> list[Settled | Late]:
+    async def settle(self, ends: Sequence[model.End]) -> list[model.Settled | model.Late]:
         """Store the verdicts: state, events, queue and dead letter in one transaction."""
         answers, has_work = await self._ledger.settle(ends)
         if has_work:
             await self._wake.tell()
         return answers
 
-    async def extend(self, leases: Sequence[Lease], *, lease: timedelta) -> list[bool]:
+    async def extend(self, leases: Sequence[model.Lease], *, lease: timedelta) -> list[bool]:
         """Push the end of live claims on; False where the claim is no longer the job's. Never shortens a hold."""
         until = await self._db.now() + lease // MILLISECOND
         ids, claims = [each.job for each in leases], [each.claim for each in leases]
@@ -78,7 +66,7 @@ class PostgresStore:
         }
         return [(each.job, each.claim) in standing for each in leases]
 
-    async def release(self, leases: Sequence[Lease], *, wait: timedelta = ZERO) -> None:
+    async def release(self, leases: Sequence[model.Lease], *, wait: timedelta = model.ZERO) -> None:
         """Give claimed jobs back as if they had never been claimed; claimable after ``wait``."""
         ids, claims = [each.job for each in leases], [each.claim for each in leases]
         self._ledger.memory.forget(leases)
@@ -86,12 +74,14 @@ class PostgresStore:
         if await self._db.value("release", ids, claims, wait // MILLISECOND, now):
             await self._wake.tell()
 
-    async def undo_claims(self, claims: Sequence[ClaimId]) -> None:
+    async def undo_claims(self, claims: Sequence[model.ClaimId]) -> None:
         """Release all that these claims leased and did not declare."""
         if await self._db.value("undo_claims", list(claims), await self._db.now()):
             await self._wake.tell()
 
-    async def cancel(self, ids: Sequence[MessageId], *, tenant: TenantId) -> list[CancelAnswer]:
+    async def cancel(
+        self, ids: Sequence[model.MessageId], *, tenant: model.TenantId
+    ) -> list[model.CancelAnswer]:
         """End what waits, mark what is in flight."""
         answers, has_work = await self._ledger.cancel(ids, tenant)
         if has_work:

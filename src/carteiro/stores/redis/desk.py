@@ -5,16 +5,7 @@ from datetime import timedelta
 
 from uuid_utils import uuid7
 
-from carteiro.model import (
-    Depth,
-    Fairness,
-    KindName,
-    MessageId,
-    QueuePlace,
-    SendLimit,
-    Standing,
-    TenantId,
-)
+from carteiro import model
 from carteiro.policy.lifecycle import MILLISECOND
 from carteiro.policy.pacing import Pace
 from carteiro.ports.queue import QueueMemory, Share
@@ -44,23 +35,23 @@ class RedisDesk:
             flat = [word for each in page for word in _words(each)]
             await self._server.run("share", self._server.now, *flat, patience=_PATIENCE)
 
-    async def forget(self, tenant: TenantId) -> None:
+    async def forget(self, tenant: model.TenantId) -> None:
         """Take a tenant and all its jobs away."""
         await self._server.run("forget", tenant, patience=_PATIENCE)
 
-    async def busy(self, tenant: TenantId) -> list[MessageId]:
+    async def busy(self, tenant: model.TenantId) -> list[model.MessageId]:
         """Its jobs that a live lease is on."""
-        found: list[MessageId] = await self._server.run("busy", self._server.now, tenant)
+        found: list[model.MessageId] = await self._server.run("busy", self._server.now, tenant)
         return found
 
-    async def limit(self, kind: KindName, limit: SendLimit | None) -> None:
+    async def limit(self, kind: model.KindName, limit: model.SendLimit | None) -> None:
         """Set or lift the limit that all claims of a kind share."""
         words: tuple[int, ...] = ()
         if limit is not None:
             words = (limit.count, limit.per // MILLISECOND)
         await self._server.run("limit", kind, *words, patience=_PATIENCE)
 
-    async def tune(self, fairness: Fairness | None) -> None:
+    async def tune(self, fairness: model.Fairness | None) -> None:
         """The fairness settings of all workers; None: as each was configured."""
         words: tuple[int, ...] = ()
         if fairness is not None:
@@ -82,7 +73,9 @@ class RedisDesk:
         """Every unfinished message was put since it was founded with this token; of another queue it says nothing."""
         await self._server.run("complete", *token.split(), patience=_PATIENCE)
 
-    async def standings(self, kind: KindName, fairness: Fairness) -> list[Standing]:
+    async def standings(
+        self, kind: model.KindName, fairness: model.Fairness
+    ) -> list[model.Standing]:
         """How each tenant with work or history of this kind fares, least served first."""
         rows = await self._server.run("standings", self._server.now, kind, patience=_PATIENCE)
         rows.sort(key=lambda row: (row[0], row[2], row[1]))
@@ -91,7 +84,7 @@ class RedisDesk:
             for _, tenant, _, last_at, turn, since, *rest in rows
         ]
 
-    async def place(self, message: MessageId) -> QueuePlace | None:
+    async def place(self, message: model.MessageId) -> model.QueuePlace | None:
         """Where the job of a message is; None when it has none."""
         now, *told = await self._server.run("place", self._server.now, message, patience=_PATIENCE)
         if not told:
@@ -100,30 +93,32 @@ class RedisDesk:
         row = (_maybe(parked_until), is_claimed, claims, _maybe(alarm), in_flight)
         return place_of((*row, _maybe(count), per_ms, draws), now)
 
-    async def due(self, tenant: TenantId, kind: KindName, *, limit: int) -> list[MessageId]:
+    async def due(
+        self, tenant: model.TenantId, kind: model.KindName, *, limit: int
+    ) -> list[model.MessageId]:
         """The tenant's next jobs that a claim could get now, at most ``limit``; behind as many that are claimed."""
         words = (self._server.now, kind, tenant, limit)
         return due_of(await self._server.run("due", *words, patience=_PATIENCE), limit)
 
-    async def depths(self) -> list[Depth]:
+    async def depths(self) -> list[model.Depth]:
         """How much there is, by kind."""
         now, *rows = await self._server.run("depths", self._server.now, patience=_PATIENCE)
         return [depth_of((*row[:3], _maybe(row[3])), now) for row in sorted(rows)]
 
-    async def bury(self, expiries: Mapping[MessageId, int]) -> None:
+    async def bury(self, expiries: Mapping[model.MessageId, int]) -> None:
         """Show these dead letters in the index until then."""
         for page in pieces(list(expiries.items()), _PAGE):
             flat = [word for message, at in page for word in (at, message)]
             await self._server.run("bury", *flat)
 
-    async def unbury(self, ids: Sequence[MessageId]) -> None:
+    async def unbury(self, ids: Sequence[model.MessageId]) -> None:
         """Show these no longer."""
         for page in pieces(ids, _PAGE):
             await self._server.run("unbury", *page)
 
-    async def buried(self) -> list[MessageId]:
+    async def buried(self) -> list[model.MessageId]:
         """All that the index shows."""
-        found: list[MessageId] = await self._server.run("buried", patience=_PATIENCE)
+        found: list[model.MessageId] = await self._server.run("buried", patience=_PATIENCE)
         return found
 
 

@@ -3,17 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from carteiro.model import (
-    Cursor,
-    DeadFilter,
-    DeadGroup,
-    DeadLetter,
-    MessageId,
-    Page,
-    RedriveAnswer,
-    Revision,
-    TenantId,
-)
+from carteiro import model
 from carteiro.policy.crowding import Share, giving_way
 from carteiro.policy.lifecycle import MILLISECOND, restored_ttl
 from carteiro.ports.dead_letters import GroupBy
@@ -23,7 +13,7 @@ from carteiro.stores.sql.dead_letter_columns import dead_letter_of, finding, par
 from carteiro.stores.sql.redrive import LedgerPart, redrive
 from carteiro.stores.sql.session import Database, Wake
 
-_ANY = DeadFilter()
+_ANY = model.DeadFilter()
 
 
 class SqlDeadLetters:
@@ -38,32 +28,36 @@ class SqlDeadLetters:
     # --- finding ------------------------------------------------------------------------------
 
     async def find(
-        self, wanted: DeadFilter = _ANY, *, cursor: Cursor | None = None, limit: int = 100
-    ) -> Page[DeadLetter]:
+        self,
+        wanted: model.DeadFilter = _ANY,
+        *,
+        cursor: model.Cursor | None = None,
+        limit: int = 100,
+    ) -> model.Page[model.DeadLetter]:
         """The entries that match, newest first."""
         asked = parameters_of(wanted, cursor)
         found = await self._db.fetch(finding(wanted), **asked, limit=limit + 1)
         letters = await self._loaded([row[0] for row in found[:limit]])
         has_more = bool(letters) and len(found) > limit
-        return Page(
+        return model.Page(
             letters, cursor_at(found[limit - 1][1], found[limit - 1][0]) if has_more else None
         )
 
-    async def group(self, by: GroupBy, wanted: DeadFilter = _ANY) -> list[DeadGroup]:
+    async def group(self, by: GroupBy, wanted: model.DeadFilter = _ANY) -> list[model.DeadGroup]:
         """How many match, by what they have in common; the largest group first."""
         asked = parameters_of(wanted, None)
         rows = await self._db.fetch("dead_letters_group", **asked, by=by)
         return [
-            DeadGroup(key, count, moment(oldest), moment(newest))
+            model.DeadGroup(key, count, moment(oldest), moment(newest))
             for key, count, oldest, newest in rows
         ]
 
-    async def show(self, message: MessageId) -> DeadLetter | None:
+    async def show(self, message: model.MessageId) -> model.DeadLetter | None:
         """The entry of one message."""
         found = await self._loaded([message])
         return found[0] if found else None
 
-    async def sizes(self, *, top: int) -> tuple[int, list[tuple[TenantId, int]]]:
+    async def sizes(self, *, top: int) -> tuple[int, list[tuple[model.TenantId, int]]]:
         """How many entries there are, and the tenants with most of them."""
         rows = await self._db.fetch("dead_letters_sizes")
         return sum(count for _, count in rows), [(tenant, count) for tenant, count in rows[:top]]
@@ -72,22 +66,22 @@ class SqlDeadLetters:
         """When the oldest entry was moved here; None without any."""
         return maybe_moment(await self._db.value("dead_letters_first"))
 
-    async def moved(self, ids: Sequence[MessageId]) -> dict[MessageId, datetime]:
+    async def moved(self, ids: Sequence[model.MessageId]) -> dict[model.MessageId, datetime]:
         """When those of the messages that have an entry were moved here."""
         return {
             identity: moment(at)
             for identity, at in await self._db.fetch("dead_letters_moved", ids=ids)
         }
 
-    async def _loaded(self, ids: Sequence[MessageId]) -> list[DeadLetter]:
+    async def _loaded(self, ids: Sequence[model.MessageId]) -> list[model.DeadLetter]:
         rows = await self._db.fetch("dead_letters_load", ids=ids) if ids else []
         return [dead_letter_of(row) for row in rows]
 
     # --- redriving ----------------------------------------------------------------------------
 
     async def redrive(
-        self, ids: Sequence[MessageId], *, by: str, revision: Revision | None = None
-    ) -> list[RedriveAnswer]:
+        self, ids: Sequence[model.MessageId], *, by: str, revision: model.Revision | None = None
+    ) -> list[model.RedriveAnswer]:
         """Send them round again; ``by`` says on whose word. A dead message without an entry is redriven too."""
         if revision is not None and len(ids) != 1:
             raise ValueError("a revision is for one message")
@@ -103,36 +97,36 @@ class SqlDeadLetters:
                 has_queue=self._has_queue,
             )
         )
-        if RedriveAnswer.REDRIVEN in answers:
+        if model.RedriveAnswer.REDRIVEN in answers:
             await self._wake.tell()
         return answers
 
     # --- keeping ------------------------------------------------------------------------------
 
-    async def drop(self, ids: Sequence[MessageId]) -> int:
+    async def drop(self, ids: Sequence[model.MessageId]) -> int:
         """Take entries out of the index; the messages stay, and can be redriven. Return how many went."""
         return await self._db.run("dead_letters_drop", ids=ids)
 
-    async def outlived(self, *, limit: int = 1000) -> list[MessageId]:
+    async def outlived(self, *, limit: int = 1000) -> list[model.MessageId]:
         """Entries older than their time to live, the longest outlived first; none that is on its way."""
         now = await self._db.now()
         rows = await self._db.fetch("dead_letters_outlived", now=now, limit=limit)
         return [row[0] for row in rows]
 
-    async def overfull(self, *, most: int, limit: int = 1000) -> list[DeadLetter]:
+    async def overfull(self, *, most: int, limit: int = 1000) -> list[model.DeadLetter]:
         """What must go so that ``most`` stay: again and again the oldest of the tenant with most entries."""
         rows = await self._db.fetch("dead_letters_shares")
         shares = {tenant: Share(entries, may_go) for tenant, entries, may_go in rows}
         excess = sum(share.entries for share in shares.values()) - most
         if excess <= 0:
             return []
-        going: list[tuple[int, MessageId]] = []
+        going: list[tuple[int, model.MessageId]] = []
         for tenant, count in giving_way(shares, excess=min(limit, excess)).items():
             found = await self._db.fetch("dead_letters_oldest", tenant=tenant, limit=count)
             going += [(moved_at, identity) for identity, moved_at in found]
         return await self._loaded([identity for _, identity in sorted(going)])
 
-    async def restore(self, letters: Sequence[DeadLetter]) -> int:
+    async def restore(self, letters: Sequence[model.DeadLetter]) -> int:
         """Put entries back whose messages are still dead and have none; return how many."""
         if not letters:
             return 0
@@ -141,7 +135,7 @@ class SqlDeadLetters:
         return await self._db.run("dead_letters_restore", rows=rows)
 
 
-def _restored_row(letter: DeadLetter, now: int) -> list[object]:
+def _restored_row(letter: model.DeadLetter, now: int) -> list[object]:
     moved_at = in_ms(letter.moved_at)
     return [
         letter.id,

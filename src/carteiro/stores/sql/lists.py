@@ -12,28 +12,18 @@ from typing import Any, NamedTuple, TypeAlias
 
 import orjson
 
-from carteiro.model import (
-    EMAIL,
-    FINISHED,
-    Cursor,
-    MessageFilter,
-    Page,
-    State,
-    StoredMessage,
-    TenantId,
-    value,
-)
+from carteiro import model
 from carteiro.stores.columns import in_ms, message_of
 from carteiro.stores.cursors import FAR, cursor_at, key_of
 from carteiro.stores.sql.session import Session
 
 _WIDER = 4  # each step of a walk is so many times as long as the one before
-_UNLUCKY = FINISHED - {State.SENT} | {State.RETRY_SCHEDULED}
+_UNLUCKY = model.FINISHED - {model.State.SENT} | {model.State.RETRY_SCHEDULED}
 
 _Place: TypeAlias = tuple[int, int]  # created_at and number: the order of every list
 
 
-@value
+@model.value
 class Reach:
     """How far a page may look: messages that are walked past, and jobs of a queue that are looked at one by one."""
 
@@ -56,13 +46,13 @@ class _Way(NamedTuple):
 
 async def find_messages(  # noqa: PLR0913 - what is wanted, and how to look for it
     session: Session,
-    wanted: MessageFilter,
+    wanted: model.MessageFilter,
     *,
-    cursor: Cursor | None,
+    cursor: model.Cursor | None,
     limit: int,
     reach: Reach = Reach(),  # noqa: B008 - a value, never changed
     has_queue: bool = True,
-) -> Page[StoredMessage]:
+) -> model.Page[model.StoredMessage]:
     """The messages that match, newest first, without their contents."""
     after = await _place_of(session, cursor, wanted.tenant)
     ways = await _ways(session, wanted, reach, has_queue=has_queue)
@@ -75,15 +65,17 @@ async def find_messages(  # noqa: PLR0913 - what is wanted, and how to look for 
             found += await _matching(session, wanted, places, limit + 1 - len(found))
         walked += step
         if len(found) > limit:
-            return Page(_messages(found[:limit]), _cursor_of(found[limit - 1]))
+            return model.Page(_messages(found[:limit]), _cursor_of(found[limit - 1]))
         if len(places) < step:
-            return Page(_messages(found), None)
+            return model.Page(_messages(found), None)
         if walked >= reach.walk:
-            return Page(_messages(found), await _cursor_at_place(session, places[-1]))
+            return model.Page(_messages(found), await _cursor_at_place(session, places[-1]))
         after, step = places[-1], min(step * _WIDER, reach.walk - walked)
 
 
-async def _place_of(session: Session, cursor: Cursor | None, tenant: TenantId | None) -> _Place:
+async def _place_of(
+    session: Session, cursor: model.Cursor | None, tenant: model.TenantId | None
+) -> _Place:
     """Where a page starts: behind the cursor's message; if it was deleted, at the next id of its time."""
     if cursor is None:
         return FAR, 0
@@ -91,14 +83,14 @@ async def _place_of(session: Session, cursor: Cursor | None, tenant: TenantId | 
     return at, await session.value("cursor_place", at=at, id=message, tenant=tenant)
 
 
-async def _cursor_at_place(session: Session, place: _Place) -> Cursor:
+async def _cursor_at_place(session: Session, place: _Place) -> model.Cursor:
     """The cursor of a page that ends short, behind a message that did not match."""
     at, number = place
     return cursor_at(at, await session.value("cursor_id", no=number) or _LAST_ID)
 
 
 async def _ways(
-    session: Session, wanted: MessageFilter, reach: Reach, *, has_queue: bool
+    session: Session, wanted: model.MessageFilter, reach: Reach, *, has_queue: bool
 ) -> list[_Way]:
     """What to walk, the first that fits being the shortest: several ways where several kinds are meant."""
     for name in _NAMES:
@@ -111,23 +103,23 @@ async def _ways(
         return [_Way("walk_recipient", {"recipients": [row[0] for row in recipients]})]
     if wanted.tag is not None:
         return [await _way_by(session, "tag", wanted.tag, wanted.tenant)]
-    if wanted.state is not None and wanted.state not in FINISHED:
+    if wanted.state is not None and wanted.state not in model.FINISHED:
         ways = await _ways_of_unfinished(session, wanted, reach, has_queue=has_queue)
         if ways:
             return ways
     return [_Way("walk_all", {})] if wanted.tenant is None else _ways_of_tenant(wanted)
 
 
-async def _way_by(session: Session, name: str, text: str, tenant: TenantId | None) -> _Way:
+async def _way_by(session: Session, name: str, text: str, tenant: model.TenantId | None) -> _Way:
     """The walk along one tenant's messages with this name, or along each tenant's that has such messages."""
-    tenants: list[TenantId] = [] if tenant is None else [tenant]
+    tenants: list[model.TenantId] = [] if tenant is None else [tenant]
     if tenant is None:
         tenants = [row[0] for row in await session.fetch(f"{name}_tenants", **{name: text})]
     return _Way(f"walk_{name}", {"tenants": tenants, name: text})
 
 
 async def _ways_of_unfinished(
-    session: Session, wanted: MessageFilter, reach: Reach, *, has_queue: bool
+    session: Session, wanted: model.MessageFilter, reach: Reach, *, has_queue: bool
 ) -> list[_Way]:
     """Through the queue while it is short. In a queue elsewhere nobody looks: a tenant's list walks its messages."""
     tenant, least = {"tenant": wanted.tenant}, reach.queue + 1
@@ -139,21 +131,27 @@ async def _ways_of_unfinished(
     unfinished = await session.value("unfinished", **tenant)
     if unfinished < least:
         return [_Way("walk_unfinished", tenant, least)]
-    return [_Way("walk_attempts", tenant, least)] if wanted.state is State.SENT_ATTEMPT else []
+    return (
+        [_Way("walk_attempts", tenant, least)] if wanted.state is model.State.SENT_ATTEMPT else []
+    )
 
 
-def _ways_of_tenant(wanted: MessageFilter) -> list[_Way]:
+def _ways_of_tenant(wanted: model.MessageFilter) -> list[_Way]:
     tenant, state = {"tenant": wanted.tenant}, wanted.state
-    if state is State.SENT and wanted.kind == EMAIL:
+    if state is model.State.SENT and wanted.kind == model.EMAIL:
         return [_Way("walk_sent", tenant)]
     if state in _UNLUCKY:
         return [_Way("walk_unlucky", tenant)]
     emails, tasks = _Way("walk_emails", tenant), _Way("walk_tasks", tenant)
-    return [emails, tasks] if wanted.kind is None else [emails if wanted.kind == EMAIL else tasks]
+    return (
+        [emails, tasks]
+        if wanted.kind is None
+        else [emails if wanted.kind == model.EMAIL else tasks]
+    )
 
 
 async def _next_places(
-    session: Session, ways: list[_Way], wanted: MessageFilter, after: _Place, step: int
+    session: Session, ways: list[_Way], wanted: model.MessageFilter, after: _Place, step: int
 ) -> list[_Place]:
     """The next places on all ways together."""
     since = -FAR if wanted.created_after is None else in_ms(wanted.created_after)
@@ -177,7 +175,7 @@ def _places(rows: list[Any]) -> list[_Place]:
 
 
 async def _matching(
-    session: Session, wanted: MessageFilter, places: list[_Place], limit: int
+    session: Session, wanted: model.MessageFilter, places: list[_Place], limit: int
 ) -> list[Any]:
     return await session.fetch(
         "messages",
@@ -194,9 +192,9 @@ async def _matching(
     )
 
 
-def _messages(rows: list[Any]) -> list[StoredMessage]:
+def _messages(rows: list[Any]) -> list[model.StoredMessage]:
     return [message_of(row[2:]) for row in rows]
 
 
-def _cursor_of(row: Any) -> Cursor:  # noqa: ANN401 - a row of any statement
+def _cursor_of(row: Any) -> model.Cursor:  # noqa: ANN401 - a row of any statement
     return cursor_at(row[0], row[2])

@@ -4,22 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import orjson
 
-from carteiro.model import (
-    Cursor,
-    Depth,
-    EventType,
-    IdempotencyKey,
-    KindName,
-    MessageFilter,
-    MessageId,
-    Page,
-    QueuePlace,
-    Replayed,
-    State,
-    StoredMessage,
-    TenantId,
-    TimelineEvent,
-)
+from carteiro import model
 from carteiro.policy.lifecycle import LONGEST_HOLD_MS
 from carteiro.stores.columns import FAR, message_of, moment
 from carteiro.stores.queue_columns import depth_of, due_of, place_of
@@ -36,21 +21,23 @@ class SqlReading:
         self._has_queue = has_queue
 
     async def message(
-        self, message: MessageId, *, tenant: TenantId | None = None
-    ) -> StoredMessage | None:
+        self, message: model.MessageId, *, tenant: model.TenantId | None = None
+    ) -> model.StoredMessage | None:
         """One message with its content; ``tenant`` restricts it to that tenant's."""
         row = await self._db.first("message", id=message, tenant=tenant)
         return None if row is None else message_of(row)
 
-    async def first(self, key: IdempotencyKey, *, tenant: TenantId) -> Replayed | None:
+    async def first(
+        self, key: model.IdempotencyKey, *, tenant: model.TenantId
+    ) -> model.Replayed | None:
         """The acceptance that a key of the tenant still stands for, if it was of this very request."""
         asked, now = (tenant, key.key), await self._db.now()
         first = (await firsts_under(self._db, [asked], now)).get(asked)
         return None if first is None or first.digest != key.digest else first.answer
 
     async def messages(
-        self, wanted: MessageFilter, *, cursor: Cursor | None = None, limit: int = 100
-    ) -> Page[StoredMessage]:
+        self, wanted: model.MessageFilter, *, cursor: model.Cursor | None = None, limit: int = 100
+    ) -> model.Page[model.StoredMessage]:
         """The messages that match, newest first, without their contents."""
         return await self._db.read(
             lambda session: find_messages(
@@ -58,21 +45,23 @@ class SqlReading:
             )
         )
 
-    async def events(self, message: MessageId) -> list[TimelineEvent]:
+    async def events(self, message: model.MessageId) -> list[model.TimelineEvent]:
         """The timeline of a message, oldest first."""
         rows = await self._db.fetch("events", id=message)
         return [
-            TimelineEvent(EventType(name), orjson.loads(metadata), moment(at))
+            model.TimelineEvent(model.EventType(name), orjson.loads(metadata), moment(at))
             for name, metadata, at in rows
         ]
 
-    async def place(self, message: MessageId) -> QueuePlace | None:
+    async def place(self, message: model.MessageId) -> model.QueuePlace | None:
         """Where the job of a message is; None when it has none."""
         now = await self._db.now()
         row = await self._db.first("place", id=message, now=now, longest=LONGEST_HOLD_MS, never=FAR)
         return None if row is None else place_of(row, now)
 
-    async def due(self, tenant: TenantId, kind: KindName, *, limit: int) -> list[MessageId]:
+    async def due(
+        self, tenant: model.TenantId, kind: model.KindName, *, limit: int
+    ) -> list[model.MessageId]:
         """The tenant's next jobs that a claim could get now, at most ``limit``; behind as many that are claimed."""
         now = await self._db.now()
         rows = await self._db.read(
@@ -80,7 +69,7 @@ class SqlReading:
         )
         return due_of(rows, limit)
 
-    async def depths(self) -> list[Depth]:
+    async def depths(self) -> list[model.Depth]:
         """How much is in the queue, by kind; costs the same however much that is."""
         now = await self._db.now()
         rows = await self._db.read(
@@ -88,12 +77,12 @@ class SqlReading:
         )
         return [depth_of(row, now) for row in rows]
 
-    async def unsettled(self, ids: Sequence[MessageId]) -> list[MessageId]:
+    async def unsettled(self, ids: Sequence[model.MessageId]) -> list[model.MessageId]:
         """Those of the ids whose message is not finished."""
         return [row[0] for row in await self._db.fetch("unsettled", ids=ids)]
 
-    async def states(self, *, tenant: TenantId | None = None) -> Mapping[State, int]:
+    async def states(self, *, tenant: model.TenantId | None = None) -> Mapping[model.State, int]:
         """How many messages rest in each state."""
         operation = "states" if tenant is None else "states_of_tenant"
         rows = await self._db.fetch(operation, tenant=tenant)
-        return {State(state): count for state, count in rows}
+        return {model.State(state): count for state, count in rows}

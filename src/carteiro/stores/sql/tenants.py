@@ -6,19 +6,7 @@ What changes the turns of tenants does so under the lock of the ring: claims wai
 import builtins
 from collections.abc import Mapping, Sequence
 
-from carteiro.model import (
-    ApiLimits,
-    Charged,
-    Cursor,
-    Erased,
-    Fairness,
-    KindName,
-    Page,
-    SendLimit,
-    Standing,
-    Tenant,
-    TenantId,
-)
+from carteiro import model
 from carteiro.policy.fairness import stride
 from carteiro.policy.lifecycle import LONGEST_HOLD_MS, MILLISECOND
 from carteiro.stores.sql.defining import define
@@ -37,13 +25,15 @@ from carteiro.stores.tenant_columns import (
 class SqlTenants:
     """See `carteiro.ports.tenants.Tenants` for what it promises."""
 
-    def __init__(self, db: Database, wake: Wake, erasing: SqlErasing, fairness: Fairness) -> None:
+    def __init__(
+        self, db: Database, wake: Wake, erasing: SqlErasing, fairness: model.Fairness
+    ) -> None:
         self._db = db
         self._wake = wake
         self._erasing = erasing
         self._fairness = fairness
 
-    async def define(self, tenants: Sequence[Tenant]) -> None:
+    async def define(self, tenants: Sequence[model.Tenant]) -> None:
         """Create or change tenants; a change of weight rescales their virtual time."""
         for tenant in tenants:
             tenant.check()
@@ -59,31 +49,33 @@ class SqlTenants:
         await self._db.write(change)
         await self._wake.tell()
 
-    async def charge(self, tenant: TenantId, refused: int, *, limits: ApiLimits) -> Charged:
+    async def charge(
+        self, tenant: model.TenantId, refused: int, *, limits: model.ApiLimits
+    ) -> model.Charged:
         """Count messages that were refused, as far as they fit."""
         if not limits.has_any:
-            return Charged(0)
+            return model.Charged(0)
         now = await self._db.now()
         return await self._db.write(lambda session: charge(session, tenant, refused, limits, now))
 
-    async def ensure(self, ids: Sequence[TenantId]) -> None:
+    async def ensure(self, ids: Sequence[model.TenantId]) -> None:
         """Create the tenants that are missing; known ones stay as they are."""
         now = await self._db.now()
         await self._db.run("tenants_ensure", ids=ids, stride=stride(1.0), now=now)
 
-    async def find(self, ids: Sequence[TenantId]) -> builtins.list[Tenant | None]:
+    async def find(self, ids: Sequence[model.TenantId]) -> builtins.list[model.Tenant | None]:
         """The tenants with these ids, None for an unknown one."""
         found = {row[0]: tenant_of(row) for row in await self._db.fetch("tenants_find", ids=ids)}
         return [found.get(identity) for identity in ids]
 
-    async def claimants(self, domains: Sequence[str]) -> builtins.list[TenantId | None]:
+    async def claimants(self, domains: Sequence[str]) -> builtins.list[model.TenantId | None]:
         """The tenant that has claimed each domain, None for one that nobody has."""
         found = dict(await self._db.fetch("domains_find", domains=domains))
         return [found.get(domain) for domain in domains]
 
     async def weigh_tier(self, tier: str, weight: float) -> None:
         """Set the weight of a tier; its tenants without a weight of their own follow at once."""
-        Tenant(TenantId(""), weight=weight).check()
+        model.Tenant(model.TenantId(""), weight=weight).check()
         now = await self._db.now()
 
         async def change(session: Session) -> None:
@@ -95,7 +87,7 @@ class SqlTenants:
         await self._db.write(change)
         await self._wake.tell()
 
-    async def tune(self, fairness: Fairness | None) -> None:
+    async def tune(self, fairness: model.Fairness | None) -> None:
         """Change the fairness settings of all workers now; None goes back to the configured ones."""
         if fairness is None:
             await self._db.run("override_drop", name="fairness")
@@ -104,12 +96,12 @@ class SqlTenants:
             await self._db.run("override_set", name="fairness", setting=fairness_text(fairness))
         await self._wake.tell()
 
-    async def fairness(self) -> tuple[Fairness, bool]:
+    async def fairness(self) -> tuple[model.Fairness, bool]:
         """The fairness settings in force here, and whether `tune` gave them."""
         tuned = await _tuned(self._db)
         return tuned or self._fairness, tuned is not None
 
-    async def limit(self, kind: KindName, limit: SendLimit | None) -> None:
+    async def limit(self, kind: model.KindName, limit: model.SendLimit | None) -> None:
         """Set or lift the limit that all claims of a kind share."""
         if limit is not None:
             limit.check()
@@ -123,31 +115,33 @@ class SqlTenants:
         await self._db.write(change)
         await self._wake.tell()
 
-    async def standings(self, kind: KindName) -> builtins.list[Standing]:
+    async def standings(self, kind: model.KindName) -> builtins.list[model.Standing]:
         """How each tenant with work or history of this kind fares, least served first."""
         fairness = await fairness_now(self._db, self._fairness)
         now = await self._db.now()
         rows = await self._db.fetch("standings", kind=kind, now=now, longest=LONGEST_HOLD_MS)
         return [standing_of(kind, row, fairness) for row in rows]
 
-    async def erase(self, tenant: TenantId, *, limit: int = 1000) -> Erased | None:
+    async def erase(self, tenant: model.TenantId, *, limit: int = 1000) -> model.Erased | None:
         """Take a tenant and everything of it away, in pages of messages; None if there is none."""
         erased, _ = await self._erasing.tenant(tenant, busy=None, limit=limit)
         return erased
 
-    async def list(self, *, cursor: Cursor | None = None, limit: int = 100) -> Page[Tenant]:
+    async def list(
+        self, *, cursor: model.Cursor | None = None, limit: int = 100
+    ) -> model.Page[model.Tenant]:
         """The tenants, by id."""
         rows = await self._db.fetch("tenants_list", after=cursor or "", limit=limit + 1)
         tenants = [tenant_of(row) for row in rows[:limit]]
-        return Page(tenants, Cursor(tenants[-1].id) if len(rows) > limit else None)
+        return model.Page(tenants, model.Cursor(tenants[-1].id) if len(rows) > limit else None)
 
 
-async def fairness_now(session: Session, configured: Fairness) -> Fairness:
+async def fairness_now(session: Session, configured: model.Fairness) -> model.Fairness:
     """The fairness settings in force: changed at run time, else as configured."""
     return await _tuned(session) or configured
 
 
-async def _tuned(session: Session) -> Fairness | None:
+async def _tuned(session: Session) -> model.Fairness | None:
     return fairness_of(await session.value("override_get", name="fairness"))
 
 
@@ -157,7 +151,7 @@ async def _refuse_unknown(session: Session, tiers: Sequence[str]) -> None:
 
 
 async def _claim(
-    session: Session, tenants: Sequence[TenantId], claims: Mapping[str, TenantId]
+    session: Session, tenants: Sequence[model.TenantId], claims: Mapping[str, model.TenantId]
 ) -> None:
     """Make the domains those of the tenants, and no others; what is another's is refused.
 

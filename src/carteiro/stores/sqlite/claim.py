@@ -13,19 +13,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, NamedTuple, TypeAlias
 
-from carteiro.model import (
-    Claimed,
-    ClaimId,
-    Delivery,
-    Fairness,
-    KindName,
-    Lease,
-    LeasedJob,
-    MessageId,
-    Recipient,
-    State,
-    TenantId,
-)
+from carteiro import model
 from carteiro.policy.fairness import READIED_PER_TURN, SUSPECT_CLAIMS, SUSPECT_TURNS
 from carteiro.policy.lifecycle import LONGEST_HOLD_MS, MILLISECOND
 from carteiro.policy.pacing import Draw, Pace, Window, stepped_back
@@ -36,8 +24,8 @@ from carteiro.stores.sqlite.ledger import make_ready
 from carteiro.stores.sqlite.rows import as_json, run
 
 _Order: TypeAlias = tuple[int, int, str, str]
-_DELIVERIES = {each.value: each for each in Delivery}
-_OPEN = State.SENT_ATTEMPT.value
+_DELIVERIES = {each.value: each for each in model.Delivery}
+_OPEN = model.State.SENT_ATTEMPT.value
 _CLOCK_JITTER_MS = 1000  # a clock that is further back than this was stepped back
 
 
@@ -46,7 +34,7 @@ class _Head(NamedTuple):
 
     priority: int
     due_at: int
-    id: MessageId
+    id: model.MessageId
     claims: int
     message_no: int
 
@@ -55,7 +43,7 @@ class _Head(NamedTuple):
 class _Tenant:
     """What limits a tenant, whatever the kind."""
 
-    id: TenantId
+    id: model.TenantId
     stride: int
     cap: int | None
     pace: Pace | None
@@ -71,7 +59,7 @@ class _Tenant:
 class _Kind:
     """The clock and the send limit of a kind."""
 
-    name: KindName
+    name: model.KindName
     v: int = 0
     turn: int = 0
     seen_at: int = 0
@@ -131,27 +119,29 @@ class Claim:
     """One claim call. `take` walks the ring and leases; `idle_for` says when to come again."""
 
     def __init__(
-        self, db: sqlite3.Connection, *, kinds: Sequence[KindName], limit: int, now: int
+        self, db: sqlite3.Connection, *, kinds: Sequence[model.KindName], limit: int, now: int
     ) -> None:
         self._db = db
         self._now = now
         self._limit = limit
         self._names = as_json(kinds)
         self._kinds = {name: _Kind(name) for name in kinds}
-        self._tenants: dict[TenantId, _Tenant] = {}
+        self._tenants: dict[model.TenantId, _Tenant] = {}
         self._moved: dict[tuple[str, str], _Seat] = {}
         self._taken: list[tuple[_Seat, _Head]] = []
-        self._taken_ids: set[MessageId] = set()
+        self._taken_ids: set[model.MessageId] = set()
         self._is_over = False
 
-    def take(self, *, fairness: Fairness, claim_id: ClaimId, lease: timedelta) -> Claimed:
+    def take(
+        self, *, fairness: model.Fairness, claim_id: model.ClaimId, lease: timedelta
+    ) -> model.Claimed:
         """Lease what is due, fair between tenants."""
         self._read_clocks()
         self._wake()
         if self._limit > 0:
             self._walk(fairness)
         self._store(claim_id, self._now + lease // MILLISECOND)
-        return Claimed(self._load(claim_id), self._idle_for())
+        return model.Claimed(self._load(claim_id), self._idle_for())
 
     # --- before the walk
 
@@ -179,7 +169,7 @@ class Claim:
 
     # --- the walk
 
-    def _walk(self, fairness: Fairness) -> None:
+    def _walk(self, fairness: model.Fairness) -> None:
         batch = fairness.max_jobs_per_tenant_batch
         turns = self._fair_turns(batch) if fairness.enable_round_robin else self._plain_turns()
         for seat, most in turns:
@@ -401,7 +391,7 @@ class Claim:
 
     # --- after the walk
 
-    def _store(self, claim_id: ClaimId, until: int) -> None:
+    def _store(self, claim_id: model.ClaimId, until: int) -> None:
         if self._taken:
             rows = as_json([_row(seat, head) for seat, head in self._taken])
             run(self._db, "claim_lease", rows=rows, claim=claim_id, until=until)
@@ -447,7 +437,7 @@ class Claim:
             if seat.is_capped and seat.tenant.id in served:
                 seat.alarm = min(FAR if seat.alarm is None else seat.alarm, until)
 
-    def _load(self, claim_id: ClaimId) -> list[LeasedJob]:
+    def _load(self, claim_id: model.ClaimId) -> list[model.LeasedJob]:
         if not self._taken:
             return []
         numbers = as_json([head.message_no for _, head in self._taken])
@@ -475,7 +465,7 @@ class Claim:
         return max(0, min(times) - self._now) * MILLISECOND if times else None
 
 
-def recipients_of(db: sqlite3.Connection, ids: set[str]) -> Mapping[str, Recipient]:
+def recipients_of(db: sqlite3.Connection, ids: set[str]) -> Mapping[str, model.Recipient]:
     """The recipients with these ids, deleted or not."""
     rows = run(db, "claim_recipients", ids=as_json(sorted(ids))) if ids else ()
     return {recipient.id: recipient for recipient in map(recipient_of, rows)}
@@ -490,8 +480,8 @@ def presets_of(
 
 
 def with_suppressed(
-    db: sqlite3.Connection, jobs: list[LeasedJob], tenants: set[str], now: int
-) -> list[LeasedJob]:
+    db: sqlite3.Connection, jobs: list[model.LeasedJob], tenants: set[str], now: int
+) -> list[model.LeasedJob]:
     """The jobs, told which of their addresses are suppressed; ``tenants`` are those that have suppressions."""
     asked = asked_of(jobs, tenants) if tenants else {}
     if not asked:
@@ -509,16 +499,16 @@ def _leased(  # noqa: PLR0913, PLR0917 - the pieces of one job, put together onc
     row: Sequence[Any],
     seat: _Seat,
     head: _Head,
-    claim_id: ClaimId,
+    claim_id: model.ClaimId,
     now: int,
-    recipients: Mapping[str, Recipient],
+    recipients: Mapping[str, model.Recipient],
     presets: Mapping[tuple[str, str], str | None],
-) -> LeasedJob:
-    lease = Lease(head.id, claim_id)
+) -> model.LeasedJob:
+    lease = model.Lease(head.id, claim_id)
     kind, tenant, claims = seat.kind.name, seat.tenant.id, head.claims + 1
     if row[0] is None:  # the queue knows it, the ledger does not
-        nothing = (None, None, "", Delivery.AT_LEAST_ONCE, 0, 0, 0, 1, False, timedelta(0))
-        return LeasedJob(lease, kind, tenant, claims, *nothing)
+        nothing = (None, None, "", model.Delivery.AT_LEAST_ONCE, 0, 0, 0, 1, False, timedelta(0))
+        return model.LeasedJob(lease, kind, tenant, claims, *nothing)
     (
         ledger_tenant,
         request_id,
@@ -536,7 +526,7 @@ def _leased(  # noqa: PLR0913, PLR0917 - the pieces of one job, put together onc
         content,
         _,
     ) = row
-    return LeasedJob(
+    return model.LeasedJob(
         lease,
         kind,
         tenant,

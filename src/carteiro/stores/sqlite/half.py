@@ -5,28 +5,7 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
-from carteiro.model import (
-    AcceptAnswer,
-    Begun,
-    CancelAnswer,
-    Cursor,
-    End,
-    Erased,
-    KindName,
-    Lease,
-    LeasedJob,
-    MessageId,
-    NewMessage,
-    Page,
-    Recipient,
-    RecipientId,
-    Refused,
-    SendLimit,
-    Settled,
-    Start,
-    State,
-    TenantId,
-)
+from carteiro import model
 from carteiro.policy.lifecycle import LONGEST_HOLD_MS, MILLISECOND
 from carteiro.ports.ledger import Closed
 from carteiro.ports.queue import Delay, QueueEntry, Share, Ticket
@@ -57,23 +36,23 @@ class SqliteLedger:
         self._reader = reader
         self._options = options
 
-    async def accept(self, new: Sequence[NewMessage]) -> list[AcceptAnswer]:
+    async def accept(self, new: Sequence[model.NewMessage]) -> list[model.AcceptAnswer]:
         """Commit the messages; a known id or key is replayed."""
         return await self._store.accept(new)
 
-    async def open(self, tickets: Sequence[Ticket]) -> list[LeasedJob | Delay | None]:
+    async def open(self, tickets: Sequence[Ticket]) -> list[model.LeasedJob | Delay | None]:
         """The messages of claimed jobs; a `Delay` for what must not be tried yet, None for what is over or unknown."""
         now = self._options.clock()
         return await self._writer.do(lambda db: _open(db, tickets, now), durable=False)
 
     async def declare(
-        self, starts: Sequence[Start], told: Sequence[bool | None]
-    ) -> list[Begun | Refused]:
+        self, starts: Sequence[model.Start], told: Sequence[bool | None]
+    ) -> list[model.Begun | model.Refused]:
         """Make attempts durable before they are made."""
         clock = self._options.clock
         return await self._writer.do(lambda db: ledger.declare(db, starts, clock(), told=told))
 
-    async def settle(self, ends: Sequence[End], told: Sequence[bool | None]) -> list[Closed]:
+    async def settle(self, ends: Sequence[model.End], told: Sequence[bool | None]) -> list[Closed]:
         """Store the verdicts: state, events and dead letter in one transaction."""
         clock, ttl_ms = self._options.clock, self._options.dead_letter_ttl_ms
 
@@ -93,7 +72,7 @@ class SqliteLedger:
 
         return await self._writer.do(close)
 
-    async def extend(self, leases: Sequence[Lease], *, lease: timedelta) -> None:
+    async def extend(self, leases: Sequence[model.Lease], *, lease: timedelta) -> None:
         """The holds of declared attempts follow their claims, never back."""
         clock, pairs = self._options.clock, _pairs(leases)
         await self._writer.do(
@@ -101,18 +80,18 @@ class SqliteLedger:
             durable=False,
         )
 
-    async def undeclared(self, leases: Sequence[Lease]) -> list[Lease]:
+    async def undeclared(self, leases: Sequence[model.Lease]) -> list[model.Lease]:
         """Those of the claims that have no attempt under way."""
         pairs = _pairs(leases)
         rows = await self._writer.do(
             lambda db: run(db, "declared", leases=pairs).fetchall(), durable=False
         )
-        declared = {Lease(job, claim) for job, claim in rows}
+        declared = {model.Lease(job, claim) for job, claim in rows}
         return [lease for lease in leases if lease not in declared]
 
     async def cancel(
-        self, ids: Sequence[MessageId], told: Sequence[bool | None], *, tenant: TenantId
-    ) -> list[CancelAnswer]:
+        self, ids: Sequence[model.MessageId], told: Sequence[bool | None], *, tenant: model.TenantId
+    ) -> list[model.CancelAnswer]:
         """End what waits, mark what is in flight; ``told``: whether a live lease is on it."""
         clock = self._options.clock
         answers, _ = await self._writer.do(
@@ -121,8 +100,8 @@ class SqliteLedger:
         return answers
 
     async def overdue(
-        self, *, after: Cursor | None, limit: int
-    ) -> tuple[list[MessageId], Cursor | None]:
+        self, *, after: model.Cursor | None, limit: int
+    ) -> tuple[list[model.MessageId], model.Cursor | None]:
         """Messages that waited beyond their time, and where the next page starts."""
         now, (at, place) = self._options.clock(), key_of(after, (-FAR, ""))
         rows = await self._reader.ask(
@@ -134,15 +113,15 @@ class SqliteLedger:
         return [row[0] for row in rows], last
 
     async def expire(
-        self, ids: Sequence[MessageId], told: Sequence[bool | None]
-    ) -> list[MessageId]:
+        self, ids: Sequence[model.MessageId], told: Sequence[bool | None]
+    ) -> list[model.MessageId]:
         """Bury what was not sent by its time; return what was. ``told``: whether a live lease is on it."""
         clock, ttl_ms = self._options.clock, self._options.dead_letter_ttl_ms
         return await self._writer.do(
             lambda db: ledger.expire_these(db, ids, clock(), dead_letter_ttl_ms=ttl_ms, told=told)
         )
 
-    async def unfinished(self, *, after: Cursor | None, limit: int) -> Page[QueueEntry]:
+    async def unfinished(self, *, after: model.Cursor | None, limit: int) -> model.Page[QueueEntry]:
         """Every message that must have a job, page by page."""
         (at, place), asked = key_of(after, (-FAR, "")), self._asked()
         rows = await self._reader.ask(
@@ -151,7 +130,9 @@ class SqliteLedger:
             ).fetchall()
         )
         entries = [QueueEntry(*row[:6]) for row in rows]
-        return Page(entries, cursor_at(rows[-1][6], rows[-1][0]) if len(rows) == limit else None)
+        return model.Page(
+            entries, cursor_at(rows[-1][6], rows[-1][0]) if len(rows) == limit else None
+        )
 
     async def recent(self, *, after: int | None, limit: int) -> tuple[list[QueueEntry], int]:
         """Unfinished messages that came after a place, and the place after them; None: the place only."""
@@ -187,51 +168,51 @@ class SqliteLedgerDesk:
         self._erasing = erasing
         self._clock = options.clock
 
-    async def entries(self, ids: Sequence[MessageId]) -> list[QueueEntry]:
+    async def entries(self, ids: Sequence[model.MessageId]) -> list[QueueEntry]:
         """The jobs of those of the messages that must have one."""
         now = self._clock()
         return await self._reader.ask(lambda db: _entries(db, ids, now))
 
-    async def shares(self, ids: Sequence[TenantId]) -> list[Share]:
+    async def shares(self, ids: Sequence[model.TenantId]) -> list[Share]:
         """What these tenants may have of the machine."""
         rows = await self._reader.ask(lambda db: run(db, "shares", ids=as_json(ids)).fetchall())
         return [_share(row) for row in rows]
 
-    async def all_shares(self, *, after: TenantId | None, limit: int) -> list[Share]:
+    async def all_shares(self, *, after: model.TenantId | None, limit: int) -> list[Share]:
         """What the next tenants, by id, may have."""
         rows = await self._reader.ask(
             lambda db: run(db, "shares_all", after=after or "", limit=limit).fetchall()
         )
         return [_share(row) for row in rows]
 
-    async def limits(self) -> Mapping[KindName, SendLimit]:
+    async def limits(self) -> Mapping[model.KindName, model.SendLimit]:
         """The limits that all claims of a kind share."""
         rows = await self._reader.ask(lambda db: run(db, "limits").fetchall())
-        return {kind: SendLimit(count, per_ms * MILLISECOND) for kind, count, per_ms in rows}
+        return {kind: model.SendLimit(count, per_ms * MILLISECOND) for kind, count, per_ms in rows}
 
-    async def buried(self, ids: Sequence[MessageId]) -> Mapping[MessageId, int]:
+    async def buried(self, ids: Sequence[model.MessageId]) -> Mapping[model.MessageId, int]:
         """Until when those of the messages are kept that are dead letters."""
         return dict(
             await self._reader.ask(lambda db: run(db, "buried", ids=as_json(ids)).fetchall())
         )
 
     async def addressed(
-        self, recipient: RecipientId, *, tenant: TenantId, limit: int
-    ) -> list[MessageId]:
+        self, recipient: model.RecipientId, *, tenant: model.TenantId, limit: int
+    ) -> list[model.MessageId]:
         """Unfinished messages to a recipient that nobody asked to cancel."""
         return await self._erasing.addressed(recipient, tenant=tenant, limit=limit)
 
     async def erase(
-        self, tenant: TenantId, *, busy: Sequence[MessageId], limit: int
-    ) -> tuple[Erased | None, list[MessageId]]:
+        self, tenant: model.TenantId, *, busy: Sequence[model.MessageId], limit: int
+    ) -> tuple[model.Erased | None, list[model.MessageId]]:
         """As `Tenants.erase`, past what is ``busy``; with the messages that went."""
         return await self._erasing.tenant(tenant, busy=busy, limit=limit)
 
 
-_TO_BE_TRIED_AGAIN = Settled(State.RETRY_SCHEDULED)
+_TO_BE_TRIED_AGAIN = model.Settled(model.State.RETRY_SCHEDULED)
 
 
-def _entries(db: sqlite3.Connection, ids: Sequence[MessageId], now: int) -> list[QueueEntry]:
+def _entries(db: sqlite3.Connection, ids: Sequence[model.MessageId], now: int) -> list[QueueEntry]:
     rows = run(db, "unfinished_these", ids=as_json(ids), now=now, longest=LONGEST_HOLD_MS)
     return [QueueEntry(*row) for row in rows]
 
@@ -241,13 +222,13 @@ def _share(row: Sequence[Any]) -> Share:
     return Share(tenant, stride, cap, rate, bool(is_held))
 
 
-def _pairs(leases: Sequence[Lease]) -> str:
+def _pairs(leases: Sequence[model.Lease]) -> str:
     return as_json([(each.job, each.claim) for each in leases])
 
 
 def _open(
     db: sqlite3.Connection, tickets: Sequence[Ticket], now: int
-) -> list[LeasedJob | Delay | None]:
+) -> list[model.LeasedJob | Delay | None]:
     rows = run(db, "open", ids=as_json([each.lease.job for each in tickets])).fetchall()
     people = recipients_of(db, {row[24] for row in rows} - {None})
     types = {(row[1], row[25]) for row in rows if row[25] is not None}
@@ -256,18 +237,18 @@ def _open(
         _opened(ticket, row, now, people, presets)
         for ticket, row in zip(tickets, rows, strict=True)
     ]
-    jobs = [each for each in opened if isinstance(each, LeasedJob)]
+    jobs = [each for each in opened if isinstance(each, model.LeasedJob)]
     told = iter(with_suppressed(db, jobs, {row[1] for row in rows if row[28]}, now))
-    return [next(told) if isinstance(each, LeasedJob) else each for each in opened]
+    return [next(told) if isinstance(each, model.LeasedJob) else each for each in opened]
 
 
 def _opened(
     ticket: Ticket,
     row: Sequence[Any],
     now: int,
-    people: Mapping[str, Recipient],
+    people: Mapping[str, model.Recipient],
     presets: Mapping[tuple[str, str], str | None],
-) -> LeasedJob | Delay | None:
+) -> model.LeasedJob | Delay | None:
     if row[0] is None:
         return None
     entry = entry_of(row[:_ENTRY])

@@ -7,20 +7,7 @@ import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
-from carteiro.model import (
-    Begun,
-    CancelAnswer,
-    ClaimId,
-    End,
-    Late,
-    MessageId,
-    Refused,
-    RefusedWhy,
-    Settled,
-    Start,
-    State,
-    TenantId,
-)
+from carteiro import model
 from carteiro.policy import lifecycle
 from carteiro.policy.lifecycle import Change, Entry, Stamped, is_live
 from carteiro.policy.pairing import owns_end, owns_start
@@ -33,9 +20,9 @@ Told: TypeAlias = Sequence[bool | None]  # by a queue elsewhere; None where it c
 class Held(NamedTuple):
     """An entry with the job that stands for it; ``entry`` None: the queue knows it, the ledger does not."""
 
-    id: MessageId
+    id: model.MessageId
     message_no: int | None
-    claim: ClaimId | None
+    claim: model.ClaimId | None
     parked_until: int | None
     kind: str | None
     tenant: str | None
@@ -81,7 +68,7 @@ class Changes:
         if change.unburied:
             self._unburied.append(entry.id)
 
-    def write_events(self, message: MessageId, events: Iterable[Stamped]) -> None:
+    def write_events(self, message: model.MessageId, events: Iterable[Stamped]) -> None:
         """Note events of a message."""
         for event in events:
             self._events.append([message, event.type, event.metadata, event.at])
@@ -115,7 +102,7 @@ class Changes:
                 begun.append((no, e.attempts, e.in_doubt, e.holder, e.held_until, e.provider))
             elif change is None or e.evidence is not None:
                 other.append([no, *entry_row(e)])
-            elif change.drop_job and e.state is State.SENT:
+            elif change.drop_job and e.state is model.State.SENT:
                 taken = (e.provider, e.provider_id, e.duration_ms, e.finished_at)
                 sent.append((no, e.attempts, e.in_doubt, e.holder, *taken))
             elif change.park_until is not None:
@@ -192,7 +179,7 @@ def free_slots(db: sqlite3.Connection, tenants: Iterable[str], now: int) -> bool
     return bool(freed) and run(db, "free_slots", tenants=as_json(freed), now=now).rowcount > 0
 
 
-def load(db: sqlite3.Connection, ids: Sequence[MessageId]) -> dict[MessageId, Held]:
+def load(db: sqlite3.Connection, ids: Sequence[model.MessageId]) -> dict[model.MessageId, Held]:
     """The entries of the ids, with their jobs."""
     found = {}
     for row in run(db, "load_entries", ids=as_json(ids)):
@@ -206,16 +193,16 @@ def load(db: sqlite3.Connection, ids: Sequence[MessageId]) -> dict[MessageId, He
 
 
 def declare(
-    db: sqlite3.Connection, starts: Sequence[Start], now: int, *, told: Told | None = None
-) -> list[Begun | Refused]:
+    db: sqlite3.Connection, starts: Sequence[model.Start], now: int, *, told: Told | None = None
+) -> list[model.Begun | model.Refused]:
     """Make attempts durable before they are made; ``told``: what a queue elsewhere says of each claim."""
     found = load(db, [start.lease.job for start in starts])
     changes = Changes(db, now, has_queue=told is None)
-    answers: list[Begun | Refused] = []
+    answers: list[model.Begun | model.Refused] = []
     for place, start in enumerate(starts):
         held = found[start.lease.job]
         if held.entry is None:
-            answers.append(Refused(RefusedWhy.LOST))
+            answers.append(model.Refused(model.RefusedWhy.LOST))
             continue
         owner = (
             held.claim == start.lease.claim
@@ -233,12 +220,12 @@ def declare(
 
 def settle(
     db: sqlite3.Connection,
-    ends: Sequence[End],
+    ends: Sequence[model.End],
     now: int,
     *,
     dead_letter_ttl_ms: int,
     told: Told | None = None,
-) -> tuple[list[Settled | Late], bool]:
+) -> tuple[list[model.Settled | model.Late], bool]:
     """Store verdicts: state, events, queue and dead letter at once; True if there may be work now.
 
     ``told``: what a queue elsewhere says of each claim.
@@ -246,7 +233,7 @@ def settle(
     found = load(db, [end.lease.job for end in ends])
     has_twins = len(found) < len(ends)
     changes = Changes(db, now, has_queue=told is None)
-    answers: list[Settled | Late] = []
+    answers: list[model.Settled | model.Late] = []
     for place, end in enumerate(ends):
         held = found[end.lease.job]
         if told is None or held.entry is None:
@@ -256,7 +243,7 @@ def settle(
         if held.entry is None:
             if owner:
                 changes.drop(held)
-            answers.append(Settled(State.FAILED) if owner else Late(None))
+            answers.append(model.Settled(model.State.FAILED) if owner else model.Late(None))
             continue
         answer, change = lifecycle.finish(held.entry, end, owner=owner, now=now)
         if change is not None:
@@ -278,12 +265,12 @@ def _after(held: Held, change: Change) -> Held:
 
 def cancel(
     db: sqlite3.Connection,
-    ids: Sequence[MessageId],
-    tenant: TenantId,
+    ids: Sequence[model.MessageId],
+    tenant: model.TenantId,
     now: int,
     *,
     told: Told | None = None,
-) -> tuple[list[CancelAnswer], bool]:
+) -> tuple[list[model.CancelAnswer], bool]:
     """End what waits, mark what is in flight; True if there may be work now.
 
     ``told``: whether a queue elsewhere has a live lease on each.
@@ -294,7 +281,7 @@ def cancel(
     for place, identity in enumerate(ids):
         held = found[identity]
         if held.entry is None or held.entry.tenant != tenant:
-            answers.append(CancelAnswer.NOT_FOUND)
+            answers.append(model.CancelAnswer.NOT_FOUND)
             continue
         is_leased = _is_leased(held, now) if told is None else told[place] is not False
         answer, change = lifecycle.cancel(held.entry, leased=is_leased, now=now)
@@ -330,12 +317,12 @@ def expire(
 
 def expire_these(
     db: sqlite3.Connection,
-    ids: Sequence[MessageId],
+    ids: Sequence[model.MessageId],
     now: int,
     *,
     dead_letter_ttl_ms: int,
     told: Told,
-) -> list[MessageId]:
+) -> list[model.MessageId]:
     """Bury those that were not sent by their time; ``told``: whether a queue elsewhere has a live lease on each."""
     found = load(db, ids)
     changes = Changes(db, now, has_queue=False)

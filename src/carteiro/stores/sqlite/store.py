@@ -7,25 +7,8 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 
+from carteiro import model
 from carteiro.errors import StoreFull
-from carteiro.model import (
-    ZERO,
-    AcceptAnswer,
-    Begun,
-    CancelAnswer,
-    Claimed,
-    ClaimId,
-    End,
-    KindName,
-    Late,
-    Lease,
-    MessageId,
-    NewMessage,
-    Refused,
-    Settled,
-    Start,
-    TenantId,
-)
 from carteiro.policy.lifecycle import LONGEST_HOLD_MS, MILLISECOND
 from carteiro.policy.pacing import Pace, undrawn
 from carteiro.stores.queue_columns import draws_of, draws_text
@@ -54,7 +37,7 @@ class SqliteStore:
         self._options = options
         self._disk_seen_at = 0.0
 
-    async def accept(self, new: Sequence[NewMessage]) -> list[AcceptAnswer]:
+    async def accept(self, new: Sequence[model.NewMessage]) -> list[model.AcceptAnswer]:
         """Commit the messages and their jobs; a known id or key is replayed."""
         self._refuse_without_room()
         clock, has_queue = self._options.clock, self._options.has_queue
@@ -64,15 +47,20 @@ class SqliteStore:
         return answers
 
     async def claim(
-        self, *, claim_id: ClaimId, kinds: Collection[KindName], limit: int, lease: timedelta
-    ) -> Claimed:
+        self,
+        *,
+        claim_id: model.ClaimId,
+        kinds: Collection[model.KindName],
+        limit: int,
+        lease: timedelta,
+    ) -> model.Claimed:
         """Lease at most ``limit`` ready jobs of these kinds, tenants taking turns."""
         wanted = sorted(set(kinds))
         if not wanted:
-            return Claimed([], None)
+            return model.Claimed([], None)
         options = self._options
 
-        def take(db: sqlite3.Connection) -> Claimed:
+        def take(db: sqlite3.Connection) -> model.Claimed:
             claim = Claim(db, kinds=wanted, limit=limit, now=options.clock())
             fairness = finished(fairness_now(SqliteSession(db), options.fairness))
             claimed = claim.take(fairness=fairness, claim_id=claim_id, lease=lease)
@@ -82,12 +70,12 @@ class SqliteStore:
 
         return await self._writer.do(take, durable=False)
 
-    async def declare(self, starts: Sequence[Start]) -> list[Begun | Refused]:
+    async def declare(self, starts: Sequence[model.Start]) -> list[model.Begun | model.Refused]:
         """Make attempts durable before they are made; the hold replaces the lease."""
         clock = self._options.clock
         return await self._writer.do(lambda db: ledger.declare(db, starts, clock()))
 
-    async def settle(self, ends: Sequence[End]) -> list[Settled | Late]:
+    async def settle(self, ends: Sequence[model.End]) -> list[model.Settled | model.Late]:
         """Store the verdicts: state, events, queue and dead letter in one transaction."""
         clock, ttl_ms = self._options.clock, self._options.dead_letter_ttl_ms
         answers, has_work = await self._writer.do(
@@ -97,7 +85,7 @@ class SqliteStore:
             self._wake.ring()
         return answers
 
-    async def extend(self, leases: Sequence[Lease], *, lease: timedelta) -> list[bool]:
+    async def extend(self, leases: Sequence[model.Lease], *, lease: timedelta) -> list[bool]:
         """Push the end of live claims on; False where the claim is no longer the job's. Never shortens a hold."""
         clock, lease_ms = self._options.clock, lease // MILLISECOND
         pairs = as_json([(each.job, each.claim) for each in leases])
@@ -112,19 +100,19 @@ class SqliteStore:
         standing = await self._writer.do(push_on, durable=False)
         return [(each.job, each.claim) in standing for each in leases]
 
-    async def release(self, leases: Sequence[Lease], *, wait: timedelta = ZERO) -> None:
+    async def release(self, leases: Sequence[model.Lease], *, wait: timedelta = model.ZERO) -> None:
         """Give back what was claimed and not declared, as if it had never been claimed."""
         clock, wait_ms = self._options.clock, wait // MILLISECOND
         # If the machine stops before it is on the disk, the leases run out, as those that nobody gave back.
         await self._writer.do(lambda db: _release(db, leases, clock(), wait_ms), durable=False)
         self._wake.ring()
 
-    async def undo_claims(self, claims: Sequence[ClaimId]) -> None:
+    async def undo_claims(self, claims: Sequence[model.ClaimId]) -> None:
         """Release all that these claims leased and did not declare."""
         clock, ids = self._options.clock, as_json(claims)
 
         def undo(db: sqlite3.Connection) -> bool:
-            leases = [Lease(job, claim) for job, claim in run(db, "claim_leases", claims=ids)]
+            leases = [model.Lease(job, claim) for job, claim in run(db, "claim_leases", claims=ids)]
             if leases:
                 _release(db, leases, clock(), 0)
             return bool(leases)
@@ -132,7 +120,9 @@ class SqliteStore:
         if await self._writer.do(undo, durable=False):
             self._wake.ring()
 
-    async def cancel(self, ids: Sequence[MessageId], *, tenant: TenantId) -> list[CancelAnswer]:
+    async def cancel(
+        self, ids: Sequence[model.MessageId], *, tenant: model.TenantId
+    ) -> list[model.CancelAnswer]:
         """End what waits; mark what is in flight or in doubt, so that a retry becomes CANCELLED."""
         clock = self._options.clock
         answers, has_work = await self._writer.do(
@@ -166,7 +156,7 @@ class SqliteStore:
         self._disk_seen_at = now
 
 
-def _release(db: sqlite3.Connection, leases: Sequence[Lease], now: int, wait_ms: int) -> None:
+def _release(db: sqlite3.Connection, leases: Sequence[model.Lease], now: int, wait_ms: int) -> None:
     pairs = as_json([(each.job, each.claim) for each in leases])
     released = run(db, "release", leases=pairs, parked_until=now + wait_ms).fetchall()
     if wait_ms <= 0:
@@ -180,8 +170,8 @@ def _release(db: sqlite3.Connection, leases: Sequence[Lease], now: int, wait_ms:
 
 def _refund_kinds(
     db: sqlite3.Connection,
-    released: Sequence[tuple[str, str, MessageId]],
-    claims: Mapping[MessageId, ClaimId],
+    released: Sequence[tuple[str, str, model.MessageId]],
+    claims: Mapping[model.MessageId, model.ClaimId],
 ) -> None:
     """What was drawn from a send limit for nothing is there again."""
     drawn = Counter((kind, claims[identity]) for kind, _, identity in released)
