@@ -33,7 +33,7 @@ _WHAT_PATHS_NAME = {
 class Access(Enum):
     """Whose key opens an endpoint."""
 
-    ANYONE = ()
+    ANYONE = None  # not (): the Enum of Python 3.11.2 takes an empty tuple for no value
     TENANT = (
         APIKeyHeader(name="X-API-Key", scheme_name="X-API-Key", auto_error=False),
         HTTPBearer(scheme_name="Bearer", auto_error=False),
@@ -80,7 +80,7 @@ def add_endpoint(api: FastAPI, endpoint: Endpoint, *, tag: str, access: Access) 
         responses=_answers(endpoint, access),
         # A lean route runs no dependency: these tell readers of the documentation how to name
         # themselves, and the key ring sees to it.
-        dependencies=[_way(each) for each in access.value],
+        dependencies=[_way(each) for each in access.value or ()],
         openapi_extra=_what_it_reads(endpoint),
     )
 
