@@ -38,7 +38,10 @@ CLEAN: tuple[str, ...] = (
     "src/carteiro/cli/",
     "src/carteiro/config/",
     "src/carteiro/tickets/",
+    "tests/runtime/",
+    "tests/support_checks/",
     "tests/tickets/",
+    "tests/views/",
     "tools/",
 )
 
