@@ -47,6 +47,7 @@ CLEAN: tuple[str, ...] = (
     "tests/maintenance/",
     "tests/observability/",
     "tests/path/",
+    "tests/policy/",
     "tests/runtime/",
     "tests/support/",
     "tests/support_checks/",
