@@ -48,6 +48,7 @@ CLEAN: tuple[str, ...] = (
     "tests/observability/",
     "tests/path/",
     "tests/policy/",
+    "tests/providers/",
     "tests/runtime/",
     "tests/support/",
     "tests/support_checks/",
