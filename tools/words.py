@@ -43,6 +43,7 @@ CLEAN: tuple[str, ...] = (
     "tests/dead_letters/",
     "tests/deploy/",
     "tests/docs/",
+    "tests/end_to_end/",
     "tests/engine/",
     "tests/maintenance/",
     "tests/observability/",
